@@ -1,0 +1,52 @@
+# Everything a developer needs. `make run` and `make test` work on a fresh machine with Python 3.11+.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.ready
+JOBS   ?= auto
+
+.PHONY: help run test check format trace bench bench-trail bench-ranking lock reference clean
+
+help:            ## what can be made
+	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/: *.*## */\t/' | expand -t 18
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) tools/setup_venv.py $(VENV) requirements.lock
+	@touch $@
+
+run: $(STAMP)    ## set up, serve an example trail, show the first search and the live events
+	@$(BIN)/python examples/run_demo.py
+
+test: $(STAMP)   ## set up and run all tests
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+check: $(STAMP)  ## format, lint, types, layers (no tests)
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+
+format: $(STAMP) ## rewrite the code in house style
+	@$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+trace: $(STAMP)  ## every requirement with its tests, and those without
+	@$(BIN)/python tools/trace.py
+
+bench: bench-ranking bench-trail ## all benchmarks, side by side with the peers
+
+bench-trail: $(STAMP)   ## speed of the trail next to bare SQLite, Chroma, LanceDB, PostgreSQL
+	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
+	@$(VENV)-bench/bin/python benchmarks/trail.py $(ARGS)
+
+bench-ranking: $(STAMP) ## ranking quality on ../shared/data next to the single arms
+	@$(BIN)/python benchmarks/ranking.py $(ARGS)
+
+reference: $(STAMP)     ## write docs/reference anew
+	@$(BIN)/python tools/reference.py
+
+lock:            ## resolve and pin the dependencies anew, with hashes and without hosts
+	uv pip compile pyproject.toml --extra dev --extra minilm --universal --generate-hashes --no-header -q -o requirements.lock
+	uv pip compile pyproject.toml --extra dev --extra bench --universal --generate-hashes --no-header -q -o requirements-bench.lock
+
+clean:           ## remove what make made
+	rm -rf $(VENV) $(VENV)-bench .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,56 @@
+"""Who is asking: the principal that accompanies every call, and the one table of who may do what."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from clew.errors import AccessDenied, InvalidInput
+
+VERBS: dict[str, frozenset[str]] = {
+    "create": frozenset({"curator", "emitter"}),
+    "read": frozenset({"curator", "subscriber"}),
+    "subscribe": frozenset({"curator", "subscriber"}),
+    "update": frozenset({"curator"}),
+    "delete": frozenset({"curator"}),
+    "administer": frozenset({"curator"}),
+}
+"""Verb → roles that may do it. A curator may do everything within its owner."""
+
+ROLES = frozenset({"curator", "emitter", "subscriber"})
+
+_NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
+
+
+class Principal(msgspec.Struct, frozen=True, kw_only=True):
+    """Owner, agent, roles, scopes and session of a caller. Records of other owners do not exist for it, nor
+    do records that need a scope it lacks."""
+
+    owner_id: str
+    agent_id: str = ""
+    roles: frozenset[str] = ROLES
+    scopes: frozenset[str] = frozenset()
+    session: str | None = None
+
+    def may(self, verb: str) -> bool:
+        return not VERBS[verb].isdisjoint(self.roles)
+
+    def require(self, verb: str) -> None:
+        """Raise AccessDenied unless one of the roles allows the verb."""
+        if VERBS[verb].isdisjoint(self.roles):
+            raise AccessDenied(verb, sorted(VERBS[verb]))
+
+
+def check_principal(principal: Principal) -> Principal:
+    """Refuse names that are empty, over 200 characters or contain spaces, and roles that do not exist."""
+    named = {"owner_id": principal.owner_id, **({"agent_id": principal.agent_id} if principal.agent_id else {})}
+    for field, value in named.items():
+        if not _NAME.fullmatch(value):
+            raise InvalidInput(field, "must be 1 to 200 characters without spaces")
+    for role in principal.roles - ROLES:
+        raise InvalidInput("roles", f"{role!r} is not a role", hint=f"Roles are {', '.join(sorted(ROLES))}")
+    for scope in principal.scopes:
+        if not _NAME.fullmatch(scope):
+            raise InvalidInput("scopes", "each must be 1 to 200 characters without spaces")
+    return principal

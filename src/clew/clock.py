@@ -1,0 +1,57 @@
+"""Time, ids and randomness, passed in so that tests can hold them still."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """The time as aware UTC."""
+        ...
+
+    def new_id(self) -> str:
+        """A new unique id: 36 characters, sorting roughly by time."""
+        ...
+
+
+class SystemClock:
+    """The wall clock read once, then carried on by the monotonic one: a jump of the wall clock while the
+    process runs moves neither order nor expiry."""
+
+    def __init__(self) -> None:
+        self._started = datetime.now(UTC)
+        self._origin = time.monotonic_ns()
+
+    def now(self) -> datetime:
+        return self._started + timedelta(microseconds=(time.monotonic_ns() - self._origin) // 1000)
+
+    def new_id(self) -> str:
+        """A version 7 UUID: 48 bits of milliseconds, then 74 random bits."""
+        millis = time.time_ns() // 1_000_000
+        random = int.from_bytes(os.urandom(10), "big")
+        value = (millis & 0xFFFF_FFFF_FFFF) << 80 | random
+        value = value & ~(0xF << 76) | 0x7 << 76
+        value = value & ~(0x3 << 62) | 0x2 << 62
+        digits = f"{value:032x}"
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+class ManualClock:
+    """A clock that moves when told, for tests and replays."""
+
+    def __init__(self, start: datetime | None = None) -> None:
+        self.time = start or datetime(2026, 1, 1, tzinfo=UTC)
+        self._ids = SystemClock()
+
+    def now(self) -> datetime:
+        return self.time
+
+    def advance(self, **amount: float) -> None:
+        self.time += timedelta(**amount)
+
+    def new_id(self) -> str:
+        return self._ids.new_id()

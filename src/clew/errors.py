@@ -1,0 +1,163 @@
+"""Every error that Clew raises on purpose, in one tree. Errors carry data, and say what to do next.
+
+    ClewError
+    ├── InvalidInput            a value that cannot be accepted: field, reason
+    │   ├── TooLarge            over a stated limit
+    │   ├── SchemaViolation     the context breaks the JSON Schema of its schema.def.v1
+    │   └── TemplateError       an llm_hints transform that is malformed or over its budget
+    ├── NotAuthenticated        no valid token or credential
+    ├── AccessDenied            a valid principal without the role
+    ├── NotFound                absent, expired, or not visible to the caller: the same answer for all three
+    ├── Conflict                the version is not the expected one
+    ├── AlreadyExists           the uniqueness rule of an edge, or an id that is taken
+    ├── CycleRefused            the edge would close a cycle in a type that stays acyclic
+    ├── LeaseLost               another worker holds the claim now; nothing was written
+    ├── EmbedderMismatch        a vector of another dimension or model than the trail's
+    ├── ConfigError             a setting that cannot be used
+    ├── DeliveryRefused         a webhook address that the configuration does not allow
+    └── StorageError            the engine failed
+        ├── Corrupted           a checksum or the file itself is wrong
+        ├── StorageFull         no space left; the write did not happen
+        ├── ReadOnly            the file cannot be written; the write did not happen
+        └── Busy                the queue of writes is full; try again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class ClewError(Exception):
+    """Root of the tree. `message` is one line for people; `hint` is the next step."""
+
+    hint: str = ""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        if hint:
+            self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.hint}" if self.hint else self.message
+
+
+class InvalidInput(ClewError):
+    """`field` names what is wrong in the caller's own words, e.g. `tags[3]`."""
+
+    def __init__(self, field: str, reason: str, *, hint: str = "") -> None:
+        super().__init__(f"{field}: {reason}", hint=hint)
+        self.field = field
+        self.reason = reason
+
+
+class TooLarge(InvalidInput):
+    def __init__(self, field: str, size: int, limit: int, unit: str = "bytes") -> None:
+        super().__init__(field, f"{size:,} {unit} is over the limit of {limit:,}")
+        self.size = size
+        self.limit = limit
+
+
+class SchemaViolation(InvalidInput):
+    def __init__(self, schema_name: str, path: str, reason: str) -> None:
+        super().__init__(
+            f"context{path}", reason, hint=f"The JSON Schema is in the schema.def.v1 of {schema_name}"
+        )
+        self.schema_name = schema_name
+
+
+class TemplateError(InvalidInput):
+    def __init__(self, reason: str, *, field: str = "llm_hints") -> None:
+        super().__init__(field, reason)
+
+
+class NotAuthenticated(ClewError):
+    hint = "Get a token with `clew token` or POST /auth/token, and send it as `Authorization: Bearer`"
+
+
+class AccessDenied(ClewError):
+    def __init__(self, verb: str, needed: Sequence[str]) -> None:
+        super().__init__(f"may not {verb}", hint=f"This needs one of the roles: {', '.join(needed)}")
+        self.verb = verb
+        self.needed = tuple(needed)
+
+
+class NotFound(ClewError):
+    def __init__(self, kind: str, id: str) -> None:
+        super().__init__(f"no {kind} {id!r}")
+        self.kind = kind
+        self.id = id
+
+
+class Conflict(ClewError):
+    def __init__(self, id: str, *, expected: int, actual: int) -> None:
+        super().__init__(
+            f"{id} is at version {actual}, not {expected}", hint="Read it again, merge, and retry"
+        )
+        self.id = id
+        self.expected = expected
+        self.actual = actual
+
+
+class AlreadyExists(ClewError):
+    def __init__(self, kind: str, id: str) -> None:
+        super().__init__(f"{kind} {id} exists already")
+        self.kind = kind
+        self.id = id
+
+
+class CycleRefused(ClewError):
+    def __init__(self, edge_type: str, source: str, target: str) -> None:
+        super().__init__(f"an edge {edge_type} from {source} to {target} would close a cycle")
+        self.edge_type = edge_type
+
+
+class LeaseLost(ClewError):
+    def __init__(self, consumer: str, seq: int) -> None:
+        super().__init__(f"the claim of {consumer} on event {seq} has passed to another worker")
+        self.consumer = consumer
+        self.seq = seq
+
+
+class EmbedderMismatch(ClewError):
+    def __init__(self, expected: str, actual: str) -> None:
+        super().__init__(
+            f"this trail holds vectors of {expected}, not of {actual}",
+            hint="Use that embedder, or change over with `clew trail reembed`",
+        )
+        self.expected = expected
+        self.actual = actual
+
+
+class ConfigError(ClewError):
+    def __init__(self, message: str, *, choices: Sequence[str] = ()) -> None:
+        super().__init__(message, hint=f"Choose one of: {', '.join(choices)}" if choices else "")
+        self.choices = tuple(choices)
+
+
+class DeliveryRefused(ClewError):
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(
+            f"no delivery to {url}: {reason}", hint="Allow the network in [webhooks] allow of config.toml"
+        )
+        self.url = url
+
+
+class StorageError(ClewError):
+    pass
+
+
+class Corrupted(StorageError):
+    hint = "Run `clew doctor` for what is damaged and how to get the rest out"
+
+
+class StorageFull(StorageError):
+    hint = "Free some space on that disk; nothing was written"
+
+
+class ReadOnly(StorageError):
+    hint = "Check the permissions of the file and its folder; nothing was written"
+
+
+class Busy(StorageError):
+    hint = "Too many writes are waiting; try again in a moment"

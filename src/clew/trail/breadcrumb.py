@@ -1,0 +1,266 @@
+"""The one durable thing: a versioned, tagged, typed, owned JSON record; and what a caller writes to get one.
+
+Limits live here, so that every door and every backend refuses the same input with the same words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from clew.errors import InvalidInput, TooLarge
+
+MAX_TITLE = 2_000
+MAX_CONTEXT = 4_000_000
+MAX_DEPTH = 64
+MAX_TAGS = 1_000
+MAX_TAG = 300
+MAX_SCOPES = 64
+MAX_BATCH = 10_000
+MAX_DIMENSION = 4_096
+
+_SCHEMA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
+_TAG = re.compile(r"[^\s\x00-\x1f\x7f]+(?: [^\s\x00-\x1f\x7f]+)*")
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_canonical = msgspec.json.Encoder(order="deterministic")
+
+TtlKind = Literal["never", "datetime", "usage", "hybrid"]
+
+
+class Ttl(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """When a breadcrumb ends: never, at a time, after a number of consumer reads, or whichever comes first."""
+
+    kind: TtlKind = "never"
+    expires_at: datetime | None = None
+    max_reads: int | None = None
+    read_count: int = 0
+
+
+NEVER = Ttl()
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a caller writes. `ttl=None` lets the TTL policies decide; `embed="never"` keeps it out of vector
+    search; a repeated `idempotency_key` returns the first result instead of writing again."""
+
+    title: str
+    context: dict[str, Any]
+    tags: Sequence[str] = ()
+    schema_name: str | None = None
+    scopes: Sequence[str] = ()
+    llm_hints: dict[str, Any] | None = None
+    ttl: Ttl | None = None
+    entities: dict[str, Any] | None = None
+    embedding: Sequence[float] | None = None
+    embed: Literal["auto", "never"] = "auto"
+    idempotency_key: str | None = None
+    id: str | None = None
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an update replaces; a field that is not set stays as it is."""
+
+    title: str | UnsetType = UNSET
+    context: dict[str, Any] | UnsetType = UNSET
+    tags: Sequence[str] | UnsetType = UNSET
+    schema_name: str | None | UnsetType = UNSET
+    scopes: Sequence[str] | UnsetType = UNSET
+    llm_hints: dict[str, Any] | None | UnsetType = UNSET
+    ttl: Ttl | UnsetType = UNSET
+    entities: dict[str, Any] | None | UnsetType = UNSET
+    embedding: Sequence[float] | None | UnsetType = UNSET
+    embed: Literal["auto", "never"] = "auto"
+
+
+class Breadcrumb(msgspec.Struct, frozen=True, kw_only=True):
+    """A record as stored. `embedding` is filled only where a caller asked for it."""
+
+    id: str
+    owner_id: str
+    title: str
+    context: dict[str, Any]
+    tags: tuple[str, ...]
+    schema_name: str | None
+    version: int
+    scopes: tuple[str, ...]
+    llm_hints: dict[str, Any] | None
+    ttl: Ttl
+    entities: dict[str, Any] | None
+    entity_keywords: tuple[str, ...]
+    checksum: str
+    created_at: datetime
+    updated_at: datetime
+    created_by: str | None
+    updated_by: str | None
+    embedding: tuple[float, ...] | None = None
+
+    @property
+    def session(self) -> str | None:
+        return session_of(self.tags)
+
+    @property
+    def session_tags(self) -> tuple[str, ...]:
+        return tuple(tag for tag in self.tags if tag.startswith("session:"))
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """A breadcrumb as a model should see it: `context` after its llm_hints."""
+
+    id: str
+    title: str
+    context: dict[str, Any]
+    tags: tuple[str, ...]
+    schema_name: str | None
+    version: int
+    updated_at: datetime
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """One page of a listing; `cursor` continues it, and is None at the end."""
+
+    items: tuple[Breadcrumb, ...]
+    cursor: str | None
+
+
+def session_of(tags: Sequence[str]) -> str | None:
+    """The id in the first `session:` tag."""
+    return next((tag[8:] for tag in tags if tag.startswith("session:")), None)
+
+
+def encode_canonical(value: Any, field: str) -> bytes:
+    """The one JSON form that is stored and checksummed: sorted keys, UTF-8, no NaN.
+
+    Raises InvalidInput for what JSON cannot hold: lone surrogates, keys that are not text, foreign objects.
+    """
+    try:
+        return _canonical.encode(value)
+    except UnicodeEncodeError:
+        raise InvalidInput(field, "holds half of a surrogate pair, which is not Unicode text") from None
+    except RecursionError:
+        raise InvalidInput(field, f"is nested deeper than {MAX_DEPTH} levels") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(field, f"cannot be written as JSON: {error}") from None
+
+
+def checksum_of(
+    title: str, context: bytes, tags: Sequence[str], schema_name: str | None, llm_hints: bytes | None
+) -> str:
+    """The digest of a version's content. It is checked on every read."""
+    digest = hashlib.blake2b(digest_size=16)
+    parts = (title.encode(), context, "\x1f".join(tags).encode(), (schema_name or "").encode(), llm_hints or b"")
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def check_title(title: str) -> str:
+    if not title.strip():
+        raise InvalidInput("title", "is empty", hint="Give a short human-readable title")
+    if len(title) > MAX_TITLE:
+        raise TooLarge("title", len(title), MAX_TITLE, "characters")
+    if "\x00" in title:
+        raise InvalidInput("title", "holds a NUL character")
+    _check_encodable(title, "title")
+    return title
+
+
+def check_context(context: dict[str, Any]) -> bytes:
+    """The canonical JSON of a context within its limits."""
+    if not isinstance(context, dict):
+        raise InvalidInput("context", "must be a JSON object")
+    encoded = encode_canonical(context, "context")
+    if len(encoded) > MAX_CONTEXT:
+        raise TooLarge("context", len(encoded), MAX_CONTEXT)
+    if encoded.count(b"{") + encoded.count(b"[") > MAX_DEPTH and _depth(context) > MAX_DEPTH:
+        raise InvalidInput("context", f"is nested deeper than {MAX_DEPTH} levels")
+    return encoded
+
+
+def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
+    """Tags without duplicates, in the order given."""
+    if isinstance(tags, str):
+        raise InvalidInput("tags", "must be a list of texts")
+    if len(tags) > MAX_TAGS:
+        raise TooLarge("tags", len(tags), MAX_TAGS, "tags")
+    for at, tag in enumerate(tags):
+        if not isinstance(tag, str) or not _TAG.fullmatch(tag):
+            raise InvalidInput(f"tags[{at}]", "must be text without control characters or outer spaces")
+        if len(tag) > MAX_TAG:
+            raise TooLarge(f"tags[{at}]", len(tag), MAX_TAG, "characters")
+        _check_encodable(tag, f"tags[{at}]")
+    return tuple(dict.fromkeys(tags))
+
+
+def check_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
+    """Scopes as a sorted set."""
+    if isinstance(scopes, str):
+        raise InvalidInput("scopes", "must be a list of texts")
+    if len(scopes) > MAX_SCOPES:
+        raise TooLarge("scopes", len(scopes), MAX_SCOPES, "scopes")
+    for at, scope in enumerate(scopes):
+        if not isinstance(scope, str) or not _TAG.fullmatch(scope) or len(scope) > 200 or " " in scope:
+            raise InvalidInput(f"scopes[{at}]", "must be 1 to 200 characters without spaces")
+        _check_encodable(scope, f"scopes[{at}]")
+    return tuple(sorted(set(scopes)))
+
+
+def check_schema_name(name: str | None) -> str | None:
+    if name is not None and not _SCHEMA_NAME.fullmatch(name):
+        raise InvalidInput(
+            "schema_name", "must be letters, digits and . _ : - (at most 200)", hint="For example note.v1"
+        )
+    return name
+
+
+def check_id(id: str) -> str:
+    if not _ID.fullmatch(id):
+        raise InvalidInput("id", "must be a lower-case UUID")
+    return id
+
+
+def check_key(key: str | None) -> str | None:
+    if key is not None and not (0 < len(key) <= 300 and key.isprintable()):
+        raise InvalidInput("idempotency_key", "must be 1 to 300 printable characters")
+    return key
+
+
+def check_ttl(ttl: Ttl) -> Ttl:
+    """A TTL whose fields fit its kind, in UTC."""
+    needs_time, needs_reads = ttl.kind in ("datetime", "hybrid"), ttl.kind in ("usage", "hybrid")
+    if needs_time != (ttl.expires_at is not None):
+        raise InvalidInput("ttl.expires_at", f"{'is needed' if needs_time else 'has no place'} in kind {ttl.kind}")
+    if needs_reads != (ttl.max_reads is not None):
+        raise InvalidInput("ttl.max_reads", f"{'is needed' if needs_reads else 'has no place'} in kind {ttl.kind}")
+    if ttl.max_reads is not None and not 1 <= ttl.max_reads <= 1_000_000_000:
+        raise InvalidInput("ttl.max_reads", "must be between 1 and 1,000,000,000")
+    if ttl.expires_at is None:
+        return msgspec.structs.replace(ttl, read_count=0)
+    if ttl.expires_at.tzinfo is None:
+        raise InvalidInput("ttl.expires_at", "must carry a time zone", hint="For example 2026-01-01T00:00:00Z")
+    return msgspec.structs.replace(ttl, expires_at=ttl.expires_at.astimezone(UTC), read_count=0)
+
+
+def _check_encodable(text: str, field: str) -> None:
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput(field, "holds half of a surrogate pair, which is not Unicode text") from None
+
+
+def _depth(value: Any) -> int:
+    """How deeply a JSON value is nested, found without recursion."""
+    deepest, stack = 0, [(value, 1)]
+    while stack:
+        item, level = stack.pop()
+        deepest = max(deepest, level)
+        children = item.values() if isinstance(item, dict) else item if isinstance(item, list | tuple) else ()
+        stack.extend((child, level + 1) for child in children if isinstance(child, dict | list | tuple))
+    return deepest

@@ -1,0 +1,117 @@
+"""Edges: typed, weighted, directed relations between breadcrumbs, and the names that Clew itself uses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from enum import IntEnum
+from typing import Any, Literal
+
+import msgspec
+
+from clew.errors import InvalidInput
+
+_TYPE = re.compile(r"[a-z][a-z0-9_.-]{0,99}")
+
+Direction = Literal["outgoing", "incoming", "both"]
+
+
+class EdgeType(IntEnum):
+    """The edge types that have a fixed number. Any other lower-case name is allowed as well."""
+
+    CALLS = 0
+    CALLED_BY = 1
+    IMPORTS = 2
+    IMPORTED_BY = 3
+    IMPLEMENTS = 4
+    IMPLEMENTED_BY = 5
+    EMBEDS = 6
+    HAS_FIELD = 7
+    HAS_METHOD = 8
+    DEFINES = 9
+    DEFINED_IN = 10
+    RETURNS = 11
+    RECEIVES = 12
+    PRODUCED_BY = 50
+    RESULTED_IN = 51
+    SIMILAR_TO = 52
+    FOLLOWED_BY = 53
+    SUPERSEDES = 54
+    MODIFIED = 100
+    CREATED = 101
+    DELETED = 102
+    BASED_ON = 103
+    REFERENCES = 104
+    VALIDATED_BY = 105
+    DOCUMENTS = 106
+    USES_LIBRARY = 107
+    IMPLEMENTS_PATTERN = 108
+    REFERENCED_IN = 109
+    INSPIRED_BY = 110
+    CITES = 150
+    RELATED_TO = 151
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+
+REVERSES = {
+    "called_by": "calls",
+    "imported_by": "imports",
+    "implemented_by": "implements",
+    "defined_in": "defines",
+    "referenced_in": "references",
+}
+"""Names that are another type read backwards. They are stored as that type, so a pair cannot disagree."""
+
+ACYCLIC = frozenset({"supersedes", "depends_on", "parent", "followed_by"})
+"""Types in which a cycle is refused."""
+
+
+class Edge(msgspec.Struct, frozen=True, kw_only=True):
+    """`source` and `target` are breadcrumb ids; the triple with `type` is unique; `weight` is its cost."""
+
+    source: str
+    target: str
+    type: str
+    weight: float = 1.0
+    metadata: dict[str, Any] = {}
+    created_at: datetime | None = None
+
+
+class Reached(msgspec.Struct, frozen=True, kw_only=True):
+    """A breadcrumb found by a walk: how far (hops and cost), and the ids on the way from a start to it."""
+
+    id: str
+    depth: int
+    cost: float
+    path: tuple[str, ...]
+
+
+def check_edge(edge: Edge) -> Edge:
+    """The edge in stored form: known direction, finite weight that is not negative, no self-loop."""
+    name = check_type(edge.type)
+    source, target = edge.source, edge.target
+    if source == target:
+        raise InvalidInput("edge", "source and target are the same breadcrumb")
+    if not 0.0 <= edge.weight < float("inf"):
+        raise InvalidInput("weight", "must be a number of 0 or more")
+    if name in REVERSES:
+        name, source, target = REVERSES[name], target, source
+    return msgspec.structs.replace(edge, type=name, source=source, target=target)
+
+
+def check_type(name: str) -> str:
+    if not _TYPE.fullmatch(name):
+        raise InvalidInput("type", f"{name!r} is not an edge type", hint="Use lower-case names such as depends_on")
+    return name
+
+
+def stored_types(names: Sequence[str], direction: Direction) -> tuple[tuple[str, Direction], ...]:
+    """Edge types as stored, each with the direction in which to read it for the one that was asked."""
+    flipped: dict[Direction, Direction] = {"outgoing": "incoming", "incoming": "outgoing", "both": "both"}
+    return tuple(
+        (REVERSES[name], flipped[direction]) if name in REVERSES else (check_type(name), direction) for name in names
+    )

@@ -1,0 +1,302 @@
+"""The interfaces of a trail, one per capability. Their docstrings are the contract; every backend passes
+tests/conformance. A trail is opened with `open_trail` and closed by its owner."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+import msgspec
+
+from clew.access import Principal
+from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Page, View
+from clew.trail.edge import Direction, Edge, Reached
+from clew.trail.event import Claim, Consumer, ConsumerState, DeadLetter, Event
+from clew.trail.query import SearchRequest, SearchResult
+from clew.trail.selector import EVERYTHING, Selector
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of one length. `name` identifies the model: vectors of different names are
+    never mixed on one trail."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
+        """For each text a little-endian float32 vector of unit length. Same text, same bytes."""
+        ...
+
+
+class VersionInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a breadcrumb's history."""
+
+    version: int
+    updated_at: datetime
+    updated_by: str | None
+    checksum: str
+
+
+class Records(Protocol):
+    """Versioned breadcrumbs. What the caller may not see does not exist for it."""
+
+    async def create(self, draft: Draft, *, by: Principal) -> Breadcrumb:
+        """Write version 1, its tags, vector and event, or nothing. Durable when it returns.
+
+        The same idempotency key by the same owner returns what the first call wrote.
+        Raises InvalidInput, SchemaViolation, AccessDenied, AlreadyExists (an id that is taken).
+        """
+        ...
+
+    async def create_many(self, drafts: Sequence[Draft], *, by: Principal) -> list[Breadcrumb]:
+        """Create all in one transaction, in order, or none."""
+        ...
+
+    async def get(self, id: str, *, by: Principal, version: int | None = None, vector: bool = False) -> Breadcrumb:
+        """A breadcrumb as stored, or one of its older versions; with its vector where asked.
+
+        Raises NotFound, or Corrupted when the content does not fit its checksum.
+        """
+        ...
+
+    async def read(self, id: str, *, by: Principal) -> View:
+        """A breadcrumb as a consumer sees it: llm_hints applied, and counted where the TTL counts reads."""
+        ...
+
+    async def update(self, id: str, change: Change, *, expect: int, by: Principal) -> Breadcrumb:
+        """Write the next version and its event, or nothing.
+
+        Raises NotFound when `by` may not see it, Conflict when its version is not `expect`.
+        """
+        ...
+
+    async def delete(self, id: str, *, by: Principal, expect: int | None = None) -> None:
+        """Remove a breadcrumb with its versions, vector and edges, and log the event. Raises as `update`."""
+        ...
+
+    async def list(
+        self,
+        selector: Selector = EVERYTHING,
+        *,
+        by: Principal,
+        limit: int = 50,
+        cursor: str | None = None,
+        oldest_first: bool = False,
+    ) -> Page:
+        """One page in order of creation. What is created or deleted meanwhile neither repeats nor hides others."""
+        ...
+
+    async def history(self, id: str, *, by: Principal) -> list[VersionInfo]:
+        """All versions that are kept, oldest first, the present one last."""
+        ...
+
+
+class Log(Protocol):
+    """The ordered log of changes, as far as the caller may see it."""
+
+    async def read(
+        self, after: int, *, by: Principal, selector: Selector = EVERYTHING, limit: int = 500
+    ) -> tuple[list[Event], int]:
+        """Events with a greater `seq` in order, and the `seq` up to which the log was looked at."""
+        ...
+
+    async def head(self) -> int:
+        """The `seq` of the newest event, 0 at the beginning."""
+        ...
+
+    async def wait(self, after: int, timeout: float) -> bool:
+        """Return True as soon as the head is past `after`, False after `timeout` seconds."""
+        ...
+
+    def follow(self, after: int, *, by: Principal, selector: Selector = EVERYTHING) -> AsyncIterator[Event]:
+        """Events for ever, woken by the write itself."""
+        ...
+
+
+class Deliveries(Protocol):
+    """Durable consumers: each event is handled once per consumer however many workers run.
+
+    Events of one session (or, without a session, of one breadcrumb) are handled in order; sessions do not wait
+    for each other. A claim whose lease runs out is claimed again.
+    """
+
+    async def register(self, consumer: Consumer, *, by: Principal) -> ConsumerState:
+        """Create the consumer with the caller's owner and scopes, or change its selector and retry policy."""
+        ...
+
+    async def unregister(self, name: str, *, by: Principal) -> None:
+        """Forget a consumer and what it had pending. Raises NotFound."""
+        ...
+
+    async def consumers(self, *, by: Principal) -> list[ConsumerState]:
+        """The owner's consumers by name."""
+        ...
+
+    async def claim(
+        self, consumer: str, *, by: Principal, worker: str, limit: int = 1, lease: timedelta = timedelta(seconds=30)
+    ) -> list[Claim]:
+        """Up to `limit` events that nobody else handles; empty when there are none now. Raises NotFound."""
+        ...
+
+    async def extend(self, claim: Claim, *, by: Principal, lease: timedelta) -> Claim:
+        """Hold a claim for longer. Raises LeaseLost."""
+        ...
+
+    async def finish(self, claim: Claim, outputs: Sequence[Draft], *, by: Principal) -> list[Breadcrumb]:
+        """Write the outputs and acknowledge the event in one transaction. Raises LeaseLost, writing nothing."""
+        ...
+
+    async def fail(self, claim: Claim, reason: str, *, by: Principal, retry: bool = True) -> bool:
+        """Give the event back for a later attempt; True when it became a dead letter instead."""
+        ...
+
+    async def due_in(self, consumer: str, *, by: Principal) -> float | None:
+        """Seconds until a waiting retry or a lease is due, None when nothing waits."""
+        ...
+
+
+class DeadLetters(Protocol):
+    """Events that a consumer gave up on."""
+
+    async def list(self, *, by: Principal, consumer: str | None = None, limit: int = 100) -> list[DeadLetter]:
+        """Dead letters of the owner, oldest first."""
+        ...
+
+    async def replay(self, id: str, *, by: Principal) -> None:
+        """Make a dead letter pending again with all its attempts. Raises NotFound."""
+        ...
+
+    async def drop(self, id: str, *, by: Principal) -> None:
+        """Forget a dead letter. Raises NotFound."""
+        ...
+
+
+class Search(Protocol):
+    async def search(self, request: SearchRequest, *, by: Principal) -> SearchResult:
+        """The best breadcrumbs, a write that has returned included. `limit` hits whenever that many match the
+        filters and the arms; the same trail gives the same answer each time."""
+        ...
+
+
+class Edges(Protocol):
+    """Typed, weighted, directed edges between breadcrumbs. An edge is seen by those who see both ends."""
+
+    async def add(self, edges: Sequence[Edge], *, by: Principal, replace: bool = False) -> list[Edge]:
+        """Write all edges or none. Raises NotFound for an end that the caller cannot see, AlreadyExists for a
+        triple that is there (unless `replace`), CycleRefused in a type that must stay acyclic."""
+        ...
+
+    async def remove(self, source: str, target: str, type: str, *, by: Principal) -> None:
+        """Raises NotFound."""
+        ...
+
+    async def of(
+        self, id: str, *, by: Principal, types: Sequence[str] = (), direction: Direction = "both", limit: int = 1000
+    ) -> list[Edge]:
+        """Edges at a breadcrumb, ordered by type, then source, then target."""
+        ...
+
+    async def walk(
+        self,
+        starts: Sequence[str],
+        *,
+        by: Principal,
+        types: Sequence[str] = (),
+        direction: Direction = "outgoing",
+        depth: int = 3,
+        limit: int = 1000,
+    ) -> list[Reached]:
+        """Breadth first from the starts, each breadcrumb once, without the starts; at most `limit`."""
+        ...
+
+    async def paths(
+        self,
+        starts: Sequence[str],
+        *,
+        by: Principal,
+        types: Sequence[str] = (),
+        direction: Direction = "both",
+        max_cost: float = 3.0,
+        limit: int = 1000,
+    ) -> list[Reached]:
+        """The cheapest way from any start to each breadcrumb within `max_cost`, cheapest first, starts included
+        at cost 0."""
+        ...
+
+
+class HygieneStats(msgspec.Struct, frozen=True, kw_only=True):
+    runs_completed: int
+    total_breadcrumbs_purged: int
+    last_run_duration_ms: float
+    hygiene_enabled: bool
+
+
+class Purged(msgspec.Struct, frozen=True, kw_only=True):
+    """What one hygiene run removed."""
+
+    breadcrumbs: int
+    agents: int
+    subscriptions: int
+
+
+class TrailStats(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of what the caller may see."""
+
+    breadcrumbs: int
+    events: int
+    edges: int
+    schemas: dict[str, int]
+
+
+class Upkeep(Protocol):
+    """What keeps a trail healthy. For the process that runs it, not for tenants."""
+
+    async def purge(self, *, idle_after: timedelta = timedelta(days=7)) -> Purged:
+        """Remove expired breadcrumbs (logging each), agents not seen for `idle_after`, and their subscriptions."""
+        ...
+
+    async def stats(self, *, by: Principal) -> TrailStats: ...
+
+    async def check(self) -> list[str]:
+        """What is damaged: one line each, empty when all is well. Reads everything."""
+        ...
+
+    async def reembed(self, *, batch: int = 500) -> AsyncIterator[tuple[int, int]]:
+        """Give every breadcrumb a vector of the present embedder, yielding (done, total). Can be interrupted and
+        started again; the old vectors serve until the last one is replaced."""
+        ...
+
+
+class Secrets(Protocol):
+    """Values that only code may see. Breadcrumbs hold `{"$secret": "name"}`; no read ever returns the value."""
+
+    async def put(self, name: str, value: str, *, by: Principal) -> None: ...
+
+    async def names(self, *, by: Principal) -> list[str]: ...
+
+    async def drop(self, name: str, *, by: Principal) -> None: ...
+
+    async def reveal(self, name: str, *, by: Principal) -> str:
+        """The value, for code that runs with it. Raises NotFound."""
+        ...
+
+
+class Trail(Protocol):
+    """The one place where state lives."""
+
+    records: Records
+    log: Log
+    deliveries: Deliveries
+    dead_letters: DeadLetters
+    index: Search
+    edges: Edges
+    upkeep: Upkeep
+    secrets: Secrets
+
+    async def close(self) -> None:
+        """Finish what was accepted, then let go of the file. Calling it twice is harmless."""
+        ...
