@@ -73,9 +73,9 @@ def read_config(
     for dotted, value in (flags or {}).items():
         if value is not None:
             _set(settings, dotted, value)
-    settings["folder"] = str(home)
+    settings.pop("folder", None)
     try:
-        config = msgspec.convert(settings, Config, strict=False)
+        config = msgspec.structs.replace(msgspec.convert(settings, Config, strict=False), folder=home)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{home / 'config.toml'} or CLEW_*: {error}") from None
     return _checked(config)

@@ -1,0 +1,96 @@
+"""Routes for the curator of an owner: hygiene and secrets. No route returns the value of a secret."""
+
+from __future__ import annotations
+
+import msgspec
+
+from clew.adapters.rest.operation import Answer, Call, Nothing, Operation, reply
+from clew.errors import NotFound, StorageFull
+from clew.trail.store import HygieneStats, Purged
+
+
+class SecretValue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The value of a secret, on its only way: inwards."""
+
+    value: str
+
+
+class SecretNames(msgspec.Struct, frozen=True, kw_only=True):
+    """The names of the owner's secrets."""
+
+    items: list[str]
+
+
+async def run_hygiene(call: Call) -> Answer:
+    return reply(await call.services.hygiene.run())
+
+
+async def get_hygiene_stats(call: Call) -> Answer:
+    return reply(call.services.hygiene.stats())
+
+
+async def put_secret(call: Call) -> Answer:
+    await call.trail.secrets.put(call.path["name"], call.body.value, by=call.by)
+    return Nothing()
+
+
+async def list_secrets(call: Call) -> Answer:
+    return reply(SecretNames(items=await call.trail.secrets.names(by=call.by)))
+
+
+async def drop_secret(call: Call) -> Answer:
+    await call.trail.secrets.drop(call.path["name"], by=call.by)
+    return Nothing()
+
+
+OPERATIONS = (
+    Operation(
+        method="POST",
+        path="/hygiene/run",
+        handler=run_hygiene,
+        summary="Remove what has expired, now",
+        group="hygiene",
+        verb="administer",
+        answer=Purged,
+        raises=(StorageFull,),
+    ),
+    Operation(
+        method="GET",
+        path="/hygiene/stats",
+        handler=get_hygiene_stats,
+        summary="What the hygiene runs of this process have done",
+        group="hygiene",
+        verb="administer",
+        answer=HygieneStats,
+    ),
+    Operation(
+        method="GET",
+        path="/secrets",
+        handler=list_secrets,
+        summary="List the names of secrets",
+        group="secrets",
+        verb="administer",
+        answer=SecretNames,
+    ),
+    Operation(
+        method="PUT",
+        path="/secrets/{name}",
+        handler=put_secret,
+        summary="Write a secret; breadcrumbs refer to it by name, and no read returns it",
+        group="secrets",
+        verb="administer",
+        body=SecretValue,
+        status=204,
+        raises=(StorageFull,),
+    ),
+    Operation(
+        method="DELETE",
+        path="/secrets/{name}",
+        handler=drop_secret,
+        summary="Remove a secret",
+        group="secrets",
+        verb="administer",
+        status=204,
+        raises=(NotFound, StorageFull),
+    ),
+)

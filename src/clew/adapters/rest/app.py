@@ -1,0 +1,81 @@
+"""The REST application: the route table of all nouns, behind one door."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.routing import Route
+
+from clew.adapters.rest import admin, breadcrumbs, edges, events, subscriptions, system, tokens
+from clew.adapters.rest.auth import Keys
+from clew.adapters.rest.door import Door
+from clew.adapters.rest.errors import answer_clew_error, answer_protocol_error
+from clew.adapters.rest.metrics import Metrics
+from clew.adapters.rest.operation import Endpoint, Operation, Services, Sweeper
+from clew.clock import Clock, SystemClock
+from clew.config import Config
+from clew.errors import ClewError
+from clew.trail.store import Trail
+
+OPERATIONS: tuple[Operation, ...] = (
+    *breadcrumbs.OPERATIONS,
+    *edges.OPERATIONS,
+    *events.OPERATIONS,
+    *subscriptions.OPERATIONS,
+    *admin.OPERATIONS,
+    *tokens.OPERATIONS,
+    *system.OPERATIONS,
+)
+"""The route table. Paths are tried in this order, so the frequent ones come first."""
+
+
+def build_app(
+    trail: Trail,
+    keys: Keys,
+    hygiene: Sweeper,
+    *,
+    config: Config | None = None,
+    metrics: Metrics | None = None,
+    clock: Clock | None = None,
+    refresh_webhooks: Callable[[], None] = lambda: None,
+) -> Starlette:
+    """An ASGI application over an open trail. It opens and closes nothing itself.
+
+    `app.state.closing` is an event that ends all streams once it is set; `run_server` does so.
+    """
+    config, metrics, clock = config or Config(), metrics or Metrics(), clock or SystemClock()
+    services = Services(
+        trail=trail,
+        keys=keys,
+        hygiene=hygiene,
+        metrics=metrics,
+        max_body=config.server.max_body,
+        allow_networks=config.webhooks.allow,
+        refresh_webhooks=refresh_webhooks,
+        closing=asyncio.Event(),
+        operations=OPERATIONS,
+    )
+    app = Starlette(
+        routes=_routes(services),
+        middleware=[Middleware(Door, metrics=metrics, clock=clock)],
+        exception_handlers={ClewError: answer_clew_error, HTTPException: answer_protocol_error},
+    )
+    app.router.redirect_slashes = False
+    app.state.closing = services.closing
+    return app
+
+
+def _routes(services: Services) -> list[Route]:
+    """One route a path: it knows all methods of that path, so 405 can list them."""
+    by_path: dict[str, list[Operation]] = {}
+    for operation in services.operations:
+        by_path.setdefault(operation.path, []).append(operation)
+    # A name may hold a slash; it is always the last part of its path.
+    return [
+        Route(path.replace("{name}", "{name:path}"), Endpoint(path, group, services))
+        for path, group in by_path.items()
+    ]

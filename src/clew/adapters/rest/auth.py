@@ -1,0 +1,218 @@
+"""Who is calling: RS256 tokens, the key that signs them, and the credential that has them issued."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from clew.access import Principal, check_principal
+from clew.clock import Clock
+from clew.errors import ConfigError, InvalidInput, NotAuthenticated
+
+if TYPE_CHECKING:
+    from jwt.types import Options
+
+ISSUER = "clew"
+CALLS, STREAM = "clew", "clew-stream"
+"""Audiences: a token for calls is refused as a stream token, and the other way round."""
+
+STREAM_SECONDS = 60
+_REMEMBERED = 4_096
+
+
+class Token(msgspec.Struct, frozen=True, kw_only=True):
+    """A signed token. Send it as `Authorization: Bearer`, a stream token as `?token=`."""
+
+    token: str
+    token_type: str = "Bearer"
+    expires_in: int
+    expires_at: datetime
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
+    """A principal whose token was verified, and the time until which that holds."""
+
+    principal: Principal
+    until: datetime
+
+
+class _Claims(msgspec.Struct, frozen=True, kw_only=True):
+    owner_id: str
+    agent_id: str
+    roles: frozenset[str]
+    scopes: frozenset[str] = frozenset()
+    session: str | None = None
+    exp: int
+    until: int | None = None
+
+
+class Keys:
+    """Issues and verifies tokens with the key pair of one folder."""
+
+    def __init__(self, pem: bytes, credential: str, clock: Clock, lifetime: timedelta) -> None:
+        self._pem = pem
+        self._credential = credential.encode()
+        self._clock = clock
+        self._lifetime = lifetime
+        self._verified: OrderedDict[str, Caller] = OrderedDict()
+
+    def check_credential(self, given: str) -> None:
+        """Raise NotAuthenticated unless this is the credential. A near miss takes as long as a far one."""
+        if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._credential):
+            raise NotAuthenticated(
+                "the credential is missing or wrong",
+                hint="Send the text of the file `credential` in the .clew folder as X-Clew-Credential",
+            )
+
+    def issue(self, principal: Principal) -> Token:
+        """A token for calls. Raises InvalidInput when the principal is not well-formed."""
+        return self._sign(check_principal(principal), CALLS, self._lifetime)
+
+    def issue_for_stream(self, caller: Caller) -> Token:
+        """A token that opens an event stream within a minute; the stream ends with the caller's own."""
+        until = int(caller.until.timestamp())
+        return self._sign(caller.principal, STREAM, timedelta(seconds=STREAM_SECONDS), until=until)
+
+    def verify(self, token: str) -> Caller:
+        """The caller of a token for calls. Raises NotAuthenticated. A repeated token is only looked up."""
+        known = self._verified.get(token)
+        if known is None:
+            known = self._remember(token, self._verify(token, CALLS))
+        if known.until <= self._clock.now():
+            self._verified.pop(token, None)
+            raise NotAuthenticated("the token has expired")
+        self._verified.move_to_end(token)
+        return known
+
+    def verify_for_stream(self, token: str) -> Caller:
+        """The caller of a stream token. Raises NotAuthenticated, for a token for calls as well."""
+        return self._verify(token, STREAM)
+
+    def remaining(self, caller: Caller) -> timedelta:
+        """How long a caller may still go on."""
+        return caller.until - self._clock.now()
+
+    def _sign(self, by: Principal, audience: str, lifetime: timedelta, until: int | None = None) -> Token:
+        import jwt  # loads cryptography, a tenth of a second that a start without tokens does not pay
+
+        now = self._clock.now()
+        expires = (now + lifetime).replace(microsecond=0)
+        claims: dict[str, Any] = {
+            "iss": ISSUER,
+            "aud": audience,
+            "iat": int(now.timestamp()),
+            "exp": int(expires.timestamp()),
+            "owner_id": by.owner_id,
+            "agent_id": by.agent_id,
+            "roles": sorted(by.roles),
+            "scopes": sorted(by.scopes),
+        }
+        claims |= {"session": by.session} if by.session is not None else {}
+        claims |= {"until": until} if until is not None else {}
+        token = jwt.encode(claims, self._private_key, "RS256")
+        return Token(token=token, expires_in=int(lifetime.total_seconds()), expires_at=expires)
+
+    def _verify(self, token: str, audience: str) -> Caller:
+        import jwt  # see _sign
+
+        try:
+            # The time is checked below, against the clock that was passed in.
+            checks: Options = {"require": ["exp"], "verify_exp": False, "verify_iat": False}
+            decoded = jwt.decode(
+                token, self._public_key, ["RS256"], audience=audience, issuer=ISSUER, options=checks
+            )
+            claims = msgspec.convert(decoded, _Claims)
+            expires, until = (_moment(at) for at in (claims.exp, claims.until or claims.exp))
+            principal = _principal(claims)
+        except (jwt.PyJWTError, msgspec.ValidationError, InvalidInput, ValueError, OverflowError):
+            raise NotAuthenticated("the token is not valid here") from None
+        if expires <= self._clock.now():
+            raise NotAuthenticated("the token has expired")
+        return Caller(principal=principal, until=until)
+
+    def _remember(self, token: str, caller: Caller) -> Caller:
+        self._verified[token] = caller
+        if len(self._verified) > _REMEMBERED:
+            self._verified.popitem(last=False)
+        return caller
+
+    @cached_property
+    def _private_key(self) -> Any:
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key  # see _sign
+
+        try:
+            return load_pem_private_key(self._pem, password=None)
+        except ValueError:
+            raise ConfigError(
+                "keys/private.pem is not a key; remove it, and the next start makes one"
+            ) from None
+
+    @cached_property
+    def _public_key(self) -> Any:
+        return self._private_key.public_key()
+
+
+def open_keys(folder: Path, clock: Clock, lifetime: timedelta = timedelta(hours=1)) -> Keys:
+    """The keys and the credential of a folder, made on first use and readable by its owner only.
+
+    Processes that start at the same moment agree on one key pair.
+    """
+    pem = _read_or_write(folder / "keys" / "private.pem", _new_private_key)
+    credential = _read_or_write(folder / "credential", _new_credential)
+    return Keys(pem, credential.decode().strip(), clock, lifetime)
+
+
+def _principal(claims: _Claims) -> Principal:
+    return check_principal(
+        Principal(
+            owner_id=claims.owner_id,
+            agent_id=claims.agent_id,
+            roles=claims.roles,
+            scopes=claims.scopes,
+            session=claims.session,
+        )
+    )
+
+
+def _moment(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _new_private_key() -> bytes:
+    from cryptography.hazmat.primitives import serialization  # see Keys._sign
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    key = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
+    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    return key.private_bytes(encoding, form, serialization.NoEncryption())
+
+
+def _new_credential() -> bytes:
+    return secrets.token_urlsafe(32).encode() + b"\n"
+
+
+def _read_or_write(path: Path, make: Callable[[], bytes]) -> bytes:
+    """The bytes of a file that appears whole or not at all; whoever links it first wins."""
+    if path.exists():
+        return path.read_bytes()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(opened, "wb") as file:
+            file.write(make())
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink()
+    return path.read_bytes()

@@ -1,0 +1,139 @@
+"""The one table from error to status and code, and the one shape in which errors leave this door.
+
+Codes are the snake_case names of the error classes, so that the client can raise the same class again.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from clew.errors import (
+    AccessDenied,
+    AlreadyExists,
+    Busy,
+    ClewError,
+    ConfigError,
+    Conflict,
+    Corrupted,
+    CycleRefused,
+    DeliveryRefused,
+    EmbedderMismatch,
+    InvalidInput,
+    LeaseLost,
+    NotAuthenticated,
+    NotFound,
+    ReadOnly,
+    SchemaViolation,
+    StorageError,
+    StorageFull,
+    TemplateError,
+    TooLarge,
+)
+
+STATUS: dict[type[ClewError], tuple[int, str]] = {
+    InvalidInput: (422, "invalid_input"),
+    TooLarge: (413, "too_large"),
+    SchemaViolation: (422, "schema_violation"),
+    TemplateError: (422, "template_error"),
+    NotAuthenticated: (401, "not_authenticated"),
+    AccessDenied: (403, "access_denied"),
+    NotFound: (404, "not_found"),
+    Conflict: (412, "conflict"),
+    AlreadyExists: (409, "already_exists"),
+    CycleRefused: (409, "cycle_refused"),
+    LeaseLost: (409, "lease_lost"),
+    EmbedderMismatch: (422, "embedder_mismatch"),
+    DeliveryRefused: (422, "delivery_refused"),
+    ConfigError: (500, "config_error"),
+    StorageError: (500, "storage_error"),
+    Corrupted: (500, "corrupted"),
+    StorageFull: (507, "storage_full"),
+    ReadOnly: (503, "read_only"),
+    Busy: (503, "busy"),
+    ClewError: (500, "clew_error"),
+}
+
+PROTOCOL: dict[int, tuple[str, str]] = {
+    400: ("malformed", "Send well-formed UTF-8: JSON in the body, percent-encoding in the address"),
+    404: ("no_such_path", "GET /openapi.json lists the paths, GET /docs explains them"),
+    405: ("method_not_allowed", "The Allow header lists the methods of this path"),
+    415: ("unsupported_media_type", "Send the body as Content-Type: application/json"),
+    428: ("if_match_required", 'Send If-Match: "<version>" with the version that you read'),
+}
+"""Status → code and hint of what is wrong with the HTTP request itself, before any rule of Clew applies."""
+
+EXTRA_HEADERS = {401: {"www-authenticate": "Bearer"}, 503: {"retry-after": "1"}}
+
+_log = logging.getLogger("clew.rest")
+_NOT_DATA = frozenset({"message", "hint", "field"})
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wrong and what to do next. `field` names the offending value, `data` what the error knows."""
+
+    code: str
+    message: str
+    hint: str
+    field: str | UnsetType = UNSET
+    data: dict[str, Any] | UnsetType = UNSET
+
+
+class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of every answer with a status of 400 or more."""
+
+    error: Problem
+
+
+def status_of(kind: type[ClewError]) -> tuple[int, str]:
+    """Status and code of an error class: its own, or that of its nearest ancestor in the table."""
+    return next(STATUS[each] for each in kind.__mro__ if each in STATUS)
+
+
+async def answer_clew_error(request: Request, error: Exception) -> Response:
+    """The handler for everything that Clew raises on purpose."""
+    assert isinstance(error, ClewError)
+    status, code = status_of(type(error))
+    if status >= 500:
+        _log.error("%s %s", request.scope.get("clew.request_id"), error)
+    data = {name: value for name, value in vars(error).items() if name not in _NOT_DATA}
+    problem = Problem(
+        code=code,
+        message=error.message,
+        hint=error.hint,
+        field=getattr(error, "field", UNSET),
+        data=data or UNSET,
+    )
+    return error_response(status, problem, EXTRA_HEADERS.get(status))
+
+
+async def answer_protocol_error(request: Request, error: Exception) -> Response:
+    """The handler for requests that are wrong as HTTP: path, method, encoding, missing precondition."""
+    assert isinstance(error, HTTPException)
+    code, hint = PROTOCOL[error.status_code]
+    problem = Problem(code=code, message=error.detail, hint=hint)
+    return error_response(error.status_code, problem, error.headers)
+
+
+def answer_unknown_failure(error: Exception, request_id: str) -> Response:
+    """What remains is our fault. The log gets the place but not the message, which may quote content."""
+    places = "".join(traceback.format_tb(error.__traceback__))
+    _log.error("%s failed with %s\n%s", request_id, type(error).__name__, places)
+    problem = Problem(
+        code="internal",
+        message="this should not have happened",
+        hint=f"The log of the server has more under {request_id}",
+    )
+    return error_response(500, problem)
+
+
+def error_response(status: int, problem: Problem, headers: Any = None) -> Response:
+    body = msgspec.json.encode(ErrorBody(error=problem), enc_hook=str)
+    return Response(body, status, headers, "application/json")

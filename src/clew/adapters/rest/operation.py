@@ -1,0 +1,218 @@
+"""One entry of the route table, and what makes an ASGI application of it: who asks, parse, call, answer.
+
+The table is the only source for routing, role checks, metrics labels and the OpenAPI document.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
+
+from clew.access import Principal
+from clew.adapters.rest.auth import Caller, Keys
+from clew.adapters.rest.metrics import Metrics
+from clew.adapters.rest.parsing import body_decoder, check_content_type, query_decoder, read_body
+from clew.errors import ClewError, NotAuthenticated
+from clew.trail.store import HygieneStats, Purged, Trail
+
+Guard = Literal["open", "credential", "token", "stream"]
+"""Who may call: anybody, the holder of the issuing credential, of a token, or of a token for streams."""
+
+JSON = b"application/json"
+NOBODY = Principal(owner_id="", roles=frozenset())
+_encode = msgspec.json.Encoder().encode
+
+
+class Sweeper(Protocol):
+    """Hygiene as this door needs it."""
+
+    async def run(self) -> Purged: ...
+
+    def stats(self) -> HygieneStats: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What the routes work with. `closing` is set when the server begins to stop; `refresh_webhooks` tells
+    the sender that subscriptions or dead letters have changed."""
+
+    trail: Trail
+    keys: Keys
+    hygiene: Sweeper
+    metrics: Metrics
+    max_body: int
+    allow_networks: Sequence[str]
+    refresh_webhooks: Callable[[], None]
+    closing: asyncio.Event
+    operations: Sequence[Operation]
+
+
+@dataclass(slots=True)
+class Call:
+    """One request, checked and parsed."""
+
+    services: Services
+    caller: Caller | None
+    path: dict[str, str]
+    headers: dict[bytes, bytes]
+    query: Any
+    body: Any
+
+    @property
+    def trail(self) -> Trail:
+        return self.services.trail
+
+    @property
+    def by(self) -> Principal:
+        """The principal of the token; on open routes one without any role."""
+        return self.caller.principal if self.caller else NOBODY
+
+
+class Reply:
+    """A finished answer."""
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(
+        self,
+        body: bytes,
+        *,
+        status: int = 200,
+        media: bytes = JSON,
+        headers: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
+        length = str(len(body)).encode()
+        self.status = status
+        self.body = body
+        self.headers = [(b"content-type", media), (b"content-length", length), *headers]
+
+    async def send(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else self.body})
+
+
+class Nothing(Reply):
+    """An answer without a body."""
+
+    __slots__ = ()
+
+    def __init__(self, status: int = 204) -> None:
+        self.status, self.body = status, b""
+        self.headers = [] if status == 204 else [(b"content-length", b"0")]
+
+
+class Answer(Protocol):
+    """What a handler returns: a Reply, or a stream that goes on."""
+
+    async def send(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+
+def reply(value: Any, *, status: int = 200, headers: Sequence[tuple[bytes, bytes]] = ()) -> Reply:
+    """A value as JSON."""
+    return Reply(_encode(value), status=status, headers=headers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """A request header that an operation reads, for the document."""
+
+    name: str
+    description: str
+    pattern: str = ""
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One method of one path. `raises` and `refuses` list the errors and statuses beyond those that guard,
+    query and body bring with them."""
+
+    method: str
+    path: str
+    handler: Callable[[Call], Awaitable[Answer]]
+    summary: str
+    group: str
+    guard: Guard = "token"
+    verb: str = ""
+    query: type[msgspec.Struct] | None = None
+    body: Any = None
+    answer: Any = None
+    status: int = 200
+    media: str = "application/json"
+    headers: tuple[Header, ...] = ()
+    raises: tuple[type[ClewError], ...] = ()
+    refuses: tuple[int, ...] = ()
+
+
+class Endpoint:
+    """All operations of one path as an ASGI application. Errors leave it as exceptions."""
+
+    def __init__(self, path: str, operations: Sequence[Operation], services: Services) -> None:
+        self._path = path
+        self._services = services
+        self._methods = {each.method: _prepare(each) for each in operations}
+        if "GET" in self._methods:
+            self._methods["HEAD"] = self._methods["GET"]
+        self._allow = ", ".join(sorted(self._methods))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["clew.path"] = self._path
+        prepared = self._methods.get(scope["method"])
+        if prepared is None:
+            raise HTTPException(405, f"{self._path} has no {scope['method']}", headers={"allow": self._allow})
+        operation, parse_query, parse_body = prepared
+        headers = dict(scope["headers"])
+        caller = _identify(
+            operation, headers, lambda: parse_query(scope["query_string"]), self._services.keys
+        )
+        query, body = parse_query(scope["query_string"]), None
+        if parse_body is not None:
+            check_content_type(headers)
+            body = parse_body(await read_body(headers, receive, self._services.max_body))
+        call = Call(self._services, caller, scope["path_params"], headers, query, body)
+        answer = await operation.handler(call)
+        await answer.send(scope, receive, send)
+
+
+_Prepared = tuple[Operation, Callable[[bytes], Any], Callable[[bytes], Any] | None]
+
+
+def _prepare(operation: Operation) -> _Prepared:
+    parse_body = body_decoder(operation.body) if operation.body is not None else None
+    return operation, query_decoder(operation.query), parse_body
+
+
+def _identify(
+    operation: Operation, headers: dict[bytes, bytes], query: Callable[[], Any], keys: Keys
+) -> Caller | None:
+    """The caller, allowed to do what the operation does. Raises NotAuthenticated or AccessDenied.
+
+    Only a stream may be opened with a token in the query, where servers and browsers might keep it: browsers
+    cannot send a header there, so that token is short-lived and good for nothing else.
+    """
+    if operation.guard == "open":
+        return None
+    if operation.guard == "credential":
+        given = headers.get(b"x-clew-credential") or _bearer(headers) or b""
+        keys.check_credential(given.decode("latin-1"))
+        return None
+    token = _bearer(headers)
+    if token is not None:
+        caller = keys.verify(token.decode("latin-1"))
+    elif operation.guard == "stream" and (given_token := query().token):
+        caller = keys.verify_for_stream(given_token)
+    else:
+        raise NotAuthenticated("this needs a token")
+    caller.principal.require(operation.verb)
+    return caller
+
+
+def _bearer(headers: dict[bytes, bytes]) -> bytes | None:
+    given = headers.get(b"authorization")
+    return given[7:].strip() if given is not None and given[:7].lower() == b"bearer " else None

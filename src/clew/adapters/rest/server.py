@@ -1,0 +1,140 @@
+"""Serving the application: one process, one event loop, a clean end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import threading
+from collections.abc import Callable, Generator
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+
+from clew.errors import ConfigError
+
+MAX_HEADERS = 65_536
+GRACE_SECONDS = 5
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+async def run_server(
+    app: Starlette,
+    host: str,
+    port: int,
+    *,
+    ready: Callable[[str, int], None] = lambda host, port: None,
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Serve until SIGINT, SIGTERM or `stop`, then finish what is under way and return.
+
+    `ready` is told the address once connections are accepted; port 0 takes a free one. Streams end at once,
+    other requests have five seconds. Raises ConfigError when the address cannot be used.
+    """
+    listener = _listen(host, port)
+    config = uvicorn.Config(
+        app,
+        http=_protocol(),
+        ws="none",
+        loop="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        h11_max_incomplete_event_size=MAX_HEADERS,
+    )
+    server = _Server(config, app.state.closing, lambda: ready(host, listener.getsockname()[1]))
+    stopping = asyncio.create_task(_stop_when(stop, server)) if stop else None
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        listener.close()
+        if stopping:
+            stopping.cancel()
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn that ends streams before it waits for connections, and returns after a signal instead of
+    raising it again: the caller has a trail to close."""
+
+    def __init__(self, config: uvicorn.Config, closing: asyncio.Event, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._closing = closing
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._closing.set()
+        await super().shutdown(sockets)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {each: signal.signal(each, self._handle) for each in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+async def _stop_when(stop: asyncio.Event, server: uvicorn.Server) -> None:
+    await stop.wait()
+    server.should_exit = True
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2_048)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(
+            f"cannot listen on {host}:{port} ({reason}); choose another server.port, or end what uses it"
+        ) from None
+
+
+def _protocol() -> Any:
+    """The fast parser where it exists, with a limit on headers that it lacks; else h11, which has its own."""
+    try:
+        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol  # not installed on Windows
+    except ImportError:
+        return "h11"
+
+    class LimitedProtocol(HttpToolsProtocol):
+        """Ends a connection whose headers go on for too long."""
+
+        _header_bytes = -1
+
+        def on_message_begin(self) -> None:
+            self._header_bytes = 0
+            super().on_message_begin()
+
+        def on_headers_complete(self) -> None:
+            self._header_bytes = -1
+            super().on_headers_complete()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self._header_bytes >= 0:
+                self._header_bytes += len(data)
+                if self._header_bytes > MAX_HEADERS:
+                    self.transport.write(_TOO_LARGE)
+                    self.transport.close()
+
+    return LimitedProtocol

@@ -1,0 +1,129 @@
+"""One authenticated connection to a server: it gets a token, and a new one when that is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import msgspec
+
+from clew.access import Principal
+from clew.client.failures import error_of
+from clew.errors import ClewError, NotAuthenticated
+
+Parameters = Sequence[tuple[str, str]]
+
+
+class Connection:
+    """Requests with a token. With a credential the token is fetched, and renewed once per request on 401."""
+
+    def __init__(
+        self, http: httpx.AsyncClient, principal: Principal, *, credential: str | None, token: str | None
+    ) -> None:
+        self._http = http
+        self._principal = principal
+        self._credential = credential
+        self._token = token
+        self._renewing = asyncio.Lock()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Parameters = (),
+        headers: Mapping[str, str] | None = None,
+        body: Any = None,
+    ) -> bytes:
+        """The body of the answer. Raises the server's error; ClewError when no server answers."""
+        content = msgspec.json.encode(body) if body is not None else None
+        extra = {**(headers or {}), **({"content-type": "application/json"} if content is not None else {})}
+        try:
+            token = self._token or await self.renew(None)
+            response = await self._try(method, path, params, extra, content, token)
+            if response.status_code == 401 and self._credential is not None:
+                token = await self.renew(token)
+                response = await self._try(method, path, params, extra, content, token)
+        except httpx.TransportError as error:
+            reason = str(error) or type(error).__name__
+            raise ClewError(
+                f"no answer from {self._http.base_url}: {reason}", hint="Is `clew up` running there?"
+            ) from error
+        if response.status_code >= 400:
+            raise error_of(response.status_code, response.content)
+        return response.content
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, *, params: Parameters, headers: Mapping[str, str], timeout: float
+    ) -> AsyncIterator[httpx.Response]:
+        """An open answer whose body is read by the caller. A refused token is renewed for the next attempt.
+
+        Raises httpx.HTTPError for what may pass by itself, the server's error for what does not.
+        """
+        token = self._token or await self.renew(None)
+        request = self._http.build_request(
+            "GET",
+            path,
+            params=list(params),
+            headers={**headers, "authorization": f"Bearer {token}"},
+            timeout=httpx.Timeout(timeout),
+        )
+        response = await self._http.send(request, stream=True)
+        try:
+            if response.status_code == 401 and self._credential is not None:
+                await self.renew(token)
+            if response.status_code >= 500:
+                response.raise_for_status()
+            if response.status_code >= 400:
+                raise error_of(response.status_code, await response.aread())
+            yield response
+        finally:
+            await response.aclose()
+
+    @property
+    def can_renew(self) -> bool:
+        return self._credential is not None
+
+    async def renew(self, refused: str | None) -> str:
+        """A token that is not the refused one. Callers that were refused together share one new token."""
+        async with self._renewing:
+            if self._token is not None and self._token != refused:
+                return self._token
+            if self._credential is None:
+                raise NotAuthenticated("there is neither a token nor a credential to get one")
+            self._token = await self._issue(self._credential)
+            return self._token
+
+    async def _issue(self, credential: str) -> str:
+        by = self._principal
+        body = {
+            "owner_id": by.owner_id,
+            "agent_id": by.agent_id,
+            "roles": sorted(by.roles),
+            "scopes": sorted(by.scopes),
+            **({"session": by.session} if by.session is not None else {}),
+        }
+        headers = {"x-clew-credential": credential, "content-type": "application/json"}
+        response = await self._try("POST", "/auth/token", (), headers, msgspec.json.encode(body), None)
+        if response.status_code >= 400:
+            raise error_of(response.status_code, response.content)
+        return str(msgspec.json.decode(response.content)["token"])
+
+    async def _try(
+        self,
+        method: str,
+        path: str,
+        params: Parameters,
+        headers: Mapping[str, str],
+        content: bytes | None,
+        token: str | None,
+    ) -> httpx.Response:
+        sent = {**headers, **({"authorization": f"Bearer {token}"} if token is not None else {})}
+        return await self._http.request(method, path, params=list(params), headers=sent, content=content)

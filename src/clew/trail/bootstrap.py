@@ -1,0 +1,155 @@
+"""Setting up a trail: the pieces in `bootstrap_data` (schema definitions, TTL policies) as breadcrumbs.
+
+Running it again brings back what is missing, follows a new release where the owner has not edited a piece,
+and leaves the rest alone. A `system.bootstrap.v1` marker remembers the digest of each piece as it was set up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any, Literal
+from uuid import UUID, uuid5
+
+import msgspec
+
+from clew.access import Principal
+from clew.errors import AlreadyExists, Conflict, NotFound
+from clew.trail.breadcrumb import NEVER, Breadcrumb, Change, Draft, encode_canonical
+from clew.trail.store import Trail
+
+MARKER_SCHEMA = "system.bootstrap.v1"
+_MARKER_KEY = "marker"
+_NAMESPACE = UUID("6f0b7c1e-52a8-5d0e-9a53-2d6b1c0e8f41")
+_RETRIES = 5
+
+
+class Piece(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One breadcrumb to set up. `key` names it for ever: its id is made from owner and key."""
+
+    key: str
+    title: str
+    schema_name: str
+    context: dict[str, Any]
+    tags: tuple[str, ...] = ()
+    llm_hints: dict[str, Any] | None = None
+
+
+class BootstrapReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Keys of the pieces that were new, that were missing or out of date, and that were left alone."""
+
+    created: tuple[str, ...] = ()
+    repaired: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+
+
+def read_pieces() -> tuple[Piece, ...]:
+    """The pieces that come with Clew, in order of file name."""
+    folder = files("clew.trail").joinpath("bootstrap_data")
+    found = sorted(
+        (file for file in folder.iterdir() if file.name.endswith(".json")), key=lambda file: file.name
+    )
+    return tuple(
+        piece for file in found for piece in msgspec.json.decode(file.read_bytes(), type=list[Piece])
+    )
+
+
+async def bootstrap(trail: Trail, by: Principal, pieces: Sequence[Piece] | None = None) -> BootstrapReport:
+    """Make the pieces exist for the caller's owner. A second run writes nothing.
+
+    Missing ones are written again; out of date ones are replaced unless the owner has edited them. Several
+    processes may do this at once: each piece is written once.
+    """
+    wanted = read_pieces() if pieces is None else pieces
+    for _ in range(_RETRIES):
+        try:
+            return await _bootstrap_once(trail, by, wanted)
+        except (AlreadyExists, Conflict):
+            continue
+    return await _bootstrap_once(trail, by, wanted)
+
+
+async def _bootstrap_once(trail: Trail, by: Principal, pieces: Sequence[Piece]) -> BootstrapReport:
+    marker = await _find(trail, by, _MARKER_KEY)
+    known: dict[str, str] = dict(marker.context["pieces"]) if marker else {}
+    report: dict[str, list[str]] = {"created": [], "repaired": [], "unchanged": []}
+    drafts = []
+    for piece in pieces:
+        stored = await _find(trail, by, piece.key)
+        state = judge(piece, stored, known.get(piece.key))
+        if stored is None:
+            drafts.append(_draft_of(piece, by))
+        elif state == "repaired":
+            await trail.records.update(stored.id, _change_of(piece), expect=stored.version, by=by)
+        report[state].append(piece.key)
+        if stored is None or state == "repaired" or digest_of(stored) == digest_of(piece):
+            known[piece.key] = digest_of(piece)
+    await _write(trail, by, drafts, marker, known)
+    return BootstrapReport(**{state: tuple(keys) for state, keys in report.items()})
+
+
+def judge(
+    piece: Piece, stored: Breadcrumb | None, known: str | None
+) -> Literal["created", "repaired", "unchanged"]:
+    """What has to happen to a piece. `known` is its digest when it was last set up, if it was."""
+    if stored is None:
+        return "created" if known is None else "repaired"
+    present = digest_of(stored)
+    is_untouched = present == known
+    return "repaired" if is_untouched and present != digest_of(piece) else "unchanged"
+
+
+def digest_of(content: Piece | Breadcrumb) -> str:
+    """A digest of what an owner can edit."""
+    parts = [content.title, content.schema_name, list(content.tags), content.context, content.llm_hints]
+    return hashlib.blake2b(encode_canonical(parts, "piece"), digest_size=12).hexdigest()
+
+
+async def _write(
+    trail: Trail, by: Principal, drafts: list[Draft], marker: Breadcrumb | None, known: dict[str, str]
+) -> None:
+    """The missing pieces and the marker; in one transaction where the marker is new."""
+    context = {"pieces": known}
+    if marker is None:
+        piece = Piece(key=_MARKER_KEY, title="What was set up", schema_name=MARKER_SCHEMA, context=context)
+        drafts = [*drafts, _draft_of(piece, by)]
+    if drafts:
+        await trail.records.create_many(drafts, by=by)
+    if marker is not None and marker.context != context:
+        await trail.records.update(marker.id, Change(context=context), expect=marker.version, by=by)
+
+
+async def _find(trail: Trail, by: Principal, key: str) -> Breadcrumb | None:
+    try:
+        return await trail.records.get(_id_of(by, key), by=by)
+    except NotFound:
+        return None
+
+
+def _id_of(by: Principal, key: str) -> str:
+    return str(uuid5(_NAMESPACE, f"{by.owner_id}\n{key}"))
+
+
+def _draft_of(piece: Piece, by: Principal) -> Draft:
+    return Draft(
+        id=_id_of(by, piece.key),
+        title=piece.title,
+        schema_name=piece.schema_name,
+        tags=piece.tags,
+        context=piece.context,
+        llm_hints=piece.llm_hints,
+        ttl=NEVER,
+        embed="never",
+    )
+
+
+def _change_of(piece: Piece) -> Change:
+    return Change(
+        title=piece.title,
+        schema_name=piece.schema_name,
+        tags=piece.tags,
+        context=piece.context,
+        llm_hints=piece.llm_hints,
+        embed="never",
+    )

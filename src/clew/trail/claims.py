@@ -1,0 +1,227 @@
+"""The loop under every consumer that runs here: claim events, work on them, acknowledge or give back.
+
+Handlers and webhooks differ only in the work they do on a claim.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import msgspec
+
+from clew.access import Principal
+from clew.errors import ClewError, LeaseLost, StorageError
+from clew.trail.breadcrumb import Draft
+from clew.trail.event import Claim, Event
+from clew.trail.selector import Selector, matches, matches_envelope
+from clew.trail.store import Trail
+
+MAX_REASON = 300
+SHORTEST_WAIT = 0.02
+PAUSE_AFTER_FAILURE = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class GiveBack(msgspec.Struct, frozen=True, kw_only=True):
+    """Work that did not succeed: why, and whether a later attempt may."""
+
+    reason: str
+    retry: bool = True
+
+
+Work = Callable[[Claim], Awaitable[Sequence[Draft] | GiveBack]]
+"""Turns a claim into outputs. An exception counts as a failure that may be retried."""
+
+
+@dataclass(slots=True, eq=False)
+class _Held:
+    """A claim with the task that works on it; the heartbeat renews `claim`."""
+
+    claim: Claim
+    task: asyncio.Task[None] | None = None
+    lost: bool = False
+
+
+class ClaimLoop:
+    """Works on the events of one consumer, and claims no more than `concurrency` of them at a time.
+
+    It wakes by the write itself, by the end of its own work, when a retry or a lease is due, and by `wake`.
+    Claims are renewed while work runs, so that a lease bounds only how long a dead worker holds an event.
+    """
+
+    def __init__(
+        self,
+        trail: Trail,
+        consumer: str,
+        work: Work,
+        *,
+        by: Principal,
+        worker_id: str,
+        concurrency: int = 8,
+        lease: timedelta = timedelta(seconds=30),
+    ) -> None:
+        self._trail = trail
+        self._consumer = consumer
+        self._work = work
+        self._by = by
+        self._worker_id = worker_id
+        self._concurrency = concurrency
+        self._lease = lease
+        self._held: set[_Held] = set()
+        self._changed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Work until cancelled; unfinished events are given back before it returns.
+
+        Raises NotFound when the consumer is gone. Failures of the storage are logged and waited out.
+        """
+        heartbeat = asyncio.create_task(self._renew_leases())
+        try:
+            while True:
+                try:
+                    await self._step()
+                except StorageError as error:
+                    _log.warning("%s: %s", self._consumer, error)
+                    await asyncio.sleep(PAUSE_AFTER_FAILURE)
+        finally:
+            await self._let_go(heartbeat)
+
+    def wake(self) -> None:
+        """Look for events now, after a change that the log does not show, such as a replayed dead letter."""
+        self._changed.set()
+
+    async def _step(self) -> None:
+        seen = await self._trail.log.head()
+        self._changed.clear()
+        room = self._concurrency - len(self._held)
+        if room == 0:
+            await self._changed.wait()
+            return
+        claims = await self._trail.deliveries.claim(
+            self._consumer, by=self._by, worker=self._worker_id, limit=room, lease=self._lease
+        )
+        for claim in claims:
+            self._start(claim)
+        if not claims:
+            await self._wait_for_more(seen)
+
+    async def _wait_for_more(self, seen: int) -> None:
+        due = await self._trail.deliveries.due_in(self._consumer, by=self._by)
+        longest = self._lease.total_seconds()
+        timeout = longest if due is None else min(max(due, SHORTEST_WAIT), longest)
+        written = asyncio.ensure_future(self._trail.log.wait(seen, timeout))
+        changed = asyncio.ensure_future(self._changed.wait())
+        try:
+            await asyncio.wait((written, changed), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            changed.cancel()
+            if not written.done():
+                written.cancel()
+        if not written.cancelled() and written.done():
+            written.result()
+
+    def _start(self, claim: Claim) -> None:
+        held = _Held(claim)
+        self._held.add(held)
+        held.task = asyncio.create_task(self._handle(held))
+
+    async def _handle(self, held: _Held) -> None:
+        try:
+            await self._settle(held, await self._work(held.claim))
+        except LeaseLost as error:
+            _log.warning("%s: the result is dropped: %s", self._consumer, error)
+        except asyncio.CancelledError as error:
+            if not _is_being_cancelled():
+                await self._give_back(held, error)
+                return
+            await self._release(held)
+            raise
+        except Exception as error:
+            await self._give_back(held, error)
+        finally:
+            self._held.discard(held)
+            self._changed.set()
+
+    async def _settle(self, held: _Held, outcome: Sequence[Draft] | GiveBack) -> None:
+        if isinstance(outcome, GiveBack):
+            await self._trail.deliveries.fail(held.claim, outcome.reason, by=self._by, retry=outcome.retry)
+        else:
+            await self._trail.deliveries.finish(held.claim, outcome, by=self._by)
+
+    async def _give_back(self, held: _Held, error: BaseException) -> None:
+        event = held.claim.event
+        _log.warning(
+            "%s failed on event %d (attempt %d)",
+            self._consumer,
+            event.seq,
+            held.claim.attempt,
+            exc_info=error,
+        )
+        try:
+            await self._trail.deliveries.fail(held.claim, describe(error), by=self._by)
+        except ClewError as refused:
+            _log.warning("%s: event %d is left to its lease: %s", self._consumer, event.seq, refused)
+
+    async def _release(self, held: _Held) -> None:
+        """End the lease now: the event is no failure, another worker may take it at once."""
+        if held.lost:
+            return
+        try:
+            await self._trail.deliveries.extend(held.claim, by=self._by, lease=timedelta(0))
+        except ClewError as refused:
+            _log.info("%s: event %d is left to its lease: %s", self._consumer, held.claim.event.seq, refused)
+
+    async def _renew_leases(self) -> None:
+        while True:
+            await asyncio.sleep(self._lease.total_seconds() / 3)
+            for held in tuple(self._held):
+                await self._renew(held)
+
+    async def _renew(self, held: _Held) -> None:
+        try:
+            held.claim = await self._trail.deliveries.extend(held.claim, by=self._by, lease=self._lease)
+        except LeaseLost as error:
+            if held.task is not None and not held.task.done():
+                _log.warning("%s: the work is stopped: %s", self._consumer, error)
+                held.lost = True
+                held.task.cancel()
+        except ClewError as error:
+            _log.warning("%s: a lease was not renewed: %s", self._consumer, error)
+
+    async def _let_go(self, heartbeat: asyncio.Task[None]) -> None:
+        tasks = [heartbeat, *(held.task for held in self._held if held.task is not None)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def is_meant(selector: Selector, event: Event) -> bool:
+    """The second look at a delivered event. Without its breadcrumb only schema and tags can be compared."""
+    if event.breadcrumb is None:
+        return matches_envelope(selector, event.schema_name, event.tags)
+    return matches(selector, event.breadcrumb)
+
+
+def describe(error: BaseException) -> str:
+    """An error as one short printable line, fit to be stored and shown."""
+    text = str(error) or type(error).__name__
+    if not isinstance(error, ClewError) and str(error):
+        text = f"{type(error).__name__}: {text}"
+    return printable(text, MAX_REASON)
+
+
+def printable(text: str, limit: int) -> str:
+    """Foreign text without control characters or line breaks, at most `limit` characters long."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text[: 4 * limit]).split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _is_being_cancelled() -> bool:
+    """Whether someone asked the present task to end, rather than the work having ended itself so."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -1,0 +1,189 @@
+"""From a draft to what is stored: checked, encoded, made readable, pointed at and embedded. No I/O."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from clew.errors import EmbedderMismatch, InvalidInput
+from clew.trail.breadcrumb import (
+    MAX_DIMENSION,
+    Breadcrumb,
+    Change,
+    Draft,
+    Ttl,
+    check_context,
+    check_id,
+    check_key,
+    check_schema_name,
+    check_scopes,
+    check_tags,
+    check_title,
+    check_ttl,
+    checksum_of,
+    encode_canonical,
+)
+from clew.trail.hints import apply_hints, check_hints, resolve_hints
+from clew.trail.policies import TtlPolicy, ttl_for
+from clew.trail.readable import Readable, pointers, readable
+from clew.trail.store import Embedder
+from clew.trail.text import pack_terms
+from clew.trail.validation import SchemaCheck
+
+
+class Prepared(msgspec.Struct, kw_only=True):
+    """A breadcrumb's next version, ready to be written. `vector` is set once the text has been embedded."""
+
+    id: str | None
+    key: str | None
+    title: str
+    context: str
+    tags: tuple[str, ...]
+    tags_json: str
+    schema_name: str | None
+    scopes: tuple[str, ...]
+    llm_hints: str | None
+    ttl: Ttl
+    entities: str | None
+    keywords: str
+    checksum: str
+    terms: bytes
+    text: str | None
+    vector: bytes | None
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """What the definitions say about the breadcrumb being written."""
+
+    check: SchemaCheck | None = None
+    llm_hints: dict[str, Any] | None = None
+    embeds: bool = True
+    policies: tuple[TtlPolicy, ...] = ()
+
+
+def prepare_draft(
+    draft: Draft, rules: Rules, embedder: Embedder | None, now: datetime, owner_id: str
+) -> Prepared:
+    """Check a draft against the limits and rules. Raises InvalidInput or SchemaViolation naming the field."""
+    tags = check_tags(draft.tags)
+    schema_name = check_schema_name(draft.schema_name)
+    ttl = check_ttl(draft.ttl) if draft.ttl is not None else ttl_for(rules.policies, schema_name, tags, now)
+    return _prepare(
+        draft=draft,
+        tags=tags,
+        schema_name=schema_name,
+        ttl=ttl,
+        rules=rules,
+        embedder=embedder,
+        id=draft.id,
+        owner_id=owner_id,
+    )
+
+
+def prepare_change(
+    before: Breadcrumb, change: Change, rules: Rules, embedder: Embedder | None, vector: bytes | None
+) -> Prepared:
+    """The next version of a breadcrumb. `vector` is the present one, kept when the text stays as it is."""
+    changed = {name: value for name in CHANGEABLE if (value := getattr(change, name)) is not msgspec.UNSET}
+    fields = {name: getattr(before, name) for name in CHANGEABLE if name != "embedding"} | changed
+    ttl = fields.pop("ttl")
+    draft = Draft(**fields, embed=change.embed)
+    ttl = check_ttl(ttl) if "ttl" in changed else ttl
+    tags, schema_name = check_tags(draft.tags), check_schema_name(draft.schema_name)
+    prepared = _prepare(
+        draft=draft,
+        tags=tags,
+        schema_name=schema_name,
+        ttl=ttl,
+        rules=rules,
+        embedder=embedder,
+        id=before.id,
+        owner_id=before.owner_id,
+    )
+    text_fields = {"title", "context", "schema_name", "llm_hints", "embedding"}
+    if vector is not None and text_fields.isdisjoint(changed) and change.embed == "auto":
+        prepared.text, prepared.vector = None, vector
+    return prepared
+
+
+CHANGEABLE = ("title", "context", "tags", "schema_name", "scopes", "llm_hints", "ttl", "entities", "embedding")
+
+
+def _prepare(
+    *,
+    draft: Draft,
+    tags: tuple[str, ...],
+    schema_name: str | None,
+    ttl: Ttl,
+    rules: Rules,
+    embedder: Embedder | None,
+    id: str | None,
+    owner_id: str,
+) -> Prepared:
+    title, context = check_title(draft.title), check_context(draft.context)
+    if draft.llm_hints is not None:
+        check_hints(draft.llm_hints)
+    if rules.check is not None and schema_name is not None:
+        rules.check.check(draft.context, schema_name)
+    hints = encode_canonical(draft.llm_hints, "llm_hints") if draft.llm_hints is not None else None
+    shown = read_as(title, draft.context, draft.llm_hints, rules.llm_hints)
+    embeds = embedder is not None and draft.embed == "auto" and rules.embeds and draft.embedding is None
+    return Prepared(
+        id=check_id(id) if id is not None else None,
+        key=check_key(draft.idempotency_key),
+        title=title,
+        context=context.decode(),
+        tags=tags,
+        tags_json=encode_canonical(tags, "tags").decode(),
+        schema_name=schema_name,
+        scopes=check_scopes(draft.scopes),
+        llm_hints=hints.decode() if hints is not None else None,
+        ttl=ttl,
+        entities=encode_canonical(draft.entities, "entities").decode() if draft.entities is not None else None,
+        keywords=encode_canonical(pointers(tags, shown), "keywords").decode(),
+        checksum=checksum_of(title, context, tags, schema_name, hints),
+        terms=pack_terms(shown, owner_id),
+        text=embedding_text(shown) if embeds else None,
+        vector=pack_vector(draft.embedding, embedder) if draft.embedding is not None else None,
+    )
+
+
+def read_as(
+    title: str, context: dict[str, Any], hints: dict[str, Any] | None, schema_hints: dict[str, Any] | None
+) -> Readable:
+    """The readable form that is searched and embedded: after the hints, never raw JSON."""
+    chosen = resolve_hints(hints, schema_hints)
+    return readable(title, apply_hints(context, chosen, title=title) if chosen else context)
+
+
+def embedding_text(shown: Readable) -> str:
+    """One text for the embedder; what comes first counts, the rest is cut by the model anyway."""
+    return ". ".join(part for part in (shown.title, shown.description, shown.content) if part)[:4_000]
+
+
+def embed_all(prepared: Sequence[Prepared], embedder: Embedder | None) -> None:
+    """Give vectors to those that want one, in one batch."""
+    waiting = [each for each in prepared if each.text is not None]
+    if embedder is None or not waiting:
+        return
+    for each, vector in zip(waiting, embedder.embed([each.text or "" for each in waiting]), strict=True):
+        each.vector = vector or None
+
+
+def pack_vector(numbers: Sequence[float], embedder: Embedder | None) -> bytes:
+    """A caller's own vector as unit-length float32. It must have the dimension of the trail's embedder."""
+    if not 1 <= len(numbers) <= MAX_DIMENSION:
+        raise InvalidInput("embedding", f"must have 1 to {MAX_DIMENSION:,} numbers")
+    if embedder is not None and len(numbers) != embedder.dimension:
+        raise EmbedderMismatch(f"{embedder.dimension} dimensions ({embedder.name})", f"{len(numbers)} dimensions")
+    try:
+        length = sum(float(number) ** 2 for number in numbers) ** 0.5
+        if not 0.0 < length < float("inf"):
+            raise InvalidInput("embedding", "must hold finite numbers that are not all zero")
+        return struct.pack(f"<{len(numbers)}f", *(number / length for number in numbers))
+    except (TypeError, ValueError, OverflowError, struct.error):
+        raise InvalidInput("embedding", "must hold finite numbers") from None

@@ -1,0 +1,134 @@
+"""What a breadcrumb says in words: the texts that are searched and embedded, and the pointers drawn from its
+tags and words. Runs on every write, so it is plain and quick."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+MAX_TEXT = 20_000
+MAX_VALUES = 50_000
+MAX_POINTERS = 32
+MAX_WORD = 64
+
+TagKind = Literal["routing", "pointer", "state"]
+
+_STATES = """
+    active approved archived blocked cancelled closed completed consumed deleted deprecated disabled done
+    draft enabled ephemeral expired failed inactive open paused pending processed processing published
+    queued ready rejected resolved running skipped stale started stopped succeeded superseded validated
+    waiting
+"""
+_STOP_WORDS = """
+    about above after again all also although always among and another any anyone anything are aren around
+    because been before being below between both but can cannot could couldn did didn does doesn doing don
+    done down during each either else etc even ever every everything few for from further get gets getting
+    give given gives had hadn has hasn have haven having hence her here hers him his how however into isn
+    its itself just least less let like made make makes making many may maybe might more most much must
+    need needs neither never none nor not nothing now off often once one only onto other others ought our
+    ours out over own per perhaps please quite rather same see several shall she should shouldn since some
+    someone something still such take takes than that the their theirs them then there therefore these
+    they thing things this those though through thus together too toward towards under unless until upon
+    use used uses using very via was wasn way well were weren what whatever when where whether which while
+    who whole whom whose why will with within without would wouldn yes yet you your yours
+"""
+STATES = frozenset(_STATES.split())
+"""The bare tags that mark a life-cycle state; so does any tag in the namespace `status:` or `state:`."""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+"""English words that point at nothing; other languages are left as they are."""
+
+_WORD = re.compile(r"\w{3,}")
+_UPPER = "A-ZÀ-ÖØ-ÞΑ-ΩА-Я"
+_PART = re.compile(rf"[{_UPPER}]?[^\W\d_{_UPPER}]+|[{_UPPER}]+(?![^\W\d_{_UPPER}])")
+_SECRET = "$secret"
+_END = object()
+
+
+class Readable(msgspec.Struct, frozen=True):
+    """The texts of a breadcrumb after its hints."""
+
+    title: str
+    description: str
+    content: str
+
+
+def readable(title: str, view: Mapping[str, Any]) -> Readable:
+    """The texts of a view: its `description` (or else `summary`), and all other texts in document order.
+
+    Keys, numbers and references to secrets are left out. Description and content are cut at MAX_TEXT
+    characters, and the content after MAX_VALUES values.
+    """
+    chosen = next((key for key in ("description", "summary") if isinstance(view.get(key), str)), None)
+    description = view[chosen][:MAX_TEXT] if chosen is not None else ""
+    return Readable(title, description, _content(value for key, value in view.items() if key != chosen))
+
+
+def _content(values: Iterable[Any]) -> str:
+    """The texts among the values and below them, one a line."""
+    texts: list[str] = []
+    room, stack = MAX_TEXT, [iter(values)]
+    for _ in range(MAX_VALUES):
+        value = next(stack[-1], _END)
+        if isinstance(value, str):
+            texts.append(value)
+            room -= len(value) + 1
+        elif isinstance(value, dict):
+            if _SECRET not in value:
+                stack.append(iter(value.values()))
+        elif isinstance(value, list | tuple):
+            stack.append(iter(value))
+        elif value is _END:
+            stack.pop()
+        if room <= 0 or not stack:
+            break
+    return "\n".join(filter(None, texts))[:MAX_TEXT]
+
+
+def tag_kind(tag: str) -> TagKind:
+    """What a tag is for: `namespace:id` routes, one of STATES or `status:…` or `state:…` marks a state, and
+    any other bare tag is a pointer for search."""
+    namespace, colon, _ = tag.partition(":")
+    if colon:
+        return "state" if namespace in ("status", "state") else "routing"
+    return "state" if tag.lower() in STATES else "pointer"
+
+
+def pointers(tags: Sequence[str], shown: Readable) -> tuple[str, ...]:
+    """What leads to a breadcrumb in a search: its pointer tags, then the most frequent words of its texts.
+
+    In lower case, without repeats, at most MAX_POINTERS; words by count, then by first occurrence.
+    Identifiers count whole and by their parts.
+    """
+    found = dict.fromkeys(tag.lower() for tag in tags if tag_kind(tag) == "pointer")
+    counts = count_words(f"{shown.title}\n{shown.description}\n{shown.content}")
+    # A sort is stable, so words of one count stay in the order in which they came.
+    words = sorted(counts, key=counts.__getitem__, reverse=True)[:MAX_POINTERS]
+    found.update(dict.fromkeys(words))
+    return tuple(found)[:MAX_POINTERS]
+
+
+def count_words(text: str) -> dict[str, int]:
+    """How often each word that could be a pointer stands in a text, in the order of first occurrence."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+    counts: dict[str, int] = {}
+    for word, count in Counter(_WORD.findall(text)).items():
+        lower = word.lower()
+        if lower in STOP_WORDS or len(lower) > MAX_WORD or lower.isdecimal():
+            continue
+        counts[lower] = counts.get(lower, 0) + count
+        if "_" in word or (word[1:] != lower[1:] and not word.isupper()):
+            for part in _parts(word, lower):
+                counts[part] = counts.get(part, 0) + count
+    return counts
+
+
+def _parts(word: str, whole: str) -> Iterable[str]:
+    """The parts of `snake_case` and `camelCase` words that could be pointers themselves."""
+    parts = (part.lower() for part in _PART.findall(word))
+    return {part: None for part in parts if len(part) > 2 and part != whole and part not in STOP_WORDS}

@@ -1,0 +1,167 @@
+"""What searching needs of every record, in memory as columns: read from SQLite, one slot a record.
+
+Everything here is derived. A slot keeps its number while the process lives; that of a deleted record stays empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.trail.ranking import Floats, Ints, Words
+from clew.trail.text import HEADER
+
+FOREVER = np.iinfo(np.int64).max
+RARITY_BUCKETS = 1 << 21
+COLUMNS = (("rid", np.int64), ("audience", np.int32), ("expires", np.int64), ("at", np.int64), ("name", np.uint32))
+
+
+class Columns:
+    """Row id, audience, expiry, packed terms and vector of every record, by slot."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.rid: Ints = np.zeros(0, np.int64)
+        self.audience: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+        self.expires: Ints = np.zeros(0, np.int64)
+        self.at: Ints = np.zeros(0, np.int64)
+        self.name: Words = np.zeros(0, np.uint32)
+        self.heap: Words = np.zeros(HEADER, np.uint32)
+        self.heap_size = HEADER
+        self.vectors: Floats = np.zeros((0, 0), np.float32)
+        self.signs: npt.NDArray[np.uint64] = np.zeros((0, 0), np.uint64)
+        self.slot_of: dict[int, int] = {}
+        self._document_frequency = np.zeros(RARITY_BUCKETS, np.int32)
+        self._totals: dict[int, tuple[int, float]] = {}
+
+    # -- filling ------------------------------------------------------------------------------------------
+
+    def put(self, rows: Sequence[tuple[int, int, int | None, bytes, bytes | None]]) -> Ints:
+        """Add or replace records given as (rid, audience, expires_at, terms, vector); their slots."""
+        if not rows:
+            return np.zeros(0, np.int64)
+        for row in rows:
+            self.drop(row[0])
+        first, last = self.size, self.size + len(rows)
+        self._reserve(last)
+        slots = np.arange(first, last)
+        self.rid[first:last] = [row[0] for row in rows]
+        self.audience[first:last] = [row[1] for row in rows]
+        self.expires[first:last] = [FOREVER if row[2] is None else row[2] for row in rows]
+        self._put_terms(slots, [row[3] for row in rows])
+        self._put_vectors(slots, [row[4] for row in rows])
+        self.slot_of.update(zip((row[0] for row in rows), range(first, last), strict=True))
+        self.size = last
+        self._count(slots, 1)
+        return slots
+
+    def drop(self, rid: int) -> None:
+        """Empty the slot of a record, if it has one."""
+        slot = self.slot_of.pop(rid, None)
+        if slot is None:
+            return
+        self._count(np.array([slot]), -1)
+        self.rid[slot], self.audience[slot], self.expires[slot], self.name[slot] = -1, -1, 0, 0
+        self.at[slot] = 0
+        if len(self.vectors):
+            self.vectors[slot] = 0
+
+    def _reserve(self, needed: int) -> None:
+        room = len(self.rid)
+        if needed > room:
+            room = max(needed, int(room * 1.5), 1_024)
+            for name, kind in COLUMNS:
+                setattr(self, name, _grown(getattr(self, name), room, kind))
+            self._reserve_vectors(room)
+
+    def _reserve_vectors(self, room: int) -> None:
+        dimension = self.vectors.shape[1]
+        if dimension:
+            vectors = np.zeros((room, dimension), np.float32)
+            vectors[: len(self.vectors)] = self.vectors
+            signs = np.zeros((len(self.signs), room), np.uint64)
+            signs[:, : self.signs.shape[1]] = self.signs
+            self.vectors, self.signs = vectors, signs
+
+    def _put_terms(self, slots: Ints, blobs: Sequence[bytes]) -> None:
+        sizes = np.fromiter((len(blob) // 4 for blob in blobs), np.int64, len(blobs))
+        start, total = self.heap_size, int(sizes.sum())
+        if start + total > len(self.heap):
+            self.heap = _grown(self.heap, max(start + total, int(len(self.heap) * 1.25), 65_536), np.uint32)
+        self.heap[start : start + total] = np.frombuffer(b"".join(blobs), "<u4")
+        self.heap_size = start + total
+        self.at[slots] = start + np.cumsum(sizes) - sizes
+        self.name[slots] = self.heap[self.at[slots] + 4]
+
+    def _put_vectors(self, slots: Ints, blobs: Sequence[bytes | None]) -> None:
+        size = len(next((blob for blob in blobs if blob), b"")) // 4
+        if not size and not self.vectors.shape[1]:
+            return
+        if not self.vectors.shape[1]:
+            self.vectors = np.zeros((len(self.rid), size), np.float32)
+            self.signs = np.zeros((-(-size // 64), len(self.rid)), np.uint64)
+        width = self.vectors.shape[1]
+        packed = b"".join(blob if blob and len(blob) == 4 * width else bytes(4 * width) for blob in blobs)
+        vectors = np.frombuffer(packed, "<f4").reshape(-1, width)
+        self.vectors[slots] = vectors
+        self.signs[:, slots] = sign_codes(vectors).T
+
+    def _count(self, slots: Ints, sign: int) -> None:
+        """Keep document frequencies and the totals of each audience."""
+        start = self.at[slots]
+        lengths = self.heap[start + 3] / 10.0
+        for audience in np.unique(self.audience[slots]):
+            mine = self.audience[slots] == audience
+            number, words = self._totals.get(int(audience), (0, 0.0))
+            self._totals[int(audience)] = (
+                number + sign * int(np.count_nonzero(mine)),
+                words + sign * float(lengths[mine].sum()),
+            )
+        count = self.heap[start].astype(np.int64)
+        row = np.repeat(np.arange(len(count)), count)
+        position = np.arange(len(row)) + (start + HEADER - np.cumsum(count) + count)[row]
+        buckets = self.heap[position] & (RARITY_BUCKETS - 1)
+        if len(buckets) > 10_000:
+            self._document_frequency += sign * np.bincount(buckets, minlength=RARITY_BUCKETS).astype(np.int32)
+        else:
+            np.add.at(self._document_frequency, buckets, sign)
+
+    # -- asking -------------------------------------------------------------------------------------------
+
+    def totals(self, audiences: Sequence[int]) -> tuple[int, float]:
+        """How many records these audiences have, and their mean length in words."""
+        found = [self._totals.get(audience, (0, 0.0)) for audience in audiences]
+        number = sum(count for count, _ in found)
+        return number, sum(words for _, words in found) / number if number else 1.0
+
+    def rarity(self, ids: Words, number: int) -> Floats:
+        """How much a term says among that many records: high when few have it."""
+        frequency = np.minimum(self._document_frequency[ids & (RARITY_BUCKETS - 1)], number)
+        return np.log(1 + (number - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
+
+    def term_texts(self, slots: Ints) -> list[str]:
+        """For each record its term ids as one text for the inverted index, repeated up to four times."""
+        texts = []
+        for start in self.at[slots]:
+            count = int(self.heap[start])
+            first = int(start) + HEADER
+            packed = self.heap[first + count : first + 2 * count]
+            times = np.minimum((packed & 255) * 2 + (packed >> 8 & 255) + (packed >> 16 & 255), 4)
+            texts.append(" ".join(map(str, np.repeat(self.heap[first : first + count], times).tolist())))
+        return texts
+
+
+def sign_codes(vectors: Any) -> npt.NDArray[np.uint64]:
+    """One bit a dimension: whether the number is positive. Rows of 64-bit words."""
+    bits = np.packbits(np.atleast_2d(vectors) > 0, axis=1)
+    missing = -bits.shape[1] % 8
+    return np.ascontiguousarray(np.pad(bits, ((0, 0), (0, missing)))).view(np.uint64)
+
+
+def _grown(column: Any, room: int, kind: Any) -> Any:
+    grown = np.zeros(room, kind)
+    grown[: len(column)] = column
+    return grown

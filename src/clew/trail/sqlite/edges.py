@@ -1,0 +1,246 @@
+"""Edges on SQLite: the `Edges` interface. Walks load one level of the graph a query, in one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from clew.access import Principal
+from clew.errors import AlreadyExists, CycleRefused, InvalidInput, NotFound, TooLarge
+from clew.trail.breadcrumb import MAX_BATCH, encode_canonical
+from clew.trail.edge import ACYCLIC, Direction, Edge, Reached, check_edge, stored_types
+from clew.trail.graph import Hops, Search, cheapest, run, walk
+from clew.trail.sqlite.engine import Engine, Writing, from_micros
+from clew.trail.sqlite.rows import ALIVE, Audiences, in_list
+
+MAX_DEPTH = 32
+MAX_REACHED = 10_000
+MAX_METADATA = 64_000
+
+_decode = msgspec.json.Decoder().decode
+
+
+class SqliteEdges:
+    """See `clew.trail.store.Edges`."""
+
+    def __init__(self, engine: Engine, audiences: Audiences) -> None:
+        self._engine = engine
+        self._audiences = audiences
+
+    async def add(self, edges: Sequence[Edge], *, by: Principal, replace: bool = False) -> list[Edge]:
+        by.require("create")
+        if len(edges) > MAX_BATCH:
+            raise TooLarge("edges", len(edges), MAX_BATCH, "edges")
+        checked = [(edge, _pack_metadata(edge)) for edge in map(check_edge, edges)]
+        return await self._engine.write(lambda writing: self._add_all(writing, checked, by, replace))
+
+    def _add_all(
+        self, writing: Writing, edges: Sequence[tuple[Edge, str]], by: Principal, replace: bool
+    ) -> list[Edge]:
+        visible = self._audiences.visible(writing.connection, by.owner_id, by.scopes)
+        wanted = {id for edge, _ in edges for id in (edge.source, edge.target)}
+        rids = _rids(writing.execute, wanted, visible, writing.now)
+        return [self._add(writing, edge, packed, rids, replace) for edge, packed in edges]
+
+    def _add(self, writing: Writing, edge: Edge, packed: str, rids: dict[str, int], replace: bool) -> Edge:
+        source, target = rids[edge.source], rids[edge.target]
+        if edge.type in ACYCLIC and _reaches(writing, edge.type, target, source):
+            raise CycleRefused(edge.type, edge.source, edge.target)
+        verb = "INSERT OR REPLACE" if replace else "INSERT OR IGNORE"
+        writing.execute(
+            f"{verb} INTO edges (source, type, target, weight, metadata, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+            (source, edge.type, target, edge.weight, packed, writing.now),
+        )
+        if not writing.connection.changes():
+            raise AlreadyExists("edge", f"{edge.source} -{edge.type}-> {edge.target}")
+        return msgspec.structs.replace(edge, created_at=from_micros(writing.now))
+
+    async def remove(self, source: str, target: str, type: str, *, by: Principal) -> None:
+        by.require("update")
+        edge = check_edge(Edge(source=source, target=target, type=type))
+
+        def work(writing: Writing) -> None:
+            visible = self._audiences.visible(writing.connection, by.owner_id, by.scopes)
+            rids = _rids(writing.execute, {edge.source, edge.target}, visible, writing.now)
+            writing.execute(
+                "DELETE FROM edges WHERE source = ? AND type = ? AND target = ?",
+                (rids[edge.source], edge.type, rids[edge.target]),
+            )
+            if not writing.connection.changes():
+                raise NotFound("edge", f"{edge.source} -{edge.type}-> {edge.target}")
+
+        await self._engine.write(work)
+
+    async def of(
+        self, id: str, *, by: Principal, types: Sequence[str] = (), direction: Direction = "both", limit: int = 1000
+    ) -> list[Edge]:
+        by.require("read")
+        _check_bounds(limit=limit)
+        wanted = stored_types(types, direction)
+
+        def work(connection: apsw.Connection) -> list[Edge]:
+            visible = self._audiences.visible(connection, by.owner_id, by.scopes)
+            now = self._engine.now()
+            _rids(connection.execute, {id}, visible, now)
+            found = {_key(edge): edge for edge in self._around(connection, [id], wanted, direction, visible, now)}
+            return [found[key] for key in sorted(found)][:limit]
+
+        return await self._engine.read_aside(work)
+
+    async def walk(
+        self,
+        starts: Sequence[str],
+        *,
+        by: Principal,
+        types: Sequence[str] = (),
+        direction: Direction = "outgoing",
+        depth: int = 3,
+        limit: int = 1000,
+    ) -> list[Reached]:
+        _check_bounds(limit=limit)
+        if not 1 <= depth <= MAX_DEPTH:
+            raise InvalidInput("depth", f"must be between 1 and {MAX_DEPTH}")
+        return await self._search(lambda ids: walk(ids, depth=depth, limit=limit), starts, by, types, direction)
+
+    async def paths(
+        self,
+        starts: Sequence[str],
+        *,
+        by: Principal,
+        types: Sequence[str] = (),
+        direction: Direction = "both",
+        max_cost: float = 3.0,
+        limit: int = 1000,
+    ) -> list[Reached]:
+        _check_bounds(limit=limit)
+        if not 0.0 <= max_cost < float("inf"):
+            raise InvalidInput("max_cost", "must be a number of 0 or more")
+        return await self._search(
+            lambda ids: cheapest(ids, max_cost=max_cost, limit=limit), starts, by, types, direction
+        )
+
+    async def _search(
+        self,
+        build: Callable[[Sequence[str]], Search[Hops, list[Reached]]],
+        starts: Sequence[str],
+        by: Principal,
+        types: Sequence[str],
+        direction: Direction,
+    ) -> list[Reached]:
+        by.require("read")
+        if not 1 <= len(starts) <= MAX_REACHED:
+            raise InvalidInput("starts", f"must name 1 to {MAX_REACHED:,} breadcrumbs")
+        wanted = stored_types(types, direction)
+
+        def work(connection: apsw.Connection) -> list[Reached]:
+            visible = self._audiences.visible(connection, by.owner_id, by.scopes)
+            now = self._engine.now()
+            _rids(connection.execute, set(starts), visible, now)
+            return run(
+                build(starts),
+                lambda ids: _hops(ids, self._around(connection, ids, wanted, direction, visible, now), wanted, direction),
+            )
+
+        return await self._engine.read_aside(work)
+
+    def _around(
+        self,
+        connection: apsw.Connection,
+        ids: Sequence[str],
+        wanted: Sequence[tuple[str, Direction]],
+        direction: Direction,
+        visible: Sequence[int],
+        now: int,
+    ) -> list[Edge]:
+        """Edges at these breadcrumbs whose both ends are live and visible."""
+        found = []
+        for near, far, towards in (("source", "target", "outgoing"), ("target", "source", "incoming")):
+            types = [type for type, way in wanted if way in (towards, "both")]
+            if wanted and not types or not wanted and direction not in (towards, "both"):
+                continue
+            rows = connection.execute(
+                "SELECT s.id, t.id, e.type, e.weight, e.metadata, e.created_at FROM breadcrumbs n"
+                f" JOIN edges e ON e.{near} = n.rid JOIN breadcrumbs b ON b.rid = e.{far}"
+                " JOIN breadcrumbs s ON s.rid = e.source JOIN breadcrumbs t ON t.rid = e.target"
+                f" WHERE n.id IN (SELECT value FROM json_each(:ids)) AND b.audience IN {in_list(visible)} AND {ALIVE}"
+                " AND (:types = '[]' OR e.type IN (SELECT value FROM json_each(:types)))",
+                {"ids": _pack(list(ids)), "types": _pack(types), "now": now},
+            )
+            found += [_to_edge(row) for row in rows]
+        return found
+
+
+def _hops(
+    ids: Sequence[str], edges: Sequence[Edge], wanted: Sequence[tuple[str, Direction]], direction: Direction
+) -> Hops:
+    """For each id where its edges lead, read in the directions that were asked."""
+    ways = dict(wanted)
+    hops: dict[str, list[tuple[str, float]]] = {id: [] for id in ids}
+    for edge in edges:
+        way = ways.get(edge.type, direction)
+        if way in ("outgoing", "both") and edge.source in hops:
+            hops[edge.source].append((edge.target, edge.weight))
+        if way in ("incoming", "both") and edge.target in hops:
+            hops[edge.target].append((edge.source, edge.weight))
+    return hops
+
+
+def _reaches(writing: Writing, type: str, start: int, goal: int) -> bool:
+    """Whether edges of one type lead from start to goal."""
+    return (
+        writing.execute(
+            "WITH RECURSIVE reached (rid) AS (VALUES (:start) UNION SELECT e.target FROM edges e"
+            " JOIN reached r ON e.source = r.rid WHERE e.type = :type)"
+            " SELECT 1 FROM reached WHERE rid = :goal LIMIT 1",
+            {"start": start, "type": type, "goal": goal},
+        ).get
+        is not None
+    )
+
+
+def _rids(execute: Any, ids: set[str], visible: Sequence[int], now: int) -> dict[str, int]:
+    """Row ids of live breadcrumbs that may be seen. Raises NotFound for the first that may not."""
+    rows = execute(
+        f"SELECT b.id, b.rid FROM breadcrumbs b WHERE b.id IN (SELECT value FROM json_each(:ids))"
+        f" AND b.audience IN {in_list(visible)} AND {ALIVE}",
+        {"ids": _pack(sorted(ids)), "now": now},
+    ).fetchall()
+    found = dict(rows)
+    if missing := min(ids - found.keys(), default=None):
+        raise NotFound("breadcrumb", missing)
+    return found
+
+
+def _to_edge(row: Any) -> Edge:
+    source, target, type, weight, metadata, created_at = row
+    return Edge(
+        source=source,
+        target=target,
+        type=type,
+        weight=weight,
+        metadata=_decode(metadata),
+        created_at=from_micros(created_at),
+    )
+
+
+def _key(edge: Edge) -> tuple[str, str, str]:
+    return edge.type, edge.source, edge.target
+
+
+def _pack(values: Sequence[str]) -> str:
+    return encode_canonical(values, "ids").decode()
+
+
+def _pack_metadata(edge: Edge) -> str:
+    packed = encode_canonical(edge.metadata, "metadata")
+    if len(packed) > MAX_METADATA:
+        raise TooLarge("metadata", len(packed), MAX_METADATA)
+    return packed.decode()
+
+
+def _check_bounds(*, limit: int) -> None:
+    if not 1 <= limit <= MAX_REACHED:
+        raise InvalidInput("limit", f"must be between 1 and {MAX_REACHED:,}")

@@ -1,0 +1,105 @@
+"""Which records contain a term: a tantivy index beside the trail, derived from it and rebuilt when in doubt.
+
+It only proposes candidates. Whether a record exists, who may see it and how it scores is decided elsewhere, so an
+index that is behind or lost costs time, never correctness.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import tantivy
+
+FORMAT = 1
+HEAP_BYTES = 50_000_000
+
+log = logging.getLogger(__name__)
+
+
+class Postings:
+    """Terms to row ids. `seq` is the event up to which the index is complete."""
+
+    def __init__(self, folder: Path, trail_id: str) -> None:
+        self._folder = folder
+        self._trail_id = trail_id
+        builder = tantivy.SchemaBuilder()
+        builder.add_integer_field("rid", stored=False, indexed=True, fast=True)
+        builder.add_text_field("terms", stored=False, tokenizer_name="whitespace", index_option="freq")
+        self._schema = builder.build()
+        self.seq = self._open()
+
+    def _open(self) -> int:
+        """Open the index, or begin an empty one when it is missing, damaged or another trail's."""
+        try:
+            note = json.loads((self._folder / "clew.json").read_text(encoding="utf-8"))
+            if note["format"] == FORMAT and note["trail"] == self._trail_id:
+                self._index = tantivy.Index(self._schema, path=str(self._folder))
+                self._searcher = self._index.searcher()
+                return int(note["seq"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            if not isinstance(error, FileNotFoundError):
+                log.warning("the search index is unusable and will be rebuilt: %s", error)
+        return self._begin()
+
+    def _begin(self) -> int:
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._index = tantivy.Index(self._schema, path=str(self._folder))
+        self._searcher = self._index.searcher()
+        self._note(0)
+        return 0
+
+    def find(self, terms: Sequence[int], limit: int) -> list[int]:
+        """Row ids of the records with most of these terms, best first."""
+        query = tantivy.Query.boolean_query(
+            [
+                (tantivy.Occur.Should, tantivy.Query.term_query(self._schema, "terms", str(term), "freq"))
+                for term in terms
+            ]
+        )
+        hits = self._searcher.search(query, limit, count=False).hits
+        return self._searcher.fast_field_values("rid", [address for _, address in hits]) if hits else []
+
+    def update(self, present: Sequence[tuple[int, str]], gone: Sequence[int], seq: int) -> None:
+        """Replace and remove records. When another process is writing the index, see what it has done instead."""
+        try:
+            writer = self._index.writer(heap_size=HEAP_BYTES, num_threads=1)
+        except ValueError:
+            self.refresh()
+            return
+        try:
+            for rid in (*gone, *(rid for rid, _ in present)):
+                writer.delete_documents_by_term("rid", rid)
+            for rid, terms in present:
+                writer.add_document(tantivy.Document(rid=rid, terms=terms))
+            writer.commit()
+            writer.wait_merging_threads()
+        finally:
+            del writer
+        self._note(seq)
+        self._index.reload()
+        self._searcher = self._index.searcher()
+        self.seq = seq
+
+    def refresh(self) -> None:
+        """See what another process has written. Its note is read first: the index is never behind its note."""
+        try:
+            note: dict[str, Any] = json.loads((self._folder / "clew.json").read_text(encoding="utf-8"))
+            self._index.reload()
+            self._searcher = self._index.searcher()
+            self.seq = int(note["seq"])
+        except (OSError, ValueError, KeyError) as error:
+            log.warning("the search index cannot be read: %s", error)
+
+    def _note(self, seq: int) -> None:
+        """Say up to where the index is complete, after it is: an older note only repeats work."""
+        path = self._folder / "clew.json"
+        fresh = path.with_suffix(".tmp")
+        fresh.write_text(json.dumps({"format": FORMAT, "trail": self._trail_id, "seq": seq}), encoding="utf-8")
+        os.replace(fresh, path)

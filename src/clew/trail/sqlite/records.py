@@ -1,0 +1,299 @@
+"""Breadcrumbs on SQLite: the `Records` interface."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from clew.access import Principal
+from clew.clock import Clock
+from clew.errors import AlreadyExists, Conflict, InvalidInput, NotFound, TooLarge
+from clew.trail.breadcrumb import MAX_BATCH, Breadcrumb, Change, Draft, Page, View
+from clew.trail.hints import apply_hints, resolve_hints
+from clew.trail.prepare import Prepared, Rules, embed_all, prepare_change, prepare_draft
+from clew.trail.selector import EVERYTHING, Selector, check_selector
+from clew.trail.sqlite import writing as write
+from clew.trail.sqlite.definitions import DefinitionBook, check_definition
+from clew.trail.sqlite.engine import Engine, Writing, from_micros
+from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, in_list, to_breadcrumb
+from clew.trail.sqlite.where import build_where
+from clew.trail.store import Embedder, VersionInfo
+
+INLINE_TEXTS = 4
+MAX_PAGE = 1_000
+
+
+class SqliteRecords:
+    """See `clew.trail.store.Records`."""
+
+    def __init__(self, engine: Engine, audiences: Audiences, clock: Clock, embedder: Embedder | None) -> None:
+        self._engine = engine
+        self._audiences = audiences
+        self._clock = clock
+        self._embedder = embedder
+        self._book = DefinitionBook()
+        self.space = f"{embedder.name}:{embedder.dimension}" if embedder is not None else None
+
+    # -- writing ------------------------------------------------------------------------------------------
+
+    async def create(self, draft: Draft, *, by: Principal) -> Breadcrumb:
+        return (await self.create_many([draft], by=by))[0]
+
+    async def create_many(self, drafts: Sequence[Draft], *, by: Principal) -> list[Breadcrumb]:
+        prepared = await self.prepare(drafts, by=by)
+        return self.to_breadcrumbs(await self._engine.write(lambda writing: self.insert_all(writing, prepared, by)))
+
+    async def prepare(self, drafts: Sequence[Draft], *, by: Principal) -> list[Prepared]:
+        """Check and embed drafts before any transaction begins."""
+        by.require("create")
+        if len(drafts) > MAX_BATCH:
+            raise TooLarge("batch", len(drafts), MAX_BATCH, "breadcrumbs")
+        prepared = self._engine.read(lambda connection: self._prepare(connection, drafts, by))
+        await self._embed(prepared)
+        return prepared
+
+    def _prepare(self, connection: apsw.Connection, drafts: Sequence[Draft], by: Principal) -> list[Prepared]:
+        now = from_micros(self._engine.now())
+        prepared = []
+        for at, draft in enumerate(drafts):
+            try:
+                check_definition(draft.schema_name, draft.context)
+                rules = self._rules(connection, by.owner_id, draft.schema_name)
+                prepared.append(prepare_draft(draft, rules, self._embedder, now, by.owner_id))
+            except InvalidInput as error:
+                if len(drafts) == 1:
+                    raise
+                raise InvalidInput(f"[{at}].{error.field}", error.reason, hint=error.hint) from error
+        return prepared
+
+    async def _embed(self, prepared: Sequence[Prepared]) -> None:
+        """A few texts are embedded faster here than another thread can be woken; many go aside."""
+        if sum(each.text is not None for each in prepared) <= INLINE_TEXTS:
+            embed_all(prepared, self._embedder)
+        else:
+            await asyncio.get_running_loop().run_in_executor(None, embed_all, prepared, self._embedder)
+
+    def insert_all(self, writing: Writing, prepared: Sequence[Prepared], by: Principal) -> list[Any]:
+        """Write all within the caller's transaction; their rows in order."""
+        return [self._insert_one(writing, each, by) for each in prepared]
+
+    def _insert_one(self, writing: Writing, prepared: Prepared, by: Principal) -> Any:
+        if prepared.key is not None and (row := self._find_keyed(writing, prepared.key, by)) is not None:
+            return row
+        id = prepared.id or self._clock.new_id()
+        rid = write.insert(writing, prepared, id, by, self.space)
+        if prepared.key is not None:
+            writing.execute(
+                "INSERT INTO idempotency (owner_id, key, id, created_at) VALUES (?, ?, ?, ?)",
+                (by.owner_id, prepared.key, id, writing.now),
+            )
+        return writing.execute(f"{CURRENT} WHERE b.rid = ?", (rid,)).fetchone()
+
+    def to_breadcrumbs(self, rows: Sequence[Any]) -> list[Breadcrumb]:
+        """The records of rows that are committed."""
+        of = self._audiences.of
+        return self._engine.read(lambda connection: [to_breadcrumb(row, of(connection, row[2])) for row in rows])
+
+    def _find_keyed(self, writing: Writing, key: str, by: Principal) -> Any:
+        """What the first call with this key wrote. Raises AlreadyExists when the caller may not see it."""
+        sql = "SELECT id FROM idempotency WHERE owner_id = ? AND key = ?"
+        id = writing.execute(sql, (by.owner_id, key)).get
+        if id is None:
+            return None
+        row = writing.execute(f"{CURRENT} WHERE b.id = ?", (id,)).fetchone()
+        if row is None or row[2] not in self._visible_in(writing, by):
+            raise AlreadyExists("idempotency key", repr(key))
+        return row
+
+    async def update(self, id: str, change: Change, *, expect: int, by: Principal) -> Breadcrumb:
+        by.require("update")
+        before, vector = self._engine.read(lambda connection: self._present(connection, id, by))
+        if before.version != expect:
+            raise Conflict(id, expected=expect, actual=before.version)
+        prepared = self._engine.read(lambda connection: self._prepare_change(connection, before, change, vector, by))
+        await self._embed([prepared])
+        row = await self._engine.write(lambda writing: self._replace(writing, id, prepared, expect, by))
+        return to_breadcrumb(row, (by.owner_id, prepared.scopes))
+
+    def _present(self, connection: apsw.Connection, id: str, by: Principal) -> tuple[Breadcrumb, bytes | None]:
+        row = self._find(connection, id, by)
+        vector = connection.execute("SELECT vector FROM vectors WHERE rid = ?", (row[0],)).get
+        return to_breadcrumb(row, self._audiences.of(connection, row[2])), vector
+
+    def _prepare_change(
+        self, connection: apsw.Connection, before: Breadcrumb, change: Change, vector: bytes | None, by: Principal
+    ) -> Prepared:
+        schema_name = before.schema_name if change.schema_name is msgspec.UNSET else change.schema_name
+        context = before.context if change.context is msgspec.UNSET else change.context
+        check_definition(schema_name, context)
+        rules = self._rules(connection, by.owner_id, schema_name)
+        return prepare_change(before, change, rules, self._embedder, vector)
+
+    def _replace(self, writing: Writing, id: str, prepared: Prepared, expect: int, by: Principal) -> Any:
+        row = self._find_in(writing, id, by)
+        if row[3] != expect:
+            raise Conflict(id, expected=expect, actual=row[3])
+        write.replace(writing, row, prepared, by, self.space)
+        return writing.execute(f"{CURRENT} WHERE b.rid = ?", (row[0],)).fetchone()
+
+    async def delete(self, id: str, *, by: Principal, expect: int | None = None) -> None:
+        by.require("delete")
+        await self._engine.write(lambda writing: self._delete(writing, id, expect, by))
+
+    def _delete(self, writing: Writing, id: str, expect: int | None, by: Principal) -> None:
+        row = self._find_in(writing, id, by)
+        if expect is not None and row[3] != expect:
+            raise Conflict(id, expected=expect, actual=row[3])
+        write.remove(writing, row)
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    async def get(self, id: str, *, by: Principal, version: int | None = None, vector: bool = False) -> Breadcrumb:
+        by.require("read")
+        return self._engine.read(lambda connection: self._get(connection, id, by, version, vector))
+
+    def _get(
+        self, connection: apsw.Connection, id: str, by: Principal, version: int | None, vector: bool
+    ) -> Breadcrumb:
+        row = self._find(connection, id, by)
+        audience = self._audiences.of(connection, row[2])
+        if version is not None and version != row[3]:
+            older = connection.execute(f"{OLDER} WHERE v.rid = ? AND v.version = ?", (row[0], version)).fetchone()
+            if older is None:
+                raise NotFound("breadcrumb version", f"{id} v{version}")
+            return to_breadcrumb(older, audience)
+        found = to_breadcrumb(row, audience)
+        packed = connection.execute("SELECT vector FROM vectors WHERE rid = ?", (row[0],)).get if vector else None
+        if packed is None:
+            return found
+        return msgspec.structs.replace(found, embedding=struct.unpack(f"<{len(packed) // 4}f", packed))
+
+    async def read(self, id: str, *, by: Principal) -> View:
+        by.require("read")
+        found, schema_hints = self._engine.read(lambda connection: self._with_hints(connection, id, by))
+        if found.ttl.max_reads is not None:
+            await self._engine.write(lambda writing: self._count_read(writing, id, by))
+        hints = resolve_hints(found.llm_hints, schema_hints)
+        return View(
+            id=found.id,
+            title=found.title,
+            context=apply_hints(found.context, hints, title=found.title) if hints else found.context,
+            tags=found.tags,
+            schema_name=found.schema_name,
+            version=found.version,
+            updated_at=found.updated_at,
+        )
+
+    def _with_hints(self, connection: apsw.Connection, id: str, by: Principal) -> tuple[Breadcrumb, Any]:
+        found = self._get(connection, id, by, None, False)
+        if found.llm_hints is not None or found.schema_name is None:
+            return found, None
+        return found, self._book.of(connection, by.owner_id).of(found.schema_name).llm_hints
+
+    def _count_read(self, writing: Writing, id: str, by: Principal) -> None:
+        row = self._find_in(writing, id, by)
+        writing.execute("UPDATE breadcrumbs SET read_count = read_count + 1 WHERE rid = ?", (row[0],))
+
+    async def list(
+        self,
+        selector: Selector = EVERYTHING,
+        *,
+        by: Principal,
+        limit: int = 50,
+        cursor: str | None = None,
+        oldest_first: bool = False,
+    ) -> Page:
+        by.require("read")
+        check_selector(selector)
+        if not 1 <= limit <= MAX_PAGE:
+            raise InvalidInput("limit", f"must be between 1 and {MAX_PAGE:,}")
+        after = _unpack_cursor(cursor) if cursor is not None else None
+        return await self._engine.read_aside(
+            lambda connection: self._list(connection, selector, by, limit, after, oldest_first)
+        )
+
+    def _list(
+        self,
+        connection: apsw.Connection,
+        selector: Selector,
+        by: Principal,
+        limit: int,
+        after: int | None,
+        oldest_first: bool,
+    ) -> Page:
+        where, values = build_where(selector, self._visible(connection, by), self._engine.now())
+        if after is not None:
+            where += " AND b.rid > :after" if oldest_first else " AND b.rid < :after"
+            values["after"] = after
+        order = "ASC" if oldest_first else "DESC"
+        rows = connection.execute(f"{CURRENT} WHERE {where} ORDER BY b.rid {order} LIMIT {limit + 1}", values).fetchall()
+        items = tuple(to_breadcrumb(row, self._audiences.of(connection, row[2])) for row in rows[:limit])
+        return Page(items=items, cursor=_pack_cursor(rows[limit - 1][0]) if len(rows) > limit else None)
+
+    async def history(self, id: str, *, by: Principal) -> list[VersionInfo]:
+        by.require("read")
+        return self._engine.read(lambda connection: self._history(connection, id, by))
+
+    def _history(self, connection: apsw.Connection, id: str, by: Principal) -> list[VersionInfo]:
+        row = self._find(connection, id, by)
+        older = connection.execute(
+            "SELECT version, updated_at, updated_by, checksum FROM versions WHERE rid = ? ORDER BY version", (row[0],)
+        ).fetchall()
+        lines = [*older, (row[3], row[17], row[19], row[15])]
+        return [
+            VersionInfo(version=version, updated_at=from_micros(at), updated_by=agent, checksum=checksum)
+            for version, at, agent, checksum in lines
+        ]
+
+    # -- what the caller may see --------------------------------------------------------------------------
+
+    def _visible(self, connection: apsw.Connection, by: Principal) -> tuple[int, ...]:
+        return self._audiences.visible(connection, by.owner_id, by.scopes)
+
+    def _visible_in(self, writing: Writing, by: Principal) -> tuple[int, ...]:
+        """As `_visible`, seeing what this transaction has written."""
+        rows = writing.execute("SELECT id, scopes FROM audiences WHERE owner_id = ?", (by.owner_id,)).fetchall()
+        return tuple(id for id, scopes in rows if by.scopes.issuperset(msgspec.json.decode(scopes)))
+
+    def _find(self, connection: apsw.Connection, id: str, by: Principal) -> Any:
+        return _one(connection.execute, self._visible(connection, by), id, self._engine.now())
+
+    def _find_in(self, writing: Writing, id: str, by: Principal) -> Any:
+        return _one(writing.execute, self._visible_in(writing, by), id, writing.now)
+
+    def _rules(self, connection: apsw.Connection, owner_id: str, schema_name: str | None) -> Rules:
+        definitions = self._book.of(connection, owner_id)
+        found = definitions.of(schema_name)
+        return Rules(
+            check=found.check, llm_hints=found.llm_hints, embeds=found.embeds, policies=definitions.policies
+        )
+
+
+def _one(execute: Any, audiences: Sequence[int], id: str, now: int) -> Any:
+    """The row of a live breadcrumb in these audiences. Raises NotFound."""
+    where = f"b.id = :id AND b.audience IN {in_list(audiences)} AND {ALIVE}"
+    row = execute(f"{CURRENT} WHERE {where}", {"id": id, "now": now}).fetchone()
+    if row is None:
+        raise NotFound("breadcrumb", id)
+    return row
+
+
+def _pack_cursor(rid: int) -> str:
+    return base64.urlsafe_b64encode(rid.to_bytes(8, "big")).decode().rstrip("=")
+
+
+def _unpack_cursor(cursor: str) -> int:
+    try:
+        packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        if len(packed) == 8 and packed[0] < 128:
+            return int.from_bytes(packed, "big")
+    except (binascii.Error, ValueError):
+        pass
+    raise InvalidInput("cursor", "is not one that a listing returned")

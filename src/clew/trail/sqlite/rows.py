@@ -1,0 +1,149 @@
+"""Rows and records: how a breadcrumb, a version and an event are read from SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from clew.errors import Corrupted
+from clew.trail.breadcrumb import NEVER, Breadcrumb, Ttl, checksum_of
+from clew.trail.event import Event, EventType
+from clew.trail.sqlite.engine import from_micros
+
+EVENT_TYPES: tuple[EventType, ...] = ("breadcrumb.created", "breadcrumb.updated", "breadcrumb.deleted")
+
+CURRENT = (
+    "SELECT b.rid, b.id, b.audience, b.version, b.schema_name, b.title, b.context, b.tags, b.llm_hints, b.entities,"
+    " b.entity_keywords, b.ttl_kind, b.expires_at, b.max_reads, b.read_count, b.checksum, b.created_at,"
+    " b.updated_at, b.created_by, b.updated_by FROM breadcrumbs b"
+)
+OLDER = (
+    "SELECT b.rid, b.id, b.audience, v.version, v.schema_name, v.title, v.context, v.tags, v.llm_hints, v.entities,"
+    " v.entity_keywords, b.ttl_kind, b.expires_at, b.max_reads, b.read_count, v.checksum, b.created_at,"
+    " v.updated_at, b.created_by, v.updated_by FROM versions v JOIN breadcrumbs b ON b.rid = v.rid"
+)
+ALIVE = "(b.expires_at IS NULL OR b.expires_at > :now) AND (b.max_reads IS NULL OR b.read_count < b.max_reads)"
+"""Not yet expired, whether or not hygiene has come by."""
+
+_decode = msgspec.json.Decoder().decode
+_decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
+
+Audience = tuple[str, tuple[str, ...]]
+
+
+class Audiences:
+    """Which owner-and-scopes pairs exist, and which of them a caller may see."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Audience] = {}
+        self._visible: dict[tuple[str, frozenset[str]], tuple[int, tuple[int, ...]]] = {}
+
+    def forget(self) -> None:
+        """Drop what was read: a transaction that made audiences was undone, and their ids may come again."""
+        self._known, self._visible = {}, {}
+
+    def of(self, connection: apsw.Connection, id: int) -> Audience:
+        if id not in self._known:
+            self._load(connection)
+        return self._known[id]
+
+    def visible(self, connection: apsw.Connection, owner_id: str, scopes: frozenset[str]) -> tuple[int, ...]:
+        """The audiences of an owner whose scopes the caller holds, all of them."""
+        newest = int(connection.execute("SELECT coalesce(max(id), 0) FROM audiences").get)
+        found = self._visible.get((owner_id, scopes))
+        if found is not None and found[0] == newest:
+            return found[1]
+        self._load(connection)
+        ids = tuple(id for id, (owner, needed) in self._known.items() if owner == owner_id and scopes.issuperset(needed))
+        if len(self._visible) > 1_000:
+            self._visible.clear()
+        self._visible[owner_id, scopes] = (newest, ids)
+        return ids
+
+    def _load(self, connection: apsw.Connection) -> None:
+        rows = connection.execute("SELECT id, owner_id, scopes FROM audiences ORDER BY id").fetchall()
+        self._known = {id: (owner, _decode_texts(scopes)) for id, owner, scopes in rows}
+
+
+def ensure_audience(execute: Any, owner_id: str, scopes: tuple[str, ...]) -> int:
+    """The id of an owner-and-scopes pair, made when new."""
+    packed = msgspec.json.encode(scopes).decode()
+    found = execute("SELECT id FROM audiences WHERE owner_id = ? AND scopes = ?", (owner_id, packed)).get
+    if found is None:
+        found = execute(
+            "INSERT INTO audiences (owner_id, scopes) VALUES (?, ?) RETURNING id", (owner_id, packed)
+        ).get
+    return int(found)
+
+
+def in_list(ids: Sequence[int]) -> str:
+    """Integers as an SQL list. An empty list matches nothing."""
+    return f"({','.join(map(str, ids))})" if ids else "(NULL)"
+
+
+def to_breadcrumb(row: Sequence[Any], audience: Audience) -> Breadcrumb:
+    """The record of a row. Raises Corrupted when its content does not fit its checksum."""
+    (_, id, _, version, schema_name, title, context, tags, llm_hints, entities, keywords, *rest) = row
+    (ttl_kind, expires_at, max_reads, read_count, checksum, created_at, updated_at, created_by, updated_by) = rest
+    hints = llm_hints.encode() if llm_hints is not None else None
+    try:
+        tag_list = _decode_texts(tags)
+        if checksum_of(title, context.encode(), tag_list, schema_name, hints) != checksum:
+            raise Corrupted(f"the content of {id} version {version} does not fit its checksum")
+        return Breadcrumb(
+            id=id,
+            owner_id=audience[0],
+            title=title,
+            context=_decode(context),
+            tags=tag_list,
+            schema_name=schema_name,
+            version=version,
+            scopes=audience[1],
+            llm_hints=_decode(hints) if hints is not None else None,
+            ttl=NEVER if ttl_kind == "never" else to_ttl(ttl_kind, expires_at, max_reads, read_count),
+            entities=_decode(entities) if entities is not None else None,
+            entity_keywords=_decode_texts(keywords),
+            checksum=checksum,
+            created_at=from_micros(created_at),
+            updated_at=from_micros(updated_at),
+            created_by=created_by,
+            updated_by=updated_by,
+        )
+    except (msgspec.DecodeError, AttributeError) as error:
+        raise Corrupted(f"the content of {id} version {version} cannot be read: {error}") from error
+
+
+def to_ttl(kind: Any, expires_at: int | None, max_reads: int | None, read_count: int) -> Ttl:
+    return Ttl(
+        kind=kind,
+        expires_at=from_micros(expires_at) if expires_at is not None else None,
+        max_reads=max_reads,
+        read_count=read_count,
+    )
+
+
+def to_event(row: Sequence[Any], owner_id: str, breadcrumb: Breadcrumb | None) -> Event:
+    """The event of a row (seq, type, rid, id, version, audience, schema_name, tags, at)."""
+    seq, type_, _, id, version, _, schema_name, tags, at = row
+    return Event(
+        seq=seq,
+        type=EVENT_TYPES[type_],
+        breadcrumb_id=id,
+        owner_id=owner_id,
+        version=version,
+        schema_name=schema_name,
+        tags=_decode_texts(tags),
+        at=from_micros(at),
+        breadcrumb=breadcrumb,
+    )
+
+
+def find_version(connection: apsw.Connection, audiences: Audiences, rid: int, version: int) -> Breadcrumb | None:
+    """A version of a breadcrumb, present or past, without asking who wants it."""
+    row = connection.execute(f"{CURRENT} WHERE b.rid = ? AND b.version = ?", (rid, version)).fetchone()
+    if row is None:
+        row = connection.execute(f"{OLDER} WHERE v.rid = ? AND v.version = ?", (rid, version)).fetchone()
+    return None if row is None else to_breadcrumb(row, audiences.of(connection, row[2]))

@@ -1,0 +1,96 @@
+"""Secrets on SQLite: sealed with AES-GCM under a key that lies beside the trail, readable by its owner only."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from clew.access import Principal
+from clew.errors import InvalidInput, NotFound, StorageError, TooLarge
+from clew.trail.sqlite.engine import Engine, Writing
+
+MAX_VALUE = 64_000
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+
+
+class SqliteSecrets:
+    """See `clew.trail.store.Secrets`. The file and its copies are useless without `<trail>.key`."""
+
+    def __init__(self, engine: Engine, key_file: Path) -> None:
+        self._engine = engine
+        self._key_file = key_file
+
+    async def put(self, name: str, value: str, *, by: Principal) -> None:
+        by.require("administer")
+        if not _NAME.fullmatch(name):
+            raise InvalidInput("name", "must be letters, digits and . _ - (at most 100)")
+        if not value:
+            raise InvalidInput("value", "is empty")
+        if len(value) > MAX_VALUE:
+            raise TooLarge("value", len(value), MAX_VALUE, "characters")
+        sealed = self._seal(value.encode(), self._label(by.owner_id, name))
+
+        def work(writing: Writing) -> None:
+            writing.execute(
+                "INSERT OR REPLACE INTO secrets VALUES (?, ?, ?, ?)", (by.owner_id, name, sealed, writing.now)
+            )
+
+        await self._engine.write(work)
+
+    async def names(self, *, by: Principal) -> list[str]:
+        by.require("administer")
+        sql = "SELECT name FROM secrets WHERE owner_id = ? ORDER BY name"
+        return self._engine.read(lambda connection: [name for (name,) in connection.execute(sql, (by.owner_id,))])
+
+    async def drop(self, name: str, *, by: Principal) -> None:
+        by.require("administer")
+
+        def work(writing: Writing) -> None:
+            writing.execute("DELETE FROM secrets WHERE owner_id = ? AND name = ?", (by.owner_id, name))
+            if not writing.connection.changes():
+                raise NotFound("secret", name)
+
+        await self._engine.write(work)
+
+    async def reveal(self, name: str, *, by: Principal) -> str:
+        by.require("administer")
+        sql = "SELECT sealed FROM secrets WHERE owner_id = ? AND name = ?"
+        sealed = self._engine.read(lambda connection: connection.execute(sql, (by.owner_id, name)).get)
+        if sealed is None:
+            raise NotFound("secret", name)
+        return self._open(sealed, self._label(by.owner_id, name)).decode()
+
+    def _seal(self, value: bytes, label: bytes) -> bytes:
+        # cryptography takes 50 ms to import and most trails hold no secret
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        nonce = os.urandom(12)
+        return nonce + AESGCM(self._key()).encrypt(nonce, value, label)
+
+    def _open(self, sealed: bytes, label: bytes) -> bytes:
+        from cryptography.exceptions import InvalidTag  # see _seal
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        try:
+            return AESGCM(self._key()).decrypt(sealed[:12], sealed[12:], label)
+        except InvalidTag:
+            raise StorageError(
+                "a secret cannot be opened", hint=f"Is {self._key_file} the key that it was sealed with?"
+            ) from None
+
+    def _key(self) -> bytes:
+        """The sealing key, made on first use with permissions for its owner alone."""
+        try:
+            descriptor = os.open(self._key_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return self._key_file.read_bytes()
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(os.urandom(32))
+            file.flush()
+            os.fsync(file.fileno())
+        return self._key_file.read_bytes()
+
+    @staticmethod
+    def _label(owner_id: str, name: str) -> bytes:
+        return f"{owner_id}\x00{name}".encode()

@@ -1,0 +1,134 @@
+"""How text becomes terms: words, identifiers split into their parts, accents folded, stems, 32-bit ids.
+
+A term's id depends on the owner as well: what one owner wrote can neither match nor weigh in another's search.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+import zlib
+from array import array
+from functools import lru_cache
+
+import msgspec
+import Stemmer
+
+from clew.trail.readable import Readable
+
+MAX_TERMS_PER_FIELD = 2_000
+MAX_QUERY_CHARS = 4_000
+
+STOP = frozenset(
+    """
+    a an the this that these those some any each every either neither both all another other others such same own
+    i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself she her hers
+    herself it its itself they them their theirs themselves one ones who whom whose whoever which what whatever
+    someone somebody something anyone anybody anything everyone everybody everything none thing things
+    am is are was were be been being do does did doing done have has had having
+    can could may might must shall should will would cannot
+    and or but nor so yet if then else than because since unless until while although though whether however
+    therefore thus hence
+    of to in on at by for from with without within into onto unto upon over under above below about against among
+    along around after before between during through toward towards via per as off out up down away back
+    again also already always almost just only even ever never not no yes often once soon sometimes still too very
+    quite rather really perhaps maybe likely now here there where when why how wherever whenever
+    more most much many few several enough lot bit kind way etc
+    get gets getting got give gives giving given gave go goes going gone gonna come came put take make makes making
+    made let lets use used uses using need needs want wants wanted wish like know see say said tell ask asked think
+    mean try trying seem seems looking wonder wondering help please provide possible regarding together otherwise
+    indeed thereby far further well sure hello hi hey oh ok okay thank thanks
+    s t d m ll re ve im ive id dont didnt doesnt isnt cant whats thats youre theyre
+    don didn doesn isn aren wasn weren won wouldn couldn shouldn hasn haven hadn became
+    """.split()
+)
+"""English function words and the polite filler of requests; other languages rely on the rarity of their words."""
+
+_WORD = re.compile(r"\w+")
+_UPPER, _LOWER = "A-Z\u00c0-\u00d6\u00d8-\u00de", "a-z\u00df-\u00f6\u00f8-\u024f"
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_PART = re.compile(
+    rf"[{_CJK}]|\d+|[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|[^\W\d_{_UPPER}{_LOWER}{_CJK}]+"
+)
+_MARKS = re.compile("[\u0300-\u036f]")
+_stemmer = Stemmer.Stemmer("english")
+
+
+class Words(msgspec.Struct):
+    """The parts of a text in order, and the identifiers that were split, joined without their separators."""
+
+    parts: list[str]
+    compounds: list[str]
+
+
+@lru_cache(1 << 16)
+def split_word(word: str) -> tuple[str, ...]:
+    """`fooBar_baz2` → foo, bar, baz, 2; one part for each CJK character; lower case without accents."""
+    return tuple(
+        part.lower() if part.isascii() else _MARKS.sub("", unicodedata.normalize("NFKD", part)).casefold()
+        for part in _PART.findall(word)
+    )
+
+
+def split_text(text: str) -> Words:
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    parts: list[str] = []
+    compounds: list[str] = []
+    for word in _WORD.findall(text):
+        pieces = split_word(word)
+        parts.extend(pieces)
+        if 1 < len(pieces) <= 8:
+            compounds.append("".join(pieces))
+    return Words(parts, compounds)
+
+
+@lru_cache(1 << 17)
+def term_id(word: str, salt: int) -> int:
+    """The 32-bit id of a word's stem for one owner."""
+    return zlib.crc32(_stemmer.stemWord(word).encode(), salt)
+
+
+def owner_salt(owner_id: str) -> int:
+    return zlib.crc32(owner_id.encode())
+
+
+def pair_id(first: int, second: int) -> int:
+    """The id of two terms that stand side by side."""
+    return (first * 0x9E3779B1 ^ second) & 0xFFFF_FFFF
+
+
+def name_id(text: str, salt: int) -> int:
+    """The id of a whole name: the same for `getUser`, `get_user`, `Get user` and `get-user`."""
+    return zlib.crc32("".join(split_text(text[:500]).parts).encode(), salt)
+
+
+HEADER = 5
+"""Words before the lists of a packed record: number of terms, of pairs, of title terms, length, name."""
+
+
+def pack_terms(shown: Readable, owner_id: str) -> bytes:
+    """A record as the ranking sees it, in 32-bit words: the header, then term ids without repeats (the title's
+    first, then the description's), then for each how often it stands in title, description and content (a byte
+    each), then the ids of adjacent pairs. The length is in tenths of a word; the content's words count a fifth."""
+    salt = owner_salt(owner_id)
+    counts: dict[int, list[int]] = {}
+    pairs: dict[int, None] = {}
+    asides: list[tuple[int, int]] = []
+    length, in_title = 0, 0
+    for field, text in enumerate((shown.title, shown.description, shown.content)):
+        words = split_text(text)
+        kept = [term_id(part, salt) for part in words.parts if part not in STOP][:MAX_TERMS_PER_FIELD]
+        for id in kept:
+            counts.setdefault(id, [0, 0, 0])[field] += 1
+        for first, second in zip(kept, kept[1:], strict=False):
+            pairs[pair_id(first, second)] = None
+        stops = [part for part in words.parts if part in STOP][:200]
+        asides += [(term_id(part, salt), field) for part in (*words.compounds[:500], *stops)]
+        length += len(kept) * (2 if field == 2 else 10)
+        in_title = len(counts) if field == 0 else in_title
+    for id, field in asides:
+        counts.setdefault(id, [0, 0, 0])[field] += 1
+    packed = (min(t, 255) | min(d, 255) << 8 | min(c, 255) << 16 for t, d, c in counts.values())
+    header = (len(counts), len(pairs), in_title, max(length, 10), name_id(shown.title, salt))
+    return array("I", (*header, *counts, *packed, *pairs)).tobytes()

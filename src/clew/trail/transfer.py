@@ -1,0 +1,347 @@
+"""Export and import of a trail as JSON Lines: a header, the breadcrumbs in order of creation, then the edges.
+
+Secrets are never in it, only their names where a breadcrumb refers to one; nor are vectors, which the
+importing trail makes anew. Times and authors are not taken over: an import creates breadcrumbs of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from clew.access import Principal
+from clew.errors import AccessDenied, AlreadyExists, ClewError, InvalidInput, NotFound, StorageError, TooLarge
+from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Ttl, encode_canonical
+from clew.trail.edge import Edge
+from clew.trail.selector import EVERYTHING, Selector
+from clew.trail.store import Trail
+
+FORMAT = 1
+MAX_LINE = 16_000_000
+MAX_PROBLEMS = 1_000
+BATCH_LINES = 500
+BATCH_SIZE = 8_000_000
+PAGE = 500
+MAX_EDGES = 10_000
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True, tag="header", tag_field="kind"):
+    """The first line: the version of this format, and whose trail it was."""
+
+    format: int
+    owner_id: str
+
+
+class BreadcrumbLine(msgspec.Struct, frozen=True, kw_only=True, tag="breadcrumb", tag_field="kind"):
+    """One version of a breadcrumb. Consecutive lines of one id are its history, the present version last."""
+
+    id: str
+    version: int
+    title: str
+    context: dict[str, Any]
+    tags: tuple[str, ...] = ()
+    schema_name: str | None = None
+    scopes: tuple[str, ...] = ()
+    llm_hints: dict[str, Any] | None = None
+    ttl: Ttl = Ttl()
+    entities: dict[str, Any] | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+class EdgeLine(msgspec.Struct, frozen=True, kw_only=True, tag="edge", tag_field="kind"):
+    """One edge between breadcrumbs of the same export."""
+
+    source: str
+    target: str
+    type: str
+    weight: float = 1.0
+    metadata: dict[str, Any] = {}
+
+
+Line = Header | BreadcrumbLine | EdgeLine
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """A line that was not imported, and why."""
+
+    line: int
+    reason: str
+
+
+class ImportReport(msgspec.Struct, kw_only=True):
+    """What an import did: breadcrumbs `created`, later versions `updated`, breadcrumbs that were `unchanged`,
+    those `kept` because the trail has another content under their id. `problems` are the first thousand."""
+
+    created: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    kept: int = 0
+    edges: int = 0
+    failed_lines: int = 0
+    problems: list[Problem] = []
+
+
+_decoder: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
+_encode = msgspec.json.Encoder().encode
+
+
+async def export_trail(
+    trail: Trail, by: Principal, *, selector: Selector = EVERYTHING, versions: bool = False
+) -> AsyncIterator[str]:
+    """The lines of an export, each with its line break: what the caller may see of what the selector means.
+
+    With `versions` each breadcrumb comes with its kept history. Edges are those between exported breadcrumbs.
+    """
+    yield _to_text(Header(format=FORMAT, owner_id=by.owner_id))
+    exported: dict[str, None] = {}
+    async for breadcrumb in _list_all(trail, by, selector):
+        exported[breadcrumb.id] = None
+        for older in await _older_versions(trail, by, breadcrumb) if versions else ():
+            yield _to_text(_line_of(older))
+        yield _to_text(_line_of(breadcrumb))
+    for id in exported:
+        for edge in await _outgoing(trail, by, id):
+            if edge.target in exported:
+                yield _to_text(_edge_line_of(edge))
+
+
+async def import_trail(trail: Trail, by: Principal, lines: Iterable[bytes | str]) -> ImportReport:
+    """Write an export under the caller's owner, keeping ids, tags, scopes and order.
+
+    It can be repeated or continued: what is there already stays, and a history goes on only from the version
+    that the trail has. Each breadcrumb stands for itself: a line that cannot be used is reported, the others
+    are imported. Raises InvalidInput when it is no export or of a later format, AccessDenied, StorageError.
+    """
+    importing = _Import(trail, by)
+    for number, raw in enumerate(lines, 1):
+        await importing.take(number, raw)
+    await importing.flush()
+    return importing.report
+
+
+def parse_line(raw: bytes | str) -> Line:
+    """One line of an export. Raises InvalidInput."""
+    if len(raw) > MAX_LINE:
+        raise TooLarge("line", len(raw), MAX_LINE)
+    try:
+        return _decoder.decode(raw)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise InvalidInput("line", f"is not a line of an export: {error}") from None
+
+
+class _Import:
+    """Collects lines into batches and writes them."""
+
+    def __init__(self, trail: Trail, by: Principal) -> None:
+        self._trail = trail
+        self._by = by
+        self._has_header = False
+        self._groups: list[list[tuple[int, BreadcrumbLine]]] = []
+        self._edges: list[tuple[int, Edge]] = []
+        self._lines = 0
+        self._size = 0
+        self.report = ImportReport()
+
+    async def take(self, number: int, raw: bytes | str) -> None:
+        if not raw.strip():
+            return
+        if not self._has_header:
+            self._open(raw)
+            return
+        try:
+            line = parse_line(raw)
+        except InvalidInput as error:
+            self._fail(number, error)
+            return
+        if isinstance(line, Header):
+            return
+        if self._lines >= BATCH_LINES or self._size + len(raw) > BATCH_SIZE:
+            await self.flush()
+        self._lines, self._size = self._lines + 1, self._size + len(raw)
+        if isinstance(line, EdgeLine):
+            edge = Edge(
+                source=line.source,
+                target=line.target,
+                type=line.type,
+                weight=line.weight,
+                metadata=line.metadata,
+            )
+            self._edges.append((number, edge))
+        elif self._groups and self._groups[-1][0][1].id == line.id:
+            self._groups[-1].append((number, line))
+        else:
+            self._groups.append([(number, line)])
+
+    async def flush(self) -> None:
+        """Write what is collected, breadcrumbs before edges."""
+        groups, edges = self._groups, self._edges
+        self._groups, self._edges, self._lines, self._size = [], [], 0, 0
+        created = await self._create_new(groups)
+        for group in groups:
+            await self._import_group(group, is_new=group[0][1].id in created)
+        await self._add_edges(edges)
+
+    def _open(self, raw: bytes | str) -> None:
+        try:
+            header = parse_line(raw)
+        except InvalidInput:
+            header = None
+        if not isinstance(header, Header):
+            raise InvalidInput(
+                "line 1", "is not the header of an export", hint="Make one with `clew trail export`"
+            )
+        if header.format > FORMAT:
+            raise InvalidInput("line 1", f"format {header.format} is later than {FORMAT}", hint="Update Clew")
+        self._has_header = True
+
+    async def _create_new(self, groups: list[list[tuple[int, BreadcrumbLine]]]) -> set[str]:
+        """The ids of new breadcrumbs, written in one transaction; none when it was refused."""
+        fresh = [group[0][1] for group in groups if await self._find(group[0][1].id) is None]
+        try:
+            await self._trail.records.create_many([_draft_of(line) for line in fresh], by=self._by)
+        except (StorageError, AccessDenied):
+            raise
+        except ClewError:
+            return set()
+        return {line.id for line in fresh}
+
+    async def _import_group(self, group: list[tuple[int, BreadcrumbLine]], *, is_new: bool) -> None:
+        number, line = group[0]
+        try:
+            stored = await self._find(line.id)
+            if stored is None:
+                stored, is_new = await self._trail.records.create(_draft_of(line), by=self._by), True
+            applied = 0 if is_new else _position(group, stored)
+            self.report.created += is_new
+            if applied is None:
+                self.report.kept += 1
+                return
+            for later in group[applied + 1 :]:
+                number, change = later[0], _change_of(later[1])
+                stored = await self._trail.records.update(
+                    stored.id, change, expect=stored.version, by=self._by
+                )
+                self.report.updated += 1
+            self.report.unchanged += not is_new and applied == len(group) - 1
+        except (StorageError, AccessDenied):
+            raise
+        except ClewError as error:
+            self._fail(number, error)
+
+    async def _add_edges(self, edges: list[tuple[int, Edge]]) -> None:
+        try:
+            await self._trail.edges.add([edge for _, edge in edges], by=self._by)
+            self.report.edges += len(edges)
+            return
+        except (StorageError, AccessDenied):
+            raise
+        except ClewError:
+            pass
+        for number, edge in edges:
+            await self._add_edge(number, edge)
+
+    async def _add_edge(self, number: int, edge: Edge) -> None:
+        try:
+            await self._trail.edges.add([edge], by=self._by)
+            self.report.edges += 1
+        except AlreadyExists:
+            return
+        except (StorageError, AccessDenied):
+            raise
+        except ClewError as error:
+            self._fail(number, error)
+
+    async def _find(self, id: str) -> Breadcrumb | None:
+        try:
+            return await self._trail.records.get(id, by=self._by)
+        except (NotFound, InvalidInput):
+            return None
+
+    def _fail(self, number: int, error: ClewError) -> None:
+        self.report.failed_lines += 1
+        if len(self.report.problems) < MAX_PROBLEMS:
+            self.report.problems.append(Problem(line=number, reason=str(error)))
+
+
+async def _list_all(trail: Trail, by: Principal, selector: Selector) -> AsyncIterator[Breadcrumb]:
+    cursor: str | None = None
+    while True:
+        page = await trail.records.list(selector, by=by, limit=PAGE, cursor=cursor, oldest_first=True)
+        for breadcrumb in page.items:
+            yield breadcrumb
+        if (cursor := page.cursor) is None:
+            return
+
+
+async def _older_versions(trail: Trail, by: Principal, present: Breadcrumb) -> list[Breadcrumb]:
+    """The kept versions before the present one; none when it was deleted meanwhile."""
+    try:
+        history = await trail.records.history(present.id, by=by)
+        return [
+            await trail.records.get(present.id, by=by, version=info.version)
+            for info in history
+            if info.version < present.version
+        ]
+    except NotFound:
+        return []
+
+
+async def _outgoing(trail: Trail, by: Principal, id: str) -> list[Edge]:
+    """The edges from a breadcrumb; none when it was deleted meanwhile. Raises TooLarge over the limit."""
+    try:
+        edges = await trail.edges.of(id, by=by, direction="outgoing", limit=MAX_EDGES)
+    except NotFound:
+        return []
+    if len(edges) == MAX_EDGES:
+        raise TooLarge(f"edges of {id}", len(edges), MAX_EDGES - 1, "edges")
+    return edges
+
+
+def _position(group: list[tuple[int, BreadcrumbLine]], stored: Breadcrumb) -> int | None:
+    """Which of the versions in the file the trail has; None when it has something else."""
+    present = _content(stored)
+    return next((at for at in range(len(group) - 1, -1, -1) if _content(group[at][1]) == present), None)
+
+
+def _content(version: Breadcrumb | BreadcrumbLine) -> bytes:
+    parts = [
+        version.title,
+        version.context,
+        version.tags,
+        version.schema_name,
+        version.scopes,
+        version.llm_hints,
+    ]
+    return encode_canonical(parts, "line")
+
+
+def _line_of(breadcrumb: Breadcrumb) -> BreadcrumbLine:
+    fields = {field.name: getattr(breadcrumb, field.name) for field in msgspec.structs.fields(BreadcrumbLine)}
+    return BreadcrumbLine(**fields)
+
+
+def _edge_line_of(edge: Edge) -> EdgeLine:
+    return EdgeLine(
+        source=edge.source, target=edge.target, type=edge.type, weight=edge.weight, metadata=edge.metadata
+    )
+
+
+def _draft_of(line: BreadcrumbLine) -> Draft:
+    return Draft(id=line.id, **_written(line))
+
+
+def _change_of(line: BreadcrumbLine) -> Change:
+    return Change(**_written(line))
+
+
+def _written(line: BreadcrumbLine) -> dict[str, Any]:
+    names = ("title", "context", "tags", "schema_name", "scopes", "llm_hints", "ttl", "entities")
+    return {name: getattr(line, name) for name in names}
+
+
+def _to_text(line: Line) -> str:
+    return _encode(line).decode() + "\n"

@@ -1,0 +1,304 @@
+"""JSON Schema (draft 2020-12) for contexts. A schema is data from outside, so it is bounded: references stay
+within it, patterns run in linear time, and a check that could take exponential time or memory is refused
+before it starts. The engine cannot be interrupted, and some schemas would bring the whole process down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import msgspec
+
+from clew.errors import InvalidInput, SchemaViolation, TooLarge
+from clew.trail.breadcrumb import encode_canonical
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+MAX_SCHEMA = 262_144
+MAX_PATTERNS = 200
+MAX_PATTERN_SIZE = 65_536
+MAX_PARTS = 10_000
+MAX_CHECKS = 5_000_000
+MAX_EXPLAINED = 5_000
+MAX_REASON = 200
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_MASK = "the value"
+_UNBOUNDED = 1 << 62
+_MAX_PAIRS = 500_000
+_CHARACTERS_PER_CHECK = 64
+# The engine's work for `unevaluated…` was measured to grow up to threefold with each level of nesting.
+_UNEVALUATED_FACTOR = 4
+
+_HERE = ("not", "if", "then", "else")
+_HERE_LISTS = ("allOf", "anyOf", "oneOf")
+_HERE_MAPS = ("dependentSchemas", "dependencies")
+_MEMBERS = ("additionalProperties", "unevaluatedProperties", "propertyNames")
+_ITEMS = ("items", "contains", "unevaluatedItems", "additionalItems")
+
+
+class SchemaCheck:
+    """A compiled schema. Threads may share it."""
+
+    __slots__ = ("_graph", "_validator")
+
+    def __init__(self, validator: jsonschema_rs.Draft202012Validator, graph: _Graph) -> None:
+        self._validator = validator
+        self._graph = graph
+
+    def check(self, context: dict[str, Any], schema_name: str) -> None:
+        """Raises SchemaViolation with the place and the reason when the context does not fit, TooLarge when it
+        would take more than MAX_CHECKS steps to find out. Neither shows a value of the context."""
+        size = len(encode_canonical(context, "context"))
+        # A value takes at least two bytes of JSON, and may meet each part of the schema.
+        if self._graph.total * (size // 2 + 1) > MAX_CHECKS and self._graph.count(context) > MAX_CHECKS:
+            raise TooLarge("context", MAX_CHECKS + 1, MAX_CHECKS, "steps of its JSON Schema")
+        try:
+            if self._validator.is_valid(context):
+                return
+        except ValueError as error:
+            raise InvalidInput("context", f"cannot be checked: {error}"[:MAX_REASON]) from None
+        raise SchemaViolation(schema_name, *self._explain(context))
+
+    def _explain(self, context: dict[str, Any]) -> tuple[str, str]:
+        """The place and the reason of the first error. The engine builds a tree of errors for each choice that
+        fails, so with choices only small cases are explained."""
+        import jsonschema_rs  # loaded with the first schema: most commands never need it
+
+        if not self._graph.has_choices or self._graph.count(context) <= MAX_EXPLAINED:
+            try:
+                self._validator.validate(context)
+            except jsonschema_rs.ValidationError as error:
+                return _pointer(error.instance_path), _reason(error)
+        return "", "does not fit the schema, and is too large to say where"
+
+
+def compile_schema(schema: dict[str, Any], field: str = "schema") -> SchemaCheck:
+    """A check for contexts. Raises InvalidInput, naming the place below `field`, for what is not a schema, refers
+    outside itself or could run away; TooLarge past MAX_SCHEMA bytes."""
+    import jsonschema_rs  # loaded with the first schema: most commands never need it
+
+    if not isinstance(schema, dict):
+        raise InvalidInput(field, "must be a JSON object")
+    encoded = encode_canonical(schema, field)
+    if len(encoded) > MAX_SCHEMA:
+        raise TooLarge(field, len(encoded), MAX_SCHEMA)
+    graph = _Graph(msgspec.json.decode(encoded), field)
+    try:
+        validator = jsonschema_rs.Draft202012Validator(
+            schema,
+            offline=True,
+            mask=_MASK,
+            pattern_options=jsonschema_rs.RegexOptions(size_limit=MAX_PATTERN_SIZE),
+        )
+    except jsonschema_rs.ValidationError as error:
+        raise InvalidInput(field + _pointer(error.instance_path), _reason(error)) from None
+    except ValueError as error:
+        raise InvalidInput(field, f"is not a schema: {error}"[:MAX_REASON]) from None
+    return SchemaCheck(validator, graph)
+
+
+def _pointer(path: list[str | int]) -> str:
+    parts = (str(part).replace("~", "~0").replace("/", "~1") for part in path)
+    return "".join(f"/{part}" for part in parts)[:MAX_REASON]
+
+
+def _reason(error: jsonschema_rs.ValidationError) -> str:
+    match error.kind.name:
+        case "falseSchema":
+            return "is not allowed"
+        case "pattern" | "format" if "regex" in error.message:
+            return "must be a regular expression without look-around and back-references, and not too large"
+        case _:
+            return error.message.removeprefix(f"{_MASK} ")[:MAX_REASON]
+
+
+class _Node:
+    """What one part of a schema asks of a value (`here`) and of what is in it, and what that costs."""
+
+    __slots__ = ("factor", "here", "heads", "items", "members", "names", "own", "parts")
+
+    def __init__(self) -> None:
+        self.own = 1
+        self.factor = 1
+        self.here: list[_Node] = []
+        self.names: dict[str, _Node] = {}
+        self.members: list[_Node] = []
+        self.heads: list[_Node] = []
+        self.items: list[_Node] = []
+        self.parts: int | None = None
+
+    @property
+    def all(self) -> Iterator[_Node]:
+        for nodes in (self.here, self.names.values(), self.members, self.heads, self.items):
+            yield from nodes
+
+
+class _Graph:
+    """A schema as a graph in which references are edges, for counting what a check costs.
+
+    `total` bounds the parts that one value can meet, counting every way to reach each part.
+    """
+
+    def __init__(self, schema: dict[str, Any], field: str) -> None:
+        self._schema = schema
+        self._field = field
+        self._anchors: dict[str, Any] = {}
+        self.has_choices = False
+        self._survey()
+        self._nodes: dict[int, _Node] = {}
+        self._pending: list[tuple[_Node, dict[str, Any]]] = []
+        self._root = self._node(schema)
+        while self._pending:
+            self._fill(*self._pending.pop())
+        self.total = self._measure()
+
+    def count(self, context: Any) -> int:
+        """How many parts of the schema a context meets at most, or more than MAX_CHECKS."""
+        try:
+            return _count(self._root, context, {})
+        except (_TooMany, RecursionError):
+            return MAX_CHECKS + 1
+
+    def _survey(self) -> None:
+        """Look at everything in the schema once: its dialect, its names, its patterns."""
+        if self._schema.get("$schema", _DIALECT) not in (_DIALECT, f"{_DIALECT}#"):
+            raise InvalidInput(f"{self._field}/$schema", f"must be {_DIALECT}")
+        patterns = 0
+        stack: list[Any] = [self._schema]
+        while stack:
+            value = stack.pop()
+            if isinstance(value, list):
+                stack.extend(value)
+            if not isinstance(value, dict):
+                continue
+            stack.extend(value.values())
+            patterns += isinstance(value.get("pattern"), str) + len(_map(value, "patternProperties"))
+            self.has_choices = self.has_choices or "anyOf" in value or "oneOf" in value
+            self._name(value)
+        if patterns > MAX_PATTERNS:
+            raise TooLarge(self._field, patterns, MAX_PATTERNS, "patterns")
+
+    def _name(self, part: dict[str, Any]) -> None:
+        if part is not self._schema and any(isinstance(part.get(key), str) for key in ("$id", "$schema")):
+            raise InvalidInput(self._field, "has $id or $schema below its top; keep it in one piece")
+        for key in ("$anchor", "$dynamicAnchor"):
+            anchor = part.get(key)
+            if isinstance(anchor, str) and self._anchors.setdefault(anchor, part) is not part:
+                raise InvalidInput(self._field, f"has two places named {anchor[:80]!r}")
+
+    def _node(self, part: Any) -> _Node:
+        """The node of a part; true and false are nodes without further parts."""
+        node = self._nodes.get(id(part))
+        if node is None:
+            node = _Node()
+            if isinstance(part, dict):
+                self._nodes[id(part)] = node
+                self._pending.append((node, part))
+        return node
+
+    def _fill(self, node: _Node, part: dict[str, Any]) -> None:
+        here = [part[key] for key in _HERE if key in part]
+        here += [each for key in _HERE_LISTS for each in _list(part, key)]
+        here += [each for key in _HERE_MAPS for each in _map(part, key).values() if isinstance(each, dict)]
+        here += [self._target(part[key]) for key in ("$ref", "$dynamicRef") if key in part]
+        node.here = [self._node(each) for each in here]
+        node.names = {name: self._node(each) for name, each in _map(part, "properties").items()}
+        members = [part[key] for key in _MEMBERS if key in part]
+        node.members = [self._node(each) for each in (*members, *_map(part, "patternProperties").values())]
+        node.heads = [self._node(each) for each in _list(part, "prefixItems")]
+        node.items = [self._node(part[key]) for key in _ITEMS if key in part]
+        node.own = 1 + len(_list(part, "required")) + len(_map(part, "dependentRequired")) + _options(part)
+        if "unevaluatedProperties" in part or "unevaluatedItems" in part:
+            node.factor = _UNEVALUATED_FACTOR
+
+    def _target(self, reference: Any) -> Any:
+        """The part that a reference means. Only the schema itself can be referred to."""
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            raise InvalidInput(
+                self._field, f"refers to {str(reference)[:80]!r}; only #… within it is allowed"
+            )
+        name = unquote(reference[1:])
+        found: Any = self._schema if name in ("", "/") else self._anchors.get(name)
+        if name.startswith("/"):
+            found = self._schema
+            for step in name[1:].split("/"):
+                found = _member(found, step.replace("~1", "/").replace("~0", "~"))
+        if not isinstance(found, dict | bool):
+            raise InvalidInput(self._field, f"refers to {reference[:80]!r}, which is not in it")
+        return found
+
+    def _measure(self) -> int:
+        try:
+            if any(_parts(node) > MAX_PARTS for node in self._nodes.values()):
+                raise InvalidInput(self._field, f"asks more than {MAX_PARTS:,} things of one value")
+            return _total(self._root, {})
+        except RecursionError:
+            raise InvalidInput(self._field, "is nested too deeply, or refers to itself in a circle") from None
+
+
+class _TooMany(Exception):
+    """More than MAX_CHECKS; stays in this module."""
+
+
+def _parts(node: _Node) -> int:
+    """How many parts of the schema apply to one value itself. A circle of such parts ends in RecursionError."""
+    if node.parts is None:
+        node.parts = min(node.factor * (node.own + sum(_parts(part) for part in node.here)), _UNBOUNDED)
+    return node.parts
+
+
+def _total(node: _Node, known: dict[_Node, int]) -> int:
+    """The parts below a node, each counted as often as it can be reached; unbounded when it reaches itself."""
+    if node not in known:
+        known[node] = _UNBOUNDED
+        known[node] = min(
+            node.factor * (node.own + sum(_total(part, known) for part in node.all)), _UNBOUNDED
+        )
+    return known[node]
+
+
+def _count(node: _Node, value: Any, known: dict[tuple[int, int], int]) -> int:
+    """How often parts of the schema meet a value and what is in it, when none of them ends the check early."""
+    if not isinstance(value, dict | list | tuple):
+        return _parts(node) * (1 + (len(value) // _CHARACTERS_PER_CHECK if isinstance(value, str) else 0))
+    key = (id(node), id(value))
+    if key in known:
+        return known[key]
+    total = node.own + sum(_count(part, value, known) for part in node.here)
+    if isinstance(value, dict):
+        for name, member in value.items():
+            parts = (node.names[name], *node.members) if name in node.names else node.members
+            total += sum(_count(part, member, known) + len(name) // _CHARACTERS_PER_CHECK for part in parts)
+    elif node.items or node.heads:
+        total += sum(_count(part, item, known) for item in value for part in node.items)
+        total += sum(_count(part, item, known) for part, item in zip(node.heads, value, strict=False))
+    known[key] = total * node.factor
+    if known[key] > MAX_CHECKS or len(known) > _MAX_PAIRS:
+        raise _TooMany
+    return known[key]
+
+
+def _list(part: dict[str, Any], key: str) -> list[Any]:
+    value = part.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _map(part: dict[str, Any], key: str) -> dict[str, Any]:
+    value = part.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _member(value: Any, step: str) -> Any:
+    if isinstance(value, list) and step.isdecimal() and len(step) < 6 and int(step) < len(value):
+        return value[int(step)]
+    return value.get(step) if isinstance(value, dict) else None
+
+
+def _options(part: dict[str, Any]) -> int:
+    """What an enum costs: options of one plain kind are looked up at once, others compared one by one."""
+    options = _list(part, "enum")
+    kinds = {type(option) for option in options}
+    return len(options) if len(kinds) > 1 or kinds & {dict, list} else 0

@@ -1,0 +1,80 @@
+"""What a scrape shows."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from clew.adapters.rest import Metrics
+from tests.serving import Served
+
+
+def samples(text: str, name: str) -> dict[tuple[str, ...], float]:
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            if sample.name == name:
+                found[tuple(sample.labels[key] for key in sorted(sample.labels))] = sample.value
+    return found
+
+
+@pytest.mark.req("RCR-54")
+async def test_a_scrape_shows_requests_by_route_and_never_by_path(server: Served, http: httpx.AsyncClient) -> None:
+    for id in ("first", "second", "third"):
+        await http.get(f"/breadcrumbs/{id}")
+    await http.get("/surprise/42")
+    async with httpx.AsyncClient(base_url=server.url) as anybody:
+        scraped = await anybody.get("/metrics")
+    assert scraped.headers["content-type"].startswith("text/plain")
+    counted = samples(scraped.text, "http_requests_total")
+    assert counted[("GET", "/breadcrumbs/{id}", "404")] >= 3
+    assert counted[("GET", "(unmatched)", "404")] >= 1
+    assert "first" not in scraped.text
+    assert "surprise" not in scraped.text
+    timed = samples(scraped.text, "http_request_duration_seconds_count")
+    assert timed[("GET", "/breadcrumbs/{id}")] >= 3
+    assert samples(scraped.text, "clew_events_head")[()] >= 0
+
+
+@pytest.mark.req("RCR-54")
+@pytest.mark.req("RCR-24")
+def test_deliveries_are_counted_by_outcome() -> None:
+    metrics = Metrics()
+    for outcome in ("delivered", "failed", "failed"):
+        metrics.record_delivery(outcome, 0.25)
+    text = metrics.render(7).decode()
+    assert samples(text, "webhook_delivery_total") == {("delivered",): 1.0, ("failed",): 2.0}
+    assert samples(text, "webhook_delivery_duration_seconds_count") == {(): 3.0}
+    assert samples(text, "webhook_delivery_duration_seconds_sum") == {(): 0.75}
+    assert samples(text, "clew_events_head") == {(): 7.0}
+
+
+def test_methods_that_callers_make_up_share_one_label() -> None:
+    metrics = Metrics()
+    for number in range(1_000):
+        metrics.record_request(f"M{number}", "/x", 405, 0.001)
+    assert samples(metrics.render(0).decode(), "http_requests_total") == {("other", "/x", "405"): 1_000.0}
+    assert metrics._known == {}
+
+
+def test_recording_a_request_costs_microseconds() -> None:
+    metrics = Metrics()
+    metrics.record_request("GET", "/breadcrumbs/{id}", 200, 0.001)
+
+    def seconds() -> float:
+        began = perf_counter()
+        for _ in range(1_000):
+            metrics.record_request("GET", "/breadcrumbs/{id}", 200, 0.001)
+        return perf_counter() - began
+
+    assert min(seconds() for _ in range(20)) < 0.010
+
+
+async def test_an_open_stream_is_counted_when_it_begins(http: httpx.AsyncClient) -> None:
+    before = samples((await http.get("/metrics")).text, "http_requests_total").get(("GET", "/events/stream", "200"), 0)
+    async with http.stream("GET", "/events/stream"):
+        after = samples((await http.get("/metrics")).text, "http_requests_total")
+        assert after[("GET", "/events/stream", "200")] == before + 1

@@ -1,0 +1,105 @@
+"""The document and the page that are made from the route table."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import httpx
+import pytest
+
+from clew.adapters.rest.app import OPERATIONS
+from clew.adapters.rest.errors import PROTOCOL, STATUS
+from clew.adapters.rest.openapi import build_document
+from clew.errors import ClewError
+
+DOCUMENT = build_document(OPERATIONS, "1.2.3")
+
+
+def described() -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (f"{method} {path}", operation)
+        for path, methods in DOCUMENT["paths"].items()
+        for method, operation in methods.items()
+    ]
+
+
+def test_every_operation_is_in_the_document_under_a_name_of_its_own() -> None:
+    names = [operation["operationId"] for _, operation in described()]
+    assert len(names) == len(set(names)) == len(OPERATIONS)
+
+
+def test_every_reference_in_the_document_leads_somewhere() -> None:
+    references = set(re.findall(r"'#/components/schemas/(\w+)'", str(DOCUMENT)))
+    assert references
+    assert references <= set(DOCUMENT["components"]["schemas"])
+
+
+def test_every_guarded_operation_documents_401_and_403_and_its_security() -> None:
+    for name, operation in described():
+        if "security" in operation:
+            assert "401" in operation["responses"], name
+        if "description" in operation:
+            assert {"401", "403"} <= set(operation["responses"]), name
+
+
+def test_every_error_class_has_a_status_and_a_code_that_is_its_name() -> None:
+    waiting: list[type[ClewError]] = [ClewError]
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        status, code = STATUS[kind]
+        assert 400 <= status < 600
+        assert code.replace("_", "") == kind.__name__.lower()
+    codes = [code for _, code in STATUS.values()] + [code for code, _ in PROTOCOL.values()]
+    assert len(codes) == len(set(codes))
+
+
+@pytest.mark.req("RCR-03")
+async def test_the_document_is_published_and_says_what_version_it_is_of(http: httpx.AsyncClient) -> None:
+    published = (await http.get("/openapi.json")).json()
+    welcome = (await http.get("/")).json()
+    assert published["openapi"].startswith("3.1")
+    assert published["info"]["version"] == welcome["version"]
+    assert published["paths"].keys() == DOCUMENT["paths"].keys()
+
+
+class Page(HTMLParser):
+    """Collects what a page would load, and whether its tags are balanced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.ids: set[str] = set()
+        self.links: set[str] = set()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag in ("script", "link", "img", "iframe", "object"):
+            self.loads.append(tag)
+        if given.get("id"):
+            self.ids.add(str(given["id"]))
+        if tag == "a":
+            self.links.add(str(given["href"]))
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+async def test_the_reference_page_loads_nothing_and_shows_every_operation(http: httpx.AsyncClient) -> None:
+    response = await http.get("/docs")
+    page = Page()
+    page.feed(response.text)
+    assert page.open == []
+    assert page.loads == []
+    assert "url(" not in response.text
+    assert "@import" not in response.text
+    assert response.headers["content-security-policy"].startswith("default-src 'none'")
+    assert {operation["operationId"] for _, operation in described()} <= page.ids
+    inner = {link[1:] for link in page.links if link.startswith("#")}
+    assert inner <= page.ids
+    assert page.links - {f"#{id}" for id in inner} == {"/openapi.json"}
