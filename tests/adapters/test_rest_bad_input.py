@@ -32,7 +32,7 @@ def error_of(response: httpx.Response, status: int) -> dict[str, Any]:
     [
         b"",
         b"{",
-        b"null null",
+        b"nul",
         b"{'title': 1}",
         b'\xef\xbb\xbf{"title":"t","context":{}}',
         b'{"title":"a\xff","context":{}}',
@@ -181,7 +181,7 @@ async def test_thousands_of_parameters_are_refused(http: httpx.AsyncClient) -> N
 
 
 FTS = ['"', '""', "*", "a*", "NEAR", "NEAR(a b, 2)", "a AND", "AND OR NOT", "(((", "col:x", "^a", "a -b", "{a b}: c"]
-FTS += ["'; DROP TABLE x", "\\", "%", "_", "\u2028", "😀", "\u202e", "a" * 20_000, "title : eagle", "- - -", "+", "\ufffd"]
+FTS += ["'; DROP TABLE x", "\\", "%", "_", "a\u2028b", "😀", "\u202e", "a" * 20_000, "title : eagle", "- - -", "+", "\ufffd"]
 
 
 @pytest.mark.parametrize("text", FTS, ids=lambda text: repr(text[:20]))

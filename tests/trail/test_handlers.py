@@ -514,8 +514,9 @@ async def test_no_more_events_are_claimed_than_there_is_room_for(trail: Trail) -
     calls = Calls(act)
     async with working(trail, handler_of(calls), concurrency=3):
         await trail.records.create_many([note(str(number)) for number in range(20)], by=ANN)
-        state = await until(trail, lambda state: state.claimed == 3)
-        assert state.pending <= 17
+        for _ in range(3):
+            await calls.next()
+        assert (await until(trail, lambda state: state.claimed == 3)).pending == 17
 
         gate.set()
         await settled(trail)
@@ -532,6 +533,8 @@ async def test_a_busy_handler_does_not_keep_another_waiting(trail: Trail) -> Non
         trail, handler_of(stuck, name="stuck"), handler_of(quick, name="quick"), concurrency=2
     ):
         await trail.records.create_many([note(str(number)) for number in range(10)], by=ANN)
+        for _ in range(2):
+            await stuck.next()
         await settled(trail, "quick")
 
     assert len(quick.events) == 10

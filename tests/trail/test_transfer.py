@@ -11,12 +11,13 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, InvalidInput, NotFound
-from clew.trail import open_trail, transfer
+from clew.trail import export_format, open_trail, transfer
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Ttl
 from clew.trail.edge import Edge
+from clew.trail.export_format import parse_line
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
-from clew.trail.transfer import ImportReport, export_trail, import_trail, parse_line
+from clew.trail.transfer import ImportReport, export_trail, import_trail
 
 ANN = Principal(owner_id="ann", scopes=frozenset({"team", "top"}))
 BOB = Principal(owner_id="bob", scopes=frozenset({"team", "top"}))
@@ -237,6 +238,20 @@ async def test_a_history_is_kept_where_it_is_asked_for(trail: Trail, other: Trai
         assert (now.title, now.context, now.checksum) == (was.title, was.context, was.checksum)
 
 
+async def test_a_history_longer_than_a_batch_is_not_torn(
+    trail: Trail, other: Trail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "BATCH_LINES", 2)
+    await written(trail, "before")
+    crumb = await with_history(trail, 6)
+    await with_history(trail, 2)
+
+    report = await import_trail(other, ANN, await exported(trail, versions=True))
+
+    assert report == ImportReport(created=3, updated=6)
+    assert (await other.records.get(crumb.id, by=ANN)).title == "v6"
+
+
 async def test_without_it_only_the_present_version_comes(trail: Trail, other: Trail) -> None:
     crumb = await with_history(trail, 3)
 
@@ -330,8 +345,20 @@ def line(**fields: Any) -> bytes:
     return json.dumps(whole).encode()
 
 
+async def test_a_history_ends_before_the_version_that_cannot_be_written(trail: Trail, other: Trail) -> None:
+    crumb = await with_history(trail, 4)
+    lines = await exported(trail, versions=True)
+    lines[2] = lines[2].replace('"v2"', '""')
+
+    report = await import_trail(other, ANN, lines)
+
+    assert (report.created, report.updated) == (1, 0)
+    assert [problem.line for problem in report.problems] == [3, 4, 5]
+    assert (await other.records.get(crumb.id, by=ANN)).title == "v1"
+
+
 async def test_a_line_over_the_limit_is_not_even_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "MAX_LINE", 100)
+    monkeypatch.setattr(export_format, "MAX_LINE", 100)
 
     with pytest.raises(InvalidInput, match="over the limit"):
         parse_line(line(title="x" * 200))

@@ -192,12 +192,15 @@ async def sending(
         outcomes.append(outcome)
         told.put_nowait(outcome)
 
+    async def present_owners() -> Sequence[Principal]:
+        return owners
+
     settings: dict[str, object] = {
         "allow": LOCAL,
         "on_delivery": on_delivery,
         **options,
     }
-    sender = WebhookSender(trail, owners=lambda: owners, clock=clock, worker_id="w1", **settings)  # type: ignore[arg-type]  # options from tests
+    sender = WebhookSender(trail, owners=present_owners, clock=clock, worker_id="w1", **settings)  # type: ignore[arg-type]  # options from tests
     running = asyncio.create_task(sender.run())
     try:
         yield Sending(sender, trail, clock, outcomes, told)
@@ -333,7 +336,7 @@ async def test_a_redirect_is_a_failure_and_is_not_followed(trail: Trail, clock: 
     "answer",
     [
         b"hang",
-        b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\nslow",
+        b"HTTP/1.1 500 OK\r\nContent-Length: 99999\r\n\r\nslow",
         b"HTTP/1.1 500 X\r\n",
         b"nonsense\r\n\r\n",
     ],
@@ -352,6 +355,15 @@ async def test_a_receiver_that_does_not_answer_properly_costs_one_attempt(
 
             assert second.headers["x-clew-attempt"] == "2"
             assert sent.outcomes[0] == "failed"
+
+
+async def test_the_body_of_a_success_is_not_waited_for(trail: Trail, clock: ManualClock) -> None:
+    async with receiving(b"HTTP/1.1 202 X\r\nContent-Length: 99999\r\n\r\nslow") as receiver:
+        await register_webhook(trail, hook(receiver), by=ANN, allow=LOCAL)
+        async with sending(trail, clock) as sent:
+            await trail.records.create(note(), by=ANN)
+
+            assert await sent.outcome() == "delivered"
 
 
 @pytest.mark.req("RCR-24")

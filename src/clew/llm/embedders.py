@@ -1,5 +1,5 @@
-"""The one place that knows every embedder. All modules share one instance of each, so that a text has the same
-vector everywhere."""
+"""The one place that knows every embedder. All modules share one instance of each, so that the same text has
+the same vector everywhere."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _open: dict[str, Embedder] = {}
 def open_embedder(name: str) -> Embedder | None:
     """The embedder of that name, one instance a process; None for `none`, which turns vectors off.
 
-    Where the weights of `wordllama` are missing it is `hash`, with a warning. Raises ConfigError for a name that
-    is unknown, and for `minilm` when its extra is not installed.
+    Where the weights of `wordllama` are missing it is `hash`, with a warning. Raises ConfigError for a name
+    that is unknown, and for `minilm` when its extra is not installed.
     """
     if name == "none":
         return None

@@ -1,4 +1,4 @@
-"""Answers kept in memory and found again by what was asked: first by the same words, then by a similar meaning.
+"""Answers kept in memory and found again by what was asked: by the same words, or else by a similar meaning.
 
 There is no file. Entries come in as `initial_entries` and go out through `on_persist`.
 """
@@ -54,8 +54,8 @@ OnPersist = Callable[[list[CacheEntry]], Awaitable[None] | None]
 class SemanticCache:
     """At most `max_entries` answers, the least recently used giving way. For use from one thread.
 
-    A question whose cosine with a kept one is `threshold` or more gets the answer of the nearest. `ttl=None` keeps
-    answers until they give way.
+    A question whose cosine with a kept one is `threshold` or more gets the answer of the nearest. `ttl=None`
+    keeps answers until they give way.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class SemanticCache:
             await saving
 
     def _similar(self, query: str) -> list[tuple[str, float]]:
-        """Questions within the threshold, the nearest first, equals in the order they were first kept."""
+        """Kept questions within the threshold, the nearest first."""
         asked = np.frombuffer(self._embedder.embed([query])[0], "<f4")
         similarity = self._vectors[: len(self._queries)] @ asked
         near = np.flatnonzero(similarity >= self._threshold - _ROUNDING)
@@ -190,7 +190,7 @@ class SemanticCache:
         """Take in an entry from outside; its vector is made anew where another embedder made it."""
         if entry.expires_at is not None and entry.expires_at <= self._clock.now():
             return
-        if entry.embedder != self._embedder.name:
+        if entry.embedder != self._embedder.name or len(entry.vector) != 4 * self._embedder.dimension:
             vector = self._embedder.embed([entry.query])[0]
             entry = msgspec.structs.replace(entry, embedder=self._embedder.name, vector=vector)
         self._keep(entry)

@@ -171,7 +171,7 @@ def embed_all(prepared: Sequence[Prepared], embedder: Embedder | None) -> None:
     if embedder is None or not waiting:
         return
     for each, vector in zip(waiting, embedder.embed([each.text or "" for each in waiting]), strict=True):
-        each.vector = vector or None
+        each.vector = vector if vector.strip(b"\0") else None
 
 
 def pack_vector(numbers: Sequence[float], embedder: Embedder | None) -> bytes:

@@ -93,7 +93,7 @@ def score_lexical(
         + used["content"] * (found >> 16 & 255)
     ).astype(np.float32)
     saturated = amount * (SATURATION + 1) / (amount + SATURATION)
-    total = np.bincount(hit_row, hit_rarity * saturated, len(slots))
+    total = _sum(hit_row, hit_rarity * saturated, len(slots))
     total += _score_pairs(question, corpus, start, count)
     known = int(np.count_nonzero(np.bincount(which[hit], minlength=1)))
     exponent = LENGTH_EXPONENT * known * known / (known * known + LENGTH_HALF**2)
@@ -113,7 +113,7 @@ def _score_pairs(question: Question, corpus: Corpus, start: Ints, count: Ints) -
     position, row = _ranges(start + HEADER + 2 * count, corpus.heap[start + 1].astype(np.int64))
     which = _lookup(keys, corpus.heap[position])
     hit = np.flatnonzero(which >= 0)
-    return PAIR_BONUS * np.bincount(row[hit], worth[which[hit]], len(start))
+    return PAIR_BONUS * _sum(row[hit], worth[which[hit]], len(start))
 
 
 def _score_titles(corpus: Corpus, start: Ints, position: Ints, row: Ints, rarity: Floats) -> npt.NDArray[np.float64]:
@@ -121,9 +121,9 @@ def _score_titles(corpus: Corpus, start: Ints, position: Ints, row: Ints, rarity
     heap = corpus.heap
     in_title = heap[start + 2].astype(np.int64)
     title_position, title_row = _ranges(start + HEADER, in_title)
-    whole = np.bincount(title_row, corpus.rarity(heap[title_position]), len(start))
+    whole = _sum(title_row, corpus.rarity(heap[title_position]), len(start))
     inside = position < (start + HEADER + in_title)[row]
-    return np.bincount(row[inside], rarity[inside], len(start)) / np.maximum(whole, 1e-9)
+    return _sum(row[inside], rarity[inside], len(start)) / np.maximum(whole, 1e-9)
 
 
 def fuse(lexical: Floats, titles: Floats, cosine: Floats) -> Floats:
@@ -151,6 +151,11 @@ def score_rcrt(cosine: Floats, matched: npt.NDArray[np.int64], wanted: int) -> F
 def _of_best(score: Floats) -> Floats:
     best = float(score.max(initial=0.0))
     return score / best if best > 0 else score
+
+
+def _sum(row: Ints, amount: Floats, rows: int) -> npt.NDArray[np.float64]:
+    """The amounts added up by row. (Of nothing at all, numpy would make whole numbers.)"""
+    return np.bincount(row, amount, rows).astype(np.float64, copy=False)
 
 
 def _ranges(start: Ints, count: Ints) -> tuple[Ints, Ints]:

@@ -176,6 +176,10 @@ class DeadLetters(Protocol):
 
 
 class Search(Protocol):
+    async def warm(self) -> None:
+        """Get ready for the first search, so that it does not have to wait."""
+        ...
+
     async def search(self, request: SearchRequest, *, by: Principal) -> SearchResult:
         """The best breadcrumbs, a write that has returned included. `limit` hits whenever that many match the
         filters and the arms; the same trail gives the same answer each time."""
@@ -260,6 +264,10 @@ class Upkeep(Protocol):
         ...
 
     async def stats(self, *, by: Principal) -> TrailStats: ...
+
+    async def webhook_owners(self) -> list[str]:
+        """The owners that have a consumer with a webhook."""
+        ...
 
     async def check(self) -> list[str]:
         """What is damaged: one line each, empty when all is well. Reads everything."""

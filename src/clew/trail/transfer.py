@@ -7,62 +7,35 @@ importing trail makes anew. Times and authors are not taken over: an import crea
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
-from datetime import datetime
-from typing import Any
 
 import msgspec
 
 from clew.access import Principal
 from clew.errors import AccessDenied, AlreadyExists, ClewError, InvalidInput, NotFound, StorageError, TooLarge
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Ttl, encode_canonical
+from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.edge import Edge
+from clew.trail.export_format import (
+    FORMAT,
+    BreadcrumbLine,
+    EdgeLine,
+    Header,
+    change_of,
+    content_of,
+    draft_of,
+    edge_line_of,
+    edge_of,
+    line_of,
+    parse_line,
+    to_text,
+)
 from clew.trail.selector import EVERYTHING, Selector
 from clew.trail.store import Trail
 
-FORMAT = 1
-MAX_LINE = 16_000_000
 MAX_PROBLEMS = 1_000
 BATCH_LINES = 500
 BATCH_SIZE = 8_000_000
 PAGE = 500
 MAX_EDGES = 10_000
-
-
-class Header(msgspec.Struct, frozen=True, kw_only=True, tag="header", tag_field="kind"):
-    """The first line: the version of this format, and whose trail it was."""
-
-    format: int
-    owner_id: str
-
-
-class BreadcrumbLine(msgspec.Struct, frozen=True, kw_only=True, tag="breadcrumb", tag_field="kind"):
-    """One version of a breadcrumb. Consecutive lines of one id are its history, the present version last."""
-
-    id: str
-    version: int
-    title: str
-    context: dict[str, Any]
-    tags: tuple[str, ...] = ()
-    schema_name: str | None = None
-    scopes: tuple[str, ...] = ()
-    llm_hints: dict[str, Any] | None = None
-    ttl: Ttl = Ttl()
-    entities: dict[str, Any] | None = None
-    created_at: datetime | None = None
-    updated_at: datetime | None = None
-
-
-class EdgeLine(msgspec.Struct, frozen=True, kw_only=True, tag="edge", tag_field="kind"):
-    """One edge between breadcrumbs of the same export."""
-
-    source: str
-    target: str
-    type: str
-    weight: float = 1.0
-    metadata: dict[str, Any] = {}
-
-
-Line = Header | BreadcrumbLine | EdgeLine
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,10 +58,6 @@ class ImportReport(msgspec.Struct, kw_only=True):
     problems: list[Problem] = []
 
 
-_decoder: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
-_encode = msgspec.json.Encoder().encode
-
-
 async def export_trail(
     trail: Trail, by: Principal, *, selector: Selector = EVERYTHING, versions: bool = False
 ) -> AsyncIterator[str]:
@@ -96,17 +65,17 @@ async def export_trail(
 
     With `versions` each breadcrumb comes with its kept history. Edges are those between exported breadcrumbs.
     """
-    yield _to_text(Header(format=FORMAT, owner_id=by.owner_id))
+    yield to_text(Header(format=FORMAT, owner_id=by.owner_id))
     exported: dict[str, None] = {}
     async for breadcrumb in _list_all(trail, by, selector):
         exported[breadcrumb.id] = None
         for older in await _older_versions(trail, by, breadcrumb) if versions else ():
-            yield _to_text(_line_of(older))
-        yield _to_text(_line_of(breadcrumb))
+            yield to_text(line_of(older))
+        yield to_text(line_of(breadcrumb))
     for id in exported:
         for edge in await _outgoing(trail, by, id):
             if edge.target in exported:
-                yield _to_text(_edge_line_of(edge))
+                yield to_text(edge_line_of(edge))
 
 
 async def import_trail(trail: Trail, by: Principal, lines: Iterable[bytes | str]) -> ImportReport:
@@ -121,16 +90,6 @@ async def import_trail(trail: Trail, by: Principal, lines: Iterable[bytes | str]
         await importing.take(number, raw)
     await importing.flush()
     return importing.report
-
-
-def parse_line(raw: bytes | str) -> Line:
-    """One line of an export. Raises InvalidInput."""
-    if len(raw) > MAX_LINE:
-        raise TooLarge("line", len(raw), MAX_LINE)
-    try:
-        return _decoder.decode(raw)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidInput("line", f"is not a line of an export: {error}") from None
 
 
 class _Import:
@@ -159,19 +118,13 @@ class _Import:
             return
         if isinstance(line, Header):
             return
-        if self._lines >= BATCH_LINES or self._size + len(raw) > BATCH_SIZE:
+        continues = isinstance(line, BreadcrumbLine) and self._last_id() == line.id
+        if not continues and (self._lines >= BATCH_LINES or self._size + len(raw) > BATCH_SIZE):
             await self.flush()
         self._lines, self._size = self._lines + 1, self._size + len(raw)
         if isinstance(line, EdgeLine):
-            edge = Edge(
-                source=line.source,
-                target=line.target,
-                type=line.type,
-                weight=line.weight,
-                metadata=line.metadata,
-            )
-            self._edges.append((number, edge))
-        elif self._groups and self._groups[-1][0][1].id == line.id:
+            self._edges.append((number, edge_of(line)))
+        elif continues:
             self._groups[-1].append((number, line))
         else:
             self._groups.append([(number, line)])
@@ -184,6 +137,9 @@ class _Import:
         for group in groups:
             await self._import_group(group, is_new=group[0][1].id in created)
         await self._add_edges(edges)
+
+    def _last_id(self) -> str | None:
+        return self._groups[-1][-1][1].id if self._groups else None
 
     def _open(self, raw: bytes | str) -> None:
         try:
@@ -202,7 +158,7 @@ class _Import:
         """The ids of new breadcrumbs, written in one transaction; none when it was refused."""
         fresh = [group[0][1] for group in groups if await self._find(group[0][1].id) is None]
         try:
-            await self._trail.records.create_many([_draft_of(line) for line in fresh], by=self._by)
+            await self._trail.records.create_many([draft_of(line) for line in fresh], by=self._by)
         except (StorageError, AccessDenied):
             raise
         except ClewError:
@@ -210,29 +166,36 @@ class _Import:
         return {line.id for line in fresh}
 
     async def _import_group(self, group: list[tuple[int, BreadcrumbLine]], *, is_new: bool) -> None:
-        number, line = group[0]
+        """One breadcrumb with its later versions, up to the first that cannot be written."""
+        at = 0
         try:
-            stored = await self._find(line.id)
+            stored = await self._find(group[0][1].id)
             if stored is None:
-                stored, is_new = await self._trail.records.create(_draft_of(line), by=self._by), True
+                stored, is_new = await self._trail.records.create(draft_of(group[0][1]), by=self._by), True
             applied = 0 if is_new else _position(group, stored)
             self.report.created += is_new
             if applied is None:
                 self.report.kept += 1
                 return
-            for later in group[applied + 1 :]:
-                number, change = later[0], _change_of(later[1])
+            self.report.unchanged += not is_new and applied == len(group) - 1
+            for at in range(applied + 1, len(group)):
+                change = change_of(group[at][1])
                 stored = await self._trail.records.update(
                     stored.id, change, expect=stored.version, by=self._by
                 )
                 self.report.updated += 1
-            self.report.unchanged += not is_new and applied == len(group) - 1
         except (StorageError, AccessDenied):
             raise
         except ClewError as error:
-            self._fail(number, error)
+            self._fail(group[at][0], error)
+            for number, _ in group[at + 1 :]:
+                self._fail(
+                    number, InvalidInput("line", f"follows line {group[at][0]}, which was not imported")
+                )
 
     async def _add_edges(self, edges: list[tuple[int, Edge]]) -> None:
+        if not edges:
+            return
         try:
             await self._trail.edges.add([edge for _, edge in edges], by=self._by)
             self.report.edges += len(edges)
@@ -303,45 +266,5 @@ async def _outgoing(trail: Trail, by: Principal, id: str) -> list[Edge]:
 
 def _position(group: list[tuple[int, BreadcrumbLine]], stored: Breadcrumb) -> int | None:
     """Which of the versions in the file the trail has; None when it has something else."""
-    present = _content(stored)
-    return next((at for at in range(len(group) - 1, -1, -1) if _content(group[at][1]) == present), None)
-
-
-def _content(version: Breadcrumb | BreadcrumbLine) -> bytes:
-    parts = [
-        version.title,
-        version.context,
-        version.tags,
-        version.schema_name,
-        version.scopes,
-        version.llm_hints,
-    ]
-    return encode_canonical(parts, "line")
-
-
-def _line_of(breadcrumb: Breadcrumb) -> BreadcrumbLine:
-    fields = {field.name: getattr(breadcrumb, field.name) for field in msgspec.structs.fields(BreadcrumbLine)}
-    return BreadcrumbLine(**fields)
-
-
-def _edge_line_of(edge: Edge) -> EdgeLine:
-    return EdgeLine(
-        source=edge.source, target=edge.target, type=edge.type, weight=edge.weight, metadata=edge.metadata
-    )
-
-
-def _draft_of(line: BreadcrumbLine) -> Draft:
-    return Draft(id=line.id, **_written(line))
-
-
-def _change_of(line: BreadcrumbLine) -> Change:
-    return Change(**_written(line))
-
-
-def _written(line: BreadcrumbLine) -> dict[str, Any]:
-    names = ("title", "context", "tags", "schema_name", "scopes", "llm_hints", "ttl", "entities")
-    return {name: getattr(line, name) for name in names}
-
-
-def _to_text(line: Line) -> str:
-    return _encode(line).decode() + "\n"
+    present = content_of(stored)
+    return next((at for at in range(len(group) - 1, -1, -1) if content_of(group[at][1]) == present), None)

@@ -49,8 +49,8 @@ class SchemaCheck:
         self._graph = graph
 
     def check(self, context: dict[str, Any], schema_name: str) -> None:
-        """Raises SchemaViolation with the place and the reason when the context does not fit, TooLarge when it
-        would take more than MAX_CHECKS steps to find out. Neither shows a value of the context."""
+        """Raises SchemaViolation with the place and the reason when the context does not fit, TooLarge when
+        it would take more than MAX_CHECKS steps to find out. Neither shows a value of the context."""
         size = len(encode_canonical(context, "context"))
         # A value takes at least two bytes of JSON, and may meet each part of the schema.
         if self._graph.total * (size // 2 + 1) > MAX_CHECKS and self._graph.count(context) > MAX_CHECKS:
@@ -63,32 +63,29 @@ class SchemaCheck:
         raise SchemaViolation(schema_name, *self._explain(context))
 
     def _explain(self, context: dict[str, Any]) -> tuple[str, str]:
-        """The place and the reason of the first error. The engine builds a tree of errors for each choice that
-        fails, so with choices only small cases are explained."""
-        import jsonschema_rs  # loaded with the first schema: most commands never need it
-
-        if not self._graph.has_choices or self._graph.count(context) <= MAX_EXPLAINED:
-            try:
-                self._validator.validate(context)
-            except jsonschema_rs.ValidationError as error:
-                return _pointer(error.instance_path), _reason(error)
-        return "", "does not fit the schema, and is too large to say where"
+        """The place and the reason of the first error. The engine builds a tree of errors for each choice
+        that fails, so with choices only small cases are explained."""
+        if self._graph.has_choices and self._graph.count(context) > MAX_EXPLAINED:
+            return "", "does not fit the schema, and is too large to say where"
+        error = next(self._validator.iter_errors(context))
+        return _pointer(error.instance_path), _reason(error)
 
 
 def compile_schema(schema: dict[str, Any], field: str = "schema") -> SchemaCheck:
-    """A check for contexts. Raises InvalidInput, naming the place below `field`, for what is not a schema, refers
-    outside itself or could run away; TooLarge past MAX_SCHEMA bytes."""
-    import jsonschema_rs  # loaded with the first schema: most commands never need it
+    """A check for contexts. Raises InvalidInput, naming the place below `field`, for what is not a schema,
+    refers outside itself or could run away; TooLarge past MAX_SCHEMA bytes."""
+    import jsonschema_rs  # loaded with the first schema, because most commands never need it
 
     if not isinstance(schema, dict):
         raise InvalidInput(field, "must be a JSON object")
     encoded = encode_canonical(schema, field)
     if len(encoded) > MAX_SCHEMA:
         raise TooLarge(field, len(encoded), MAX_SCHEMA)
-    graph = _Graph(msgspec.json.decode(encoded), field)
+    plain = msgspec.json.decode(encoded)
+    graph = _Graph(plain, field)
     try:
         validator = jsonschema_rs.Draft202012Validator(
-            schema,
+            plain,
             offline=True,
             mask=_MASK,
             pattern_options=jsonschema_rs.RegexOptions(size_limit=MAX_PATTERN_SIZE),
@@ -109,7 +106,7 @@ def _reason(error: jsonschema_rs.ValidationError) -> str:
     match error.kind.name:
         case "falseSchema":
             return "is not allowed"
-        case "pattern" | "format" if "regex" in error.message:
+        case "format" if error.message.endswith('is not a "regex"'):
             return "must be a regular expression without look-around and back-references, and not too large"
         case _:
             return error.message.removeprefix(f"{_MASK} ")[:MAX_REASON]
@@ -118,7 +115,7 @@ def _reason(error: jsonschema_rs.ValidationError) -> str:
 class _Node:
     """What one part of a schema asks of a value (`here`) and of what is in it, and what that costs."""
 
-    __slots__ = ("factor", "here", "heads", "items", "members", "names", "own", "parts")
+    __slots__ = ("factor", "heads", "here", "items", "members", "names", "own", "parts")
 
     def __init__(self) -> None:
         self.own = 1
@@ -221,7 +218,7 @@ class _Graph:
                 self._field, f"refers to {str(reference)[:80]!r}; only #… within it is allowed"
             )
         name = unquote(reference[1:])
-        found: Any = self._schema if name in ("", "/") else self._anchors.get(name)
+        found: Any = self._anchors.get(name) if name else self._schema
         if name.startswith("/"):
             found = self._schema
             for step in name[1:].split("/"):
@@ -233,10 +230,11 @@ class _Graph:
     def _measure(self) -> int:
         try:
             if any(_parts(node) > MAX_PARTS for node in self._nodes.values()):
-                raise InvalidInput(self._field, f"asks more than {MAX_PARTS:,} things of one value")
+                reason = f"asks more than {MAX_PARTS:,} things of one value, or refers to itself in a circle"
+                raise InvalidInput(self._field, reason)
             return _total(self._root, {})
         except RecursionError:
-            raise InvalidInput(self._field, "is nested too deeply, or refers to itself in a circle") from None
+            raise InvalidInput(self._field, "is nested too deeply") from None
 
 
 class _TooMany(Exception):
@@ -244,14 +242,15 @@ class _TooMany(Exception):
 
 
 def _parts(node: _Node) -> int:
-    """How many parts of the schema apply to one value itself. A circle of such parts ends in RecursionError."""
+    """How many parts of the schema apply to one value itself; unbounded when they go in a circle."""
     if node.parts is None:
+        node.parts = _UNBOUNDED
         node.parts = min(node.factor * (node.own + sum(_parts(part) for part in node.here)), _UNBOUNDED)
     return node.parts
 
 
 def _total(node: _Node, known: dict[_Node, int]) -> int:
-    """The parts below a node, each counted as often as it can be reached; unbounded when it reaches itself."""
+    """The parts below a node, each as often as it can be reached; unbounded when it reaches itself."""
     if node not in known:
         known[node] = _UNBOUNDED
         known[node] = min(
@@ -261,7 +260,7 @@ def _total(node: _Node, known: dict[_Node, int]) -> int:
 
 
 def _count(node: _Node, value: Any, known: dict[tuple[int, int], int]) -> int:
-    """How often parts of the schema meet a value and what is in it, when none of them ends the check early."""
+    """How often parts of the schema meet a value and what is in it, when no failure ends the check early."""
     if not isinstance(value, dict | list | tuple):
         return _parts(node) * (1 + (len(value) // _CHARACTERS_PER_CHECK if isinstance(value, str) else 0))
     key = (id(node), id(value))

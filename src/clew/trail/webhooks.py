@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import logging
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -96,7 +96,7 @@ class WebhookSender:
         self,
         trail: Trail,
         *,
-        owners: Callable[[], Sequence[Principal]],
+        owners: Callable[[], Awaitable[Sequence[Principal]]],
         clock: Clock,
         worker_id: str,
         allow: Sequence[str] = (),
@@ -176,7 +176,7 @@ class WebhookSender:
     async def _wanted(self) -> dict[tuple[str, str], tuple[Principal, Consumer]]:
         return {
             (owner.owner_id, state.consumer.name): (owner, state.consumer)
-            for owner in self._owners()
+            for owner in await self._owners()
             for state in await self._trail.deliveries.consumers(by=owner)
             if state.consumer.webhook is not None
         }
@@ -271,7 +271,7 @@ class _Post:
         )
 
     async def _send(self, client: httpx.AsyncClient, url: str, secret: str, claim: Claim) -> tuple[int, str]:
-        """Status and beginning of the answer, from the first checked address that takes a connection."""
+        """Status and beginning of a refusal, from the first checked address that takes a connection."""
         target = parse_target(url)
         body = msgspec.json.encode(sse_payload(claim.event))
         headers = {**self._headers(claim, secret, body), "Host": target.authority}
@@ -285,7 +285,8 @@ class _Post:
                     headers=headers,
                     extensions={"sni_hostname": target.host},
                 ) as response:
-                    return response.status_code, printable(await _beginning(response), 200)
+                    said = "" if response.is_success else await _beginning(response)
+                    return response.status_code, printable(said, 200)
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                 failure = error
         raise failure

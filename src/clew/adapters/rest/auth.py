@@ -11,9 +11,10 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from clew.access import Principal, check_principal
 from clew.clock import Clock
@@ -46,14 +47,17 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime
 
 
+_Seconds = Annotated[int, Meta(ge=0, le=250_000_000_000)]
+
+
 class _Claims(msgspec.Struct, frozen=True, kw_only=True):
     owner_id: str
     agent_id: str
     roles: frozenset[str]
     scopes: frozenset[str] = frozenset()
     session: str | None = None
-    exp: int
-    until: int | None = None
+    exp: _Seconds
+    until: _Seconds | None = None
 
 
 class Keys:
@@ -134,7 +138,7 @@ class Keys:
             claims = msgspec.convert(decoded, _Claims)
             expires, until = (_moment(at) for at in (claims.exp, claims.until or claims.exp))
             principal = _principal(claims)
-        except (jwt.PyJWTError, msgspec.ValidationError, InvalidInput, ValueError, OverflowError):
+        except (jwt.PyJWTError, msgspec.ValidationError, InvalidInput, ValueError):
             raise NotAuthenticated("the token is not valid here") from None
         if expires <= self._clock.now():
             raise NotAuthenticated("the token has expired")

@@ -118,7 +118,8 @@ async def answer_protocol_error(request: Request, error: Exception) -> Response:
     """The handler for requests that are wrong as HTTP: path, method, encoding, missing precondition."""
     assert isinstance(error, HTTPException)
     code, hint = PROTOCOL[error.status_code]
-    problem = Problem(code=code, message=error.detail, hint=hint)
+    message = "there is no such path" if error.status_code == 404 else error.detail
+    problem = Problem(code=code, message=message, hint=hint)
     return error_response(error.status_code, problem, error.headers)
 
 

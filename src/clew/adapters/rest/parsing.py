@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, get_origin
+from typing import Annotated, Any, get_args, get_origin
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -76,7 +76,7 @@ def query_decoder(kind: type[msgspec.Struct] | None) -> Callable[[bytes], Any]:
     is misspelt must not widen the answer.
     """
     fields = msgspec.structs.fields(kind) if kind else ()
-    repeated = {field.name: get_origin(field.type) is tuple for field in fields}
+    repeated = {field.name: _is_tuple(field.type) for field in fields}
     empty = kind() if kind and not any(field.required for field in fields) else None
 
     def parse(query: bytes) -> Any:
@@ -98,6 +98,11 @@ def query_decoder(kind: type[msgspec.Struct] | None) -> Callable[[bytes], Any]:
             raise invalid(error, "query") from None
 
     return parse
+
+
+def _is_tuple(kind: Any) -> bool:
+    bare = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    return get_origin(bare) is tuple
 
 
 def _split_query(query: bytes) -> list[tuple[str, str]]:

@@ -91,6 +91,10 @@ class SqliteUpkeep:
             breadcrumbs=sum(count for _, count in schemas), events=events, edges=edges, schemas=dict(schemas)
         )
 
+    async def webhook_owners(self) -> list[str]:
+        sql = "SELECT DISTINCT owner_id FROM consumers WHERE json_extract(definition, '$.webhook') IS NOT NULL ORDER BY 1"
+        return self._engine.read(lambda connection: [owner for (owner,) in connection.execute(sql)])
+
     async def check(self) -> list[str]:
         return await self._engine.read_aside(self._check)
 

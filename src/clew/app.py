@@ -1,0 +1,94 @@
+"""The only wiring: from a `Config` to an `App` that holds an open trail and what works on it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+
+from clew.access import Principal
+from clew.clock import Clock, SystemClock
+from clew.config import Config
+from clew.llm import open_embedder
+from clew.trail import open_trail
+from clew.trail.bootstrap import bootstrap
+from clew.trail.hygiene import Hygiene
+from clew.trail.store import Embedder, Trail
+
+log = logging.getLogger(__name__)
+
+
+class App:
+    """An open trail with its sweeper and the person at this machine. Made by `open_app`."""
+
+    def __init__(self, config: Config, clock: Clock, trail: Trail, me: Principal) -> None:
+        self.config = config
+        self.clock = clock
+        self.trail = trail
+        self.me = me
+        self.hygiene = Hygiene(
+            trail,
+            by=me,
+            clock=clock,
+            every=config.hygiene.every_seconds,
+            idle_after=timedelta(days=config.hygiene.idle_days),
+            enabled=config.hygiene.enabled,
+        )
+
+    @contextlib.asynccontextmanager
+    async def background(
+        self, on_delivery: Callable[[str, float], None] = lambda outcome, seconds: None
+    ) -> AsyncIterator[Callable[[], None]]:
+        """Run the sweeper and the webhooks while the context is open; yields a call that looks for new webhooks."""
+        # httpx takes a quarter of a second to import; only a serving process sends webhooks
+        from clew.trail.webhooks import WebhookSender
+
+        sender = WebhookSender(
+            self.trail,
+            owners=self._webhook_owners,
+            clock=self.clock,
+            worker_id=f"{socket.gethostname()}:{os.getpid()}",
+            allow=self.config.webhooks.allow,
+            timeout=self.config.webhooks.timeout_seconds,
+            on_delivery=on_delivery,
+        )
+        tasks = [asyncio.create_task(sender.run())]
+        if self.config.hygiene.enabled:
+            tasks.append(asyncio.create_task(self.hygiene.run_forever()))
+        try:
+            yield lambda: tasks.append(asyncio.create_task(sender.refresh()))
+        finally:
+            for task in tasks:
+                task.cancel()
+            for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+                if isinstance(outcome, Exception):
+                    log.error("a background task failed: %s", outcome)
+
+    async def _webhook_owners(self) -> list[Principal]:
+        return [Principal(owner_id=owner) for owner in await self.trail.upkeep.webhook_owners()]
+
+    async def bootstrap(self) -> None:
+        """Make sure that the definitions Clew itself relies on are on the trail."""
+        await bootstrap(self.trail, self.me)
+
+
+def build_embedder(config: Config) -> Embedder | None:
+    """The embedder that the configuration names; loading its weights waits for the first text."""
+    return open_embedder(config.embedder)
+
+
+@contextlib.asynccontextmanager
+async def open_app(
+    config: Config, clock: Clock | None = None, *, scopes: frozenset[str] = frozenset()
+) -> AsyncIterator[App]:
+    """Open the trail of a configuration, and close it at the end. `scopes` are those of the person here."""
+    clock = clock or SystemClock()
+    trail = await open_trail(config.trail_url, clock, build_embedder(config), queue_limit=config.server.queue)
+    try:
+        yield App(config, clock, trail, Principal(owner_id=config.owner, agent_id="cli", scopes=scopes))
+    finally:
+        await trail.close()
