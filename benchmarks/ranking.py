@@ -92,7 +92,9 @@ async def measure_set(
         ]
         for first in range(0, len(drafts), 1000):
             await trail.records.create_many(drafts[first : first + 1000], by=ME)
-        results = {"fts5": mean([score(found, query) for found, query in zip(fts5(documents, queries), queries, strict=True)])}
+        results = {
+            "fts5": mean([score(found, query) for found, query in zip(fts5(documents, queries), queries, strict=True)])
+        }
         for ranking in RANKINGS:
             scores, began = [], time.perf_counter()
             for query in queries:
@@ -137,7 +139,11 @@ def score(ranked: Sequence[str], query: dict[str, Any]) -> Scores:
             found[unit] = place
     ideal = sum(1 / math.log2(place + 2) for place in range(min(len(units), 10)))
     gained = sum(1 / math.log2(place + 2) for place in found.values())
-    return {"ndcg": gained / ideal, "r1": sum(place == 0 for place in found.values()) / len(units), "r10": len(found) / len(units)}
+    return {
+        "ndcg": gained / ideal,
+        "r1": sum(place == 0 for place in found.values()) / len(units),
+        "r10": len(found) / len(units),
+    }
 
 
 def mean(scores: Sequence[Scores]) -> Scores:

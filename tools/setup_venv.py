@@ -17,9 +17,7 @@ from pathlib import Path
 
 def main() -> None:
     if sys.version_info < (3, 11):
-        sys.exit(
-            f"Clew needs Python 3.11 or newer; this is {sys.version.split()[0]}. Try: make PYTHON=python3.12"
-        )
+        sys.exit(f"Clew needs Python 3.11 or newer; this is {sys.version.split()[0]}. Try: make PYTHON=python3.12")
     directory, lock = Path(sys.argv[1]), Path(sys.argv[2])
     stamp = directory / ".lock-digest"
     digest = hashlib.sha256(lock.read_bytes() + Path("pyproject.toml").read_bytes()).hexdigest()

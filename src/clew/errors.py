@@ -1,25 +1,25 @@
 """Every error that Clew raises on purpose, in one tree. Errors carry data, and say what to do next.
 
-    ClewError
-    ├── InvalidInput            a value that cannot be accepted: field, reason
-    │   ├── TooLarge            over a stated limit
-    │   ├── SchemaViolation     the context breaks the JSON Schema of its schema.def.v1
-    │   └── TemplateError       an llm_hints transform that is malformed or over its budget
-    ├── NotAuthenticated        no valid token or credential
-    ├── AccessDenied            a valid principal without the role
-    ├── NotFound                absent, expired, or not visible to the caller: the same answer for all three
-    ├── Conflict                the version is not the expected one
-    ├── AlreadyExists           the uniqueness rule of an edge, or an id that is taken
-    ├── CycleRefused            the edge would close a cycle in a type that stays acyclic
-    ├── LeaseLost               another worker holds the claim now; nothing was written
-    ├── EmbedderMismatch        a vector of another dimension or model than the trail's
-    ├── ConfigError             a setting that cannot be used
-    ├── DeliveryRefused         a webhook address that the configuration does not allow
-    └── StorageError            the engine failed
-        ├── Corrupted           a checksum or the file itself is wrong
-        ├── StorageFull         no space left; the write did not happen
-        ├── ReadOnly            the file cannot be written; the write did not happen
-        └── Busy                the queue of writes is full; try again
+ClewError
+├── InvalidInput            a value that cannot be accepted: field, reason
+│   ├── TooLarge            over a stated limit
+│   ├── SchemaViolation     the context breaks the JSON Schema of its schema.def.v1
+│   └── TemplateError       an llm_hints transform that is malformed or over its budget
+├── NotAuthenticated        no valid token or credential
+├── AccessDenied            a valid principal without the role
+├── NotFound                absent, expired, or not visible to the caller: the same answer for all three
+├── Conflict                the version is not the expected one
+├── AlreadyExists           the uniqueness rule of an edge, or an id that is taken
+├── CycleRefused            the edge would close a cycle in a type that stays acyclic
+├── LeaseLost               another worker holds the claim now; nothing was written
+├── EmbedderMismatch        a vector of another dimension or model than the trail's
+├── ConfigError             a setting that cannot be used
+├── DeliveryRefused         a webhook address that the configuration does not allow
+└── StorageError            the engine failed
+    ├── Corrupted           a checksum or the file itself is wrong
+    ├── StorageFull         no space left; the write did not happen
+    ├── ReadOnly            the file cannot be written; the write did not happen
+    └── Busy                the queue of writes is full; try again
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ class TooLarge(InvalidInput):
 
 class SchemaViolation(InvalidInput):
     def __init__(self, schema_name: str, path: str, reason: str) -> None:
-        super().__init__(
-            f"context{path}", reason, hint=f"The JSON Schema is in the schema.def.v1 of {schema_name}"
-        )
+        super().__init__(f"context{path}", reason, hint=f"The JSON Schema is in the schema.def.v1 of {schema_name}")
         self.schema_name = schema_name
 
 
@@ -91,9 +89,7 @@ class NotFound(ClewError):
 
 class Conflict(ClewError):
     def __init__(self, id: str, *, expected: int, actual: int) -> None:
-        super().__init__(
-            f"{id} is at version {actual}, not {expected}", hint="Read it again, merge, and retry"
-        )
+        super().__init__(f"{id} is at version {actual}, not {expected}", hint="Read it again, merge, and retry")
         self.id = id
         self.expected = expected
         self.actual = actual
@@ -137,9 +133,7 @@ class ConfigError(ClewError):
 
 class DeliveryRefused(ClewError):
     def __init__(self, url: str, reason: str) -> None:
-        super().__init__(
-            f"no delivery to {url}: {reason}", hint="Allow the network in [webhooks] allow of config.toml"
-        )
+        super().__init__(f"no delivery to {url}: {reason}", hint="Allow the network in [webhooks] allow of config.toml")
         self.url = url
 
 

@@ -72,7 +72,10 @@ async def test_a_body_that_is_not_json_is_400(http: httpx.AsyncClient, body: byt
         (note(embedding=["x"]), "embedding[0]"),
         (b'{"title":"t","context":{"n":1e999}}', "context[...]"),
         (b'{"title":"t","context":{"n":' + b"9" * 5_000 + b"}}", "context"),
-        (note(context={"a": [[]] * 3, "deep": [[[[[[[[[[[[[[]]]]]]]]]]]]]]}, idempotency_key="a\nb"), "idempotency_key"),
+        (
+            note(context={"a": [[]] * 3, "deep": [[[[[[[[[[[[[[]]]]]]]]]]]]]]}, idempotency_key="a\nb"),
+            "idempotency_key",
+        ),
     ],
 )
 async def test_a_value_that_breaks_a_rule_is_422_and_named(http: httpx.AsyncClient, body: bytes, field: str) -> None:
@@ -115,7 +118,9 @@ async def test_json_may_name_its_charset(http: httpx.AsyncClient, kind: str) -> 
     assert (await http.post("/breadcrumbs", content=note(), headers={"Content-Type": kind})).status_code == 201
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/breadcrumbs/", "/Breadcrumbs", "/breadcrumbs/a/b/c/d", "/%00", "/..%2f"])
+@pytest.mark.parametrize(
+    "path", ["/nothing", "/breadcrumbs/", "/Breadcrumbs", "/breadcrumbs/a/b/c/d", "/%00", "/..%2f"]
+)
 async def test_a_path_that_is_not_there_is_404_as_json(http: httpx.AsyncClient, path: str) -> None:
     assert error_of(await http.get(path), 404)["code"] == "no_such_path"
 
@@ -181,7 +186,20 @@ async def test_thousands_of_parameters_are_refused(http: httpx.AsyncClient) -> N
 
 
 FTS = ['"', '""', "*", "a*", "NEAR", "NEAR(a b, 2)", "a AND", "AND OR NOT", "(((", "col:x", "^a", "a -b", "{a b}: c"]
-FTS += ["'; DROP TABLE x", "\\", "%", "_", "a\u2028b", "😀", "\u202e", "a" * 20_000, "title : eagle", "- - -", "+", "\ufffd"]
+FTS += [
+    "'; DROP TABLE x",
+    "\\",
+    "%",
+    "_",
+    "a\u2028b",
+    "😀",
+    "\u202e",
+    "a" * 20_000,
+    "title : eagle",
+    "- - -",
+    "+",
+    "\ufffd",
+]
 
 
 @pytest.mark.parametrize("text", FTS, ids=lambda text: repr(text[:20]))

@@ -131,7 +131,11 @@ async def test_a_stream_can_begin_with_the_oldest_event_and_follow_hundreds(http
 
 
 async def test_a_stream_shows_only_what_its_selector_means(http: httpx.AsyncClient) -> None:
-    params = {"schema_name": "note.v1", "any_tags": ["a", "b"], "context_match": '{"path": "n", "op": "gt", "value": 5}'}
+    params = {
+        "schema_name": "note.v1",
+        "any_tags": ["a", "b"],
+        "context_match": '{"path": "n", "op": "gt", "value": 5}',
+    }
     async with follow(http, params=params) as reader:
         await create(http, "1", schema_name="other.v1", tags=["a"], context={"n": 9})
         await create(http, "2", schema_name="note.v1", tags=["c"], context={"n": 9})
@@ -204,12 +208,17 @@ async def test_a_reader_that_leaves_frees_its_stream(tmp_path: Path) -> None:
 
 async def test_a_reader_that_does_not_read_holds_up_nobody_else(server: Served, owner: str) -> None:
     big = {"title": "big", "context": {"text": "x" * 1_000_000}}
-    async with server.client(owner) as writer, server.client(owner) as slow, server.client(owner) as quick:
-        async with slow.stream("GET", "/events/stream"), follow(quick) as reader:
-            for _ in range(20):
-                assert (await writer.post("/breadcrumbs", json=big)).status_code == 201
-            for _ in range(20):
-                await reader.event()
+    async with (
+        server.client(owner) as writer,
+        server.client(owner) as slow,
+        server.client(owner) as quick,
+        slow.stream("GET", "/events/stream"),
+        follow(quick) as reader,
+    ):
+        for _ in range(20):
+            assert (await writer.post("/breadcrumbs", json=big)).status_code == 201
+        for _ in range(20):
+            await reader.event()
 
 
 async def test_a_page_of_the_log_is_the_same_events_by_cursor(http: httpx.AsyncClient) -> None:

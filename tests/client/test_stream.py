@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -78,16 +79,18 @@ async def test_no_event_is_lost_or_repeated_over_restarts_of_the_server(tmp_path
 @pytest.mark.req("RCR-21")
 async def test_a_stream_whose_token_expires_goes_on_with_a_new_one(tmp_path: Path) -> None:
     clock = ManualClock()
-    async with serve(tmp_path, clock=clock) as served:
-        async with Client(served.url, credential=served.credential, owner_id="ada") as client:
-            made = await client.create(note("before"))
-            clock.advance(minutes=59, seconds=59, milliseconds=800)
-            async with aclosing(client.events(after=0)) as events:
-                assert (await take(events, 1))[0].breadcrumb_id == made.id
-                clock.advance(minutes=1)
-                async with served.client("ada") as other:
-                    await other.post("/breadcrumbs", json={"title": "after", "context": {}})
-                assert (await take(events, 1))[0].type == "breadcrumb.created"
+    async with (
+        serve(tmp_path, clock=clock) as served,
+        Client(served.url, credential=served.credential, owner_id="ada") as client,
+    ):
+        made = await client.create(note("before"))
+        clock.advance(minutes=59, seconds=59, milliseconds=800)
+        async with aclosing(client.events(after=0)) as events:
+            assert (await take(events, 1))[0].breadcrumb_id == made.id
+            clock.advance(minutes=1)
+            async with served.client("ada") as other:
+                await other.post("/breadcrumbs", json={"title": "after", "context": {}})
+            assert (await take(events, 1))[0].type == "breadcrumb.created"
 
 
 async def test_what_another_attempt_would_not_cure_is_raised(server: Served) -> None:
@@ -140,9 +143,12 @@ def wire(seq: int | str, type: str = "breadcrumb.created", id: str = "x", versio
 
 
 async def follow(count: int, *answers: bytes) -> tuple[list[int], list[bytes]]:
-    async with scripted(*answers) as (url, requests), Client(url, token="t", jitter=lambda: 0.0) as client:
-        async with aclosing(client.events()) as events:
-            return [each.seq for each in await take(events, count)], requests
+    async with (
+        scripted(*answers) as (url, requests),
+        Client(url, token="t", jitter=lambda: 0.0) as client,
+        aclosing(client.events()) as events,
+    ):
+        return [each.seq for each in await take(events, count)], requests
 
 
 @pytest.mark.req("RCR-21")
@@ -206,7 +212,7 @@ def test_messages_are_the_same_however_the_bytes_are_cut(texts: Sequence[str], c
     points = sorted({0, *(min(cut, len(whole)) for cut in cuts), len(whole)})
 
     async def chunks() -> AsyncIterator[bytes]:
-        for start, end in zip(points, points[1:], strict=False):
+        for start, end in itertools.pairwise(points):
             yield whole[start:end]
 
     async def read() -> list[Message]:

@@ -55,49 +55,66 @@ class Process:
         return (self.folder / "credential").read_text().strip()
 
 
+class Traffic:
+    """One client that writes while a server is up, and one that follows all along."""
+
+    def __init__(self) -> None:
+        self.acknowledged: list[str] = []
+        self.received: list[str] = []
+        self.up = asyncio.Event()
+        self.ending = False
+        self._arrived = asyncio.Event()
+
+    async def write(self, client: Client) -> None:
+        while not self.ending:
+            await self.up.wait()
+            try:
+                made = await client.create(Draft(title="w", context={"n": len(self.acknowledged)}))
+            except ClewError:
+                continue
+            self.acknowledged.append(made.id)
+        self.acknowledged.append((await client.create(Draft(title="w", context={"last": True}))).id)
+
+    async def read(self, client: Client) -> None:
+        async with aclosing(client.events(after=0)) as events:
+            async for event in events:
+                self.received.append(event.breadcrumb_id)
+                self._arrived.set()
+                if event.context == {"last": True}:
+                    return
+
+    async def wait_for(self, count: int) -> None:
+        """Return once so many more events have arrived."""
+        wanted = len(self.received) + count
+        while len(self.received) < wanted:
+            self._arrived.clear()
+            await self._arrived.wait()
+
+
 @pytest.mark.req("RCR-21")
 @pytest.mark.req("BEY-07")
 async def test_killing_the_server_mid_stream_loses_no_acknowledged_event(tmp_path: Path) -> None:
-    server = Process(tmp_path)
+    server, traffic = Process(tmp_path), Traffic()
     url = await server.start()
-    acknowledged: list[str] = []
-    received: list[str] = []
-
-    async def write(client: Client, stop: asyncio.Event) -> None:
-        while not stop.is_set():
-            try:
-                made = await client.create(Draft(title="w", context={"n": len(acknowledged)}))
-                acknowledged.append(made.id)
-            except ClewError:
-                await asyncio.sleep(0.05)
-
-    async def read(client: Client, upto: asyncio.Event) -> None:
-        async with aclosing(client.events(after=0)) as events:
-            async for event in events:
-                received.append(event.breadcrumb_id)
-                if upto.is_set() and set(acknowledged) <= set(received):
-                    return
-
-    stop = asyncio.Event()
     async with (
         Client(url, credential=server.credential, owner_id="ada", jitter=lambda: 0.0) as writer,
         Client(url, credential=server.credential, owner_id="ada", jitter=lambda: 0.0) as reader,
         asyncio.timeout(3 * PATIENCE),
     ):
-        writing, reading = asyncio.create_task(write(writer, stop)), asyncio.create_task(read(reader, stop))
-        for _ in range(3):
-            before = len(received)
-            while len(received) < before + 20:
-                await asyncio.sleep(0.01)
+        writing, reading = asyncio.create_task(traffic.write(writer)), asyncio.create_task(traffic.read(reader))
+        for _ in range(2):
+            traffic.up.set()
+            await traffic.wait_for(10)
+            traffic.up.clear()
             await server.kill()
             await server.start()
-        stop.set()
+        traffic.ending = True
+        traffic.up.set()
         await writing
-        await writer.create(Draft(title="last", context={}))
         await reading
     await server.kill()
-    assert len(received) == len(set(received))
-    assert set(acknowledged) <= set(received)
+    assert len(traffic.received) == len(set(traffic.received))
+    assert set(traffic.acknowledged) <= set(traffic.received)
 
 
 @pytest.mark.req("RCR-29")

@@ -162,9 +162,7 @@ async def test_one_private_address_among_public_ones_refuses_the_url() -> None:
 
 
 async def test_the_addresses_that_were_checked_are_returned_in_order() -> None:
-    found = await check_address(
-        "https://hooks.example/", resolve=resolving_to("93.184.215.14", "2606:4700::1111")
-    )
+    found = await check_address("https://hooks.example/", resolve=resolving_to("93.184.215.14", "2606:4700::1111"))
 
     assert [str(address) for address in found] == ["93.184.215.14", "2606:4700::1111"]
 

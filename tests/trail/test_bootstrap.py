@@ -23,9 +23,7 @@ BOB = Principal(owner_id="bob")
 KEYS = tuple(piece.key for piece in read_pieces())
 
 FIRST = Piece(key="a", title="A", schema_name="page.v1", context={"text": "one"}, tags=("page",))
-SECOND = Piece(
-    key="b", title="B", schema_name="page.v1", context={"text": "one"}, llm_hints={"exclude": ["x"]}
-)
+SECOND = Piece(key="b", title="B", schema_name="page.v1", context={"text": "one"}, llm_hints={"exclude": ["x"]})
 
 
 @pytest.fixture

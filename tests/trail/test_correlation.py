@@ -25,9 +25,7 @@ async def trail(tmp_path: Path) -> AsyncIterator[Trail]:
 
 
 async def written(trail: Trail, schema_name: str, context: dict[str, Any], *tags: str) -> Breadcrumb:
-    return await trail.records.create(
-        Draft(title="Any", schema_name=schema_name, context=context, tags=tags), by=ANN
-    )
+    return await trail.records.create(Draft(title="Any", schema_name=schema_name, context=context, tags=tags), by=ANN)
 
 
 @pytest.mark.req("RCR-29")
@@ -61,9 +59,7 @@ async def test_a_reply_is_tagged_for_its_session_request_and_requester(trail: Tr
 
 @pytest.mark.req("RCR-29")
 @pytest.mark.parametrize("spelling", ["request_id", "requestId", "tag"])
-async def test_a_response_that_arrives_after_a_restart_finds_its_request(
-    tmp_path: Path, spelling: str
-) -> None:
+async def test_a_response_that_arrives_after_a_restart_finds_its_request(tmp_path: Path, spelling: str) -> None:
     url, clock = f"sqlite://{tmp_path}/restart.db", ManualClock()
     trail = await open_trail(url, clock)
     context, tags = ({}, ("request:r-9",)) if spelling == "tag" else ({spelling: "r-9"}, ())

@@ -35,10 +35,7 @@ def random_graph(seed: int, size: int = 30) -> Graph:
     chance = random.Random(seed)
     ids = [f"n{at}" for at in range(size)]
     return {
-        id: [
-            (chance.choice(ids), chance.choice([0.0, 0.25, 0.5, 1.0, 2.0]))
-            for _ in range(chance.randint(0, 4))
-        ]
+        id: [(chance.choice(ids), chance.choice([0.0, 0.25, 0.5, 1.0, 2.0])) for _ in range(chance.randint(0, 4))]
         for id in ids
     }
 
@@ -58,6 +55,7 @@ def floyd_warshall(graph: Graph) -> dict[tuple[str, str], float]:
     return costs
 
 
+@pytest.mark.req("SYL-76")
 def test_a_walk_goes_breadth_first_and_leaves_the_starts_out():
     reached = run(walk(["a"], depth=3, limit=10), Asked(DIAMOND))
     assert [(one.id, one.depth) for one in reached] == [("c", 1), ("b", 1), ("d", 2), ("e", 3)]
@@ -194,6 +192,7 @@ async def test_a_failing_load_ends_the_search_with_its_error():
         await run_async(reach(["a"]), load)
 
 
+@pytest.mark.req("PLA-03")
 def test_reach_finds_the_ancestors_of_a_diamond_once():
     parents = {"d": ["b", "c"], "b": ["a"], "c": ["a"]}
     assert run(reach(["d"]), links(parents)) == ["b", "c", "a"]
@@ -205,6 +204,7 @@ def test_reach_leaves_the_starts_out_although_a_cycle_leads_back():
     assert run(reach(["a"]), links({"a": ["b"], "b": ["a", "c"]})) == ["b", "c"]
 
 
+@pytest.mark.req("PLA-03")
 def test_a_parent_that_is_a_descendant_closes_a_cycle():
     parents = {"c": ["b"], "b": ["a"]}
     assert run(closes_cycle("a", ["c"]), links(parents))

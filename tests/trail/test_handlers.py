@@ -70,9 +70,7 @@ def handler_of(function: Any, selector: Selector = NOTES, **options: Any) -> Han
 
 
 @asynccontextmanager
-async def working(
-    trail: Trail, *handlers: Handler, worker_id: str = "w1", **options: Any
-) -> AsyncIterator[Worker]:
+async def working(trail: Trail, *handlers: Handler, worker_id: str = "w1", **options: Any) -> AsyncIterator[Worker]:
     worker = Worker(trail, handlers, by=ANN, worker_id=worker_id, **options)
     await worker.register()
     running = asyncio.create_task(worker.run())
@@ -155,9 +153,7 @@ async def test_a_handler_that_starts_at_the_beginning_sees_what_was_there_before
     await trail.records.create(note("old"), by=ANN)
     everything, news = Calls(), Calls()
 
-    async with working(
-        trail, handler_of(everything, name="all", start="beginning"), handler_of(news, name="news")
-    ):
+    async with working(trail, handler_of(everything, name="all", start="beginning"), handler_of(news, name="news")):
         await trail.records.create(note("new"), by=ANN)
         await settled(trail, "all")
         await settled(trail, "news")
@@ -195,9 +191,7 @@ async def test_an_event_that_the_selector_does_not_mean_is_acknowledged_without_
     async with working(trail, handler_of(calls, narrow)):
         await trail.deliveries.register(Consumer(name="reader", selector=EVERYTHING), by=ANN)
         await trail.records.create(note("not mine"), by=ANN)
-        await trail.records.create(
-            Draft(title="Other", schema_name="other.v1", context={"text": "mine"}), by=ANN
-        )
+        await trail.records.create(Draft(title="Other", schema_name="other.v1", context={"text": "mine"}), by=ANN)
         await trail.records.create(note("mine"), by=ANN)
         state = await settled(trail)
 
@@ -228,9 +222,7 @@ async def test_deletions_come_to_those_who_ask_for_them(trail: Trail) -> None:
         await trail.records.create(Draft(title="Other", schema_name="other.v1", context={}), by=ANN)
         await settled(trail)
 
-    assert [(event.type, event.breadcrumb_id) for event in calls.events] == [
-        ("breadcrumb.deleted", written.id)
-    ]
+    assert [(event.type, event.breadcrumb_id) for event in calls.events] == [("breadcrumb.deleted", written.id)]
 
 
 async def test_a_handler_sees_the_version_that_the_change_made(trail: Trail) -> None:
@@ -260,9 +252,7 @@ async def try_again(trail: Trail, clock: ManualClock, worker: Worker) -> None:
 
 
 @pytest.mark.req("SYL-112")
-async def test_a_passing_failure_succeeds_on_a_later_attempt_and_writes_once(
-    trail: Trail, clock: ManualClock
-) -> None:
+async def test_a_passing_failure_succeeds_on_a_later_attempt_and_writes_once(trail: Trail, clock: ManualClock) -> None:
     def act(event: Event) -> list[Draft]:
         if len(calls.events) < 3:
             raise ConnectionError("not yet")
@@ -376,9 +366,7 @@ async def test_a_run_longer_than_the_deadline_fails(trail: Trail) -> None:
         17,
     ],
 )
-async def test_outputs_that_cannot_be_written_are_a_failure_of_the_handler(
-    trail: Trail, outputs: Any
-) -> None:
+async def test_outputs_that_cannot_be_written_are_a_failure_of_the_handler(trail: Trail, outputs: Any) -> None:
     calls = Calls(lambda event: outputs)
 
     async with working(trail, handler_of(calls, retry=RetryPolicy(attempts=1))):
@@ -390,9 +378,7 @@ async def test_outputs_that_cannot_be_written_are_a_failure_of_the_handler(
 
 
 async def test_one_bad_output_keeps_the_good_ones_from_being_written(trail: Trail) -> None:
-    calls = Calls(
-        lambda event: [Draft(title="good", schema_name="out.v1", context={}), Draft(title="", context={})]
-    )
+    calls = Calls(lambda event: [Draft(title="good", schema_name="out.v1", context={}), Draft(title="", context={})])
 
     async with working(trail, handler_of(calls, retry=RetryPolicy(attempts=1))):
         await trail.records.create(note(), by=ANN)
@@ -495,9 +481,7 @@ async def test_a_slow_session_delays_no_other_and_keeps_its_own_order(trail: Tra
         gate.set()
         await settled(trail)
 
-    assert [text for text in finished if text.startswith("slow")] == [
-        f"slow {number}" for number in range(20)
-    ]
+    assert [text for text in finished if text.startswith("slow")] == [f"slow {number}" for number in range(20)]
 
 
 async def test_no_more_events_are_claimed_than_there_is_room_for(trail: Trail) -> None:
@@ -529,9 +513,7 @@ async def test_a_busy_handler_does_not_keep_another_waiting(trail: Trail) -> Non
     stuck = Calls(lambda event: asyncio.Event().wait())
     quick = Calls()
 
-    async with working(
-        trail, handler_of(stuck, name="stuck"), handler_of(quick, name="quick"), concurrency=2
-    ):
+    async with working(trail, handler_of(stuck, name="stuck"), handler_of(quick, name="quick"), concurrency=2):
         await trail.records.create_many([note(str(number)) for number in range(10)], by=ANN)
         for _ in range(2):
             await stuck.next()
@@ -579,9 +561,7 @@ async def test_ten_workers_execute_a_thousand_events_a_thousand_times() -> None:
 async def test_a_consumer_killed_before_it_acknowledged_gets_the_event_again(
     tmp_path: Path, clock: ManualClock
 ) -> None:
-    handler = handler_of(
-        calls := Calls(lambda event: [Draft(title="D", schema_name="d.v1", context={"text": "d"})])
-    )
+    handler = handler_of(calls := Calls(lambda event: [Draft(title="D", schema_name="d.v1", context={"text": "d"})]))
     trail = await open_trail(f"sqlite://{tmp_path}/killed.db", clock)
     await Worker(trail, [handler], by=ANN, worker_id="w0").register()
     await trail.records.create(note("accepted"), by=ANN)

@@ -194,9 +194,7 @@ async def test_a_failed_run_is_not_counted_and_the_next_one_comes(
     assert first.context["runs_completed"] == 1
 
 
-async def test_runs_that_are_asked_for_at_once_come_one_after_the_other(
-    trail: Trail, clock: ManualClock
-) -> None:
+async def test_runs_that_are_asked_for_at_once_come_one_after_the_other(trail: Trail, clock: ManualClock) -> None:
     hygiene = Hygiene(trail, by=ANN, clock=clock)
     for _ in range(10):
         await written(trail, ends(clock, seconds=1))

@@ -80,12 +80,8 @@ def test_a_type_outside_its_domain_is_refused(domain, node_type, field):
 @pytest.mark.req("SYL-73")
 def test_the_numbers_of_evidence_are_fixed():
     assert {kind.label: kind.value for kind in Verification} == numbered(0, "none code history user")
-    assert {kind.label: kind.value for kind in SourceKind} == numbered(
-        0, "code history academic llm_inference user"
-    )
-    assert {kind.label: kind.value for kind in ConflictKind} == numbered(
-        0, "temporal source_mismatch semantic"
-    )
+    assert {kind.label: kind.value for kind in SourceKind} == numbered(0, "code history academic llm_inference user")
+    assert {kind.label: kind.value for kind in ConflictKind} == numbered(0, "temporal source_mismatch semantic")
     assert {kind.label: kind.value for kind in Trust} == {
         "ground": 100,
         "recent": 80,

@@ -30,11 +30,7 @@ def test_a_policy_gives_its_schema_an_end() -> None:
 
 @pytest.mark.req("RCR-11")
 def test_a_policy_with_tags_needs_all_of_them() -> None:
-    policies = [
-        parse_policy(
-            {"schema_name": "tool.request.v1", "all_tags": ["health:check", "probe"], "seconds": 300}
-        )
-    ]
+    policies = [parse_policy({"schema_name": "tool.request.v1", "all_tags": ["health:check", "probe"], "seconds": 300})]
 
     assert ttl_for(policies, "tool.request.v1", ("probe", "x", "health:check"), NOW).expires_at == after(300)
     assert ttl_for(policies, "tool.request.v1", ("health:check",), NOW) == NEVER
@@ -47,9 +43,7 @@ def test_reads_and_seconds_choose_the_kind_of_ttl() -> None:
     by_both = parse_policy({"schema_name": "b.v1", "max_reads": 2, "seconds": 1.5})
 
     assert ttl_for([by_reads, by_both], "a.v1", (), NOW) == Ttl(kind="usage", max_reads=2)
-    assert ttl_for([by_reads, by_both], "b.v1", (), NOW) == Ttl(
-        kind="hybrid", expires_at=after(1.5), max_reads=2
-    )
+    assert ttl_for([by_reads, by_both], "b.v1", (), NOW) == Ttl(kind="hybrid", expires_at=after(1.5), max_reads=2)
 
 
 @pytest.mark.req("RCR-11")
@@ -87,9 +81,7 @@ def test_a_repeated_tag_does_not_make_a_policy_more_specific() -> None:
     ),
     st.randoms(use_true_random=False),
 )
-def test_the_same_policies_in_another_order_give_the_same_valid_ttl(
-    policies: list[TtlPolicy], random: Any
-) -> None:
+def test_the_same_policies_in_another_order_give_the_same_valid_ttl(policies: list[TtlPolicy], random: Any) -> None:
     shuffled = list(policies)
     random.shuffle(shuffled)
 

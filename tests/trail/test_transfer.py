@@ -53,25 +53,20 @@ async def exported(trail: Trail, by: Principal = ANN, **options: Any) -> list[st
 async def contents(trail: Trail, by: Principal = ANN) -> list[tuple[Any, ...]]:
     page = await trail.records.list(by=by, limit=1000, oldest_first=True)
     return [
-        (b.id, b.title, b.context, b.tags, b.schema_name, b.scopes, b.llm_hints, b.ttl, b.entities)
-        for b in page.items
+        (b.id, b.title, b.context, b.tags, b.schema_name, b.scopes, b.llm_hints, b.ttl, b.entities) for b in page.items
     ]
 
 
 async def fill(trail: Trail, clock: ManualClock) -> list[Breadcrumb]:
     """One of everything that an export must keep."""
     return [
-        await written(
-            trail, "Plain", context={"text": "grüße \u2028 \U0001f9f6 \x01", "n": [1, 1.5, None, True]}
-        ),
+        await written(trail, "Plain", context={"text": "grüße \u2028 \U0001f9f6 \x01", "n": [1, 1.5, None, True]}),
         await written(trail, "Tagged", tags=("z", "a", "session:s 1"), schema_name="x.v1"),
         await written(trail, "Scoped", scopes=("top", "team")),
         await written(trail, "Hinted", context={"a": 1, "b": 2}, llm_hints={"exclude": ["a"]}),
         await written(trail, "Secretive", context={"key": {"$secret": "api"}}),
         await written(trail, "Named", entities={"people": ["Ada"]}),
-        await written(
-            trail, "Ending", ttl=Ttl(kind="hybrid", expires_at=clock.now() + timedelta(days=1), max_reads=3)
-        ),
+        await written(trail, "Ending", ttl=Ttl(kind="hybrid", expires_at=clock.now() + timedelta(days=1), max_reads=3)),
     ]
 
 
@@ -185,9 +180,7 @@ async def test_only_what_the_caller_may_see_is_exported(trail: Trail, clock: Man
 async def test_a_selector_narrows_the_export_and_its_edges(trail: Trail, other: Trail) -> None:
     a, b = await written(trail, "a", tags=("in",)), await written(trail, "b", tags=("in",))
     c = await written(trail, "c", tags=("out",))
-    await trail.edges.add(
-        [Edge(source=a.id, target=b.id, type="cites", weight=0.5, metadata={"why": "x"})], by=ANN
-    )
+    await trail.edges.add([Edge(source=a.id, target=b.id, type="cites", weight=0.5, metadata={"why": "x"})], by=ANN)
     await trail.edges.add([Edge(source=a.id, target=c.id, type="cites")], by=ANN)
 
     report = await import_trail(other, ANN, await exported(trail, selector=Selector(all_tags=("in",))))
@@ -375,9 +368,7 @@ async def test_a_flood_of_bad_lines_does_not_fill_the_memory(
     assert (report.failed_lines, len(report.problems)) == (500, 10)
 
 
-async def test_an_id_that_another_owner_has_is_reported_without_a_word_about_it(
-    trail: Trail, other: Trail
-) -> None:
+async def test_an_id_that_another_owner_has_is_reported_without_a_word_about_it(trail: Trail, other: Trail) -> None:
     crumb = await written(trail, "anns")
     await import_trail(other, BOB, await exported(trail))
 

@@ -98,9 +98,7 @@ class Receiver:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 first, *lines = head.decode().strip().split("\r\n")
-                headers = {
-                    name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
-                }
+                headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
                 body = await reader.readexactly(int(headers.get("content-length", "0")))
                 request = Request(path=first.split()[1], headers=headers, body=body)
                 self.requests.append(request)
@@ -164,9 +162,7 @@ class Sending:
             return await self.told.get()
 
     async def state(self, name: str = "hook", by: Principal = ANN) -> ConsumerState:
-        return next(
-            each for each in await self.trail.deliveries.consumers(by=by) if each.consumer.name == name
-        )
+        return next(each for each in await self.trail.deliveries.consumers(by=by) if each.consumer.name == name)
 
     async def until(self, holds: Callable[[ConsumerState], bool], name: str = "hook") -> ConsumerState:
         async with asyncio.timeout(5):
@@ -223,9 +219,7 @@ def note(text: str = "hello", *tags: str) -> Draft:
 
 
 @pytest.mark.req("RCR-24")
-async def test_an_event_is_posted_signed_with_the_fields_of_the_stream(
-    trail: Trail, clock: ManualClock
-) -> None:
+async def test_an_event_is_posted_signed_with_the_fields_of_the_stream(trail: Trail, clock: ManualClock) -> None:
     async with receiving() as receiver, sending(trail, clock) as sent:
         await register_webhook(trail, hook(receiver, name="höok"), by=ANN, allow=LOCAL)
         await sent.sender.refresh()
@@ -475,9 +469,7 @@ async def test_the_connection_goes_to_the_checked_address_under_the_urls_own_nam
 
     async with receiving() as receiver:
         webhook = Webhook(url=f"http://hooks.example:{receiver.port}/in", secret="hook")
-        await register_webhook(
-            trail, Consumer(name="hook", webhook=webhook), by=ANN, allow=LOCAL, resolve=local
-        )
+        await register_webhook(trail, Consumer(name="hook", webhook=webhook), by=ANN, allow=LOCAL, resolve=local)
         async with sending(trail, clock, resolve=local):
             await trail.records.create(note(), by=ANN)
             request = await receiver.next()
@@ -495,9 +487,7 @@ async def test_the_certificate_must_be_the_urls_not_the_addresss(
     async with receiving(tls=server) as receiver:
         for name in ("hooks", "other"):
             webhook = Webhook(url=f"https://{name}.example:{receiver.port}/", secret="hook")
-            await register_webhook(
-                trail, Consumer(name=name, webhook=webhook), by=ANN, allow=LOCAL, resolve=local
-            )
+            await register_webhook(trail, Consumer(name=name, webhook=webhook), by=ANN, allow=LOCAL, resolve=local)
         async with sending(trail, clock, resolve=local, tls=client) as sent:
             await trail.records.create(note(), by=ANN)
             request = await receiver.next()
@@ -531,24 +521,18 @@ def self_signed(name: str, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext
     pem = folder / "server.pem"
     pem.write_bytes(
         certificate.public_bytes(serialization.Encoding.PEM)
-        + key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        + key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(pem)
-    return server, ssl.create_default_context(
-        cadata=certificate.public_bytes(serialization.Encoding.PEM).decode()
-    )
+    return server, ssl.create_default_context(cadata=certificate.public_bytes(serialization.Encoding.PEM).decode())
 
 
 # -- which events and whose ---------------------------------------------------------------------------------
 
 
 @pytest.mark.req("RCR-23")
-async def test_only_what_the_selector_means_is_posted_and_deletions_are_told(
-    trail: Trail, clock: ManualClock
-) -> None:
+async def test_only_what_the_selector_means_is_posted_and_deletions_are_told(trail: Trail, clock: ManualClock) -> None:
     wanted = Selector(schema_name="note.v1", context_match=(ContextMatch(path="text", value="yes"),))
     async with receiving() as receiver:
         await register_webhook(trail, hook(receiver, selector=wanted), by=ANN, allow=LOCAL)
@@ -580,9 +564,7 @@ async def test_each_owner_is_served_with_its_own_events_and_secret(trail: Trail,
             assert verify_signature("bobs", stamp, to_bob.body, signature, now=clock.now())
 
 
-async def test_a_changed_url_is_followed_and_an_unregistered_consumer_is_left(
-    trail: Trail, clock: ManualClock
-) -> None:
+async def test_a_changed_url_is_followed_and_an_unregistered_consumer_is_left(trail: Trail, clock: ManualClock) -> None:
     async with receiving() as before, receiving() as after, receiving() as other:
         await register_webhook(trail, hook(before), by=ANN, allow=LOCAL)
         await register_webhook(trail, hook(other, name="other"), by=ANN, allow=LOCAL)
@@ -616,9 +598,7 @@ async def test_two_senders_post_each_event_once(trail: Trail, clock: ManualClock
 
 
 @pytest.mark.req("RCR-22")
-async def test_a_stopped_sender_gives_back_what_the_receiver_has_not_taken(
-    trail: Trail, clock: ManualClock
-) -> None:
+async def test_a_stopped_sender_gives_back_what_the_receiver_has_not_taken(trail: Trail, clock: ManualClock) -> None:
     async with receiving(b"hang") as receiver:
         await register_webhook(trail, hook(receiver), by=ANN, allow=LOCAL)
         async with sending(trail, clock):

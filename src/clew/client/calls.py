@@ -140,9 +140,7 @@ class Client:
         body = SearchRequest(text=request) if isinstance(request, str) else request
         return _result(await self._connection.send("POST", "/breadcrumbs/search", body=body))
 
-    def events(
-        self, selector: Selector = EVERYTHING, *, after: int | None = None
-    ) -> AsyncGenerator[StreamEvent, None]:
+    def events(self, selector: Selector = EVERYTHING, *, after: int | None = None) -> AsyncGenerator[StreamEvent, None]:
         """Changes for ever, each once and in order, through lost connections and restarts of the server.
 
         Begins after the event `after`, or with what comes next. Close it with `aclose` when leaving early.

@@ -82,13 +82,9 @@ def wait_before(attempt: int, jitter: float) -> float:
     return min(FIRST_WAIT * 2.0 ** min(attempt - 1, 20), LONGEST_WAIT) * (0.5 + 0.5 * jitter)
 
 
-async def _read_once(
-    connection: Connection, params: Parameters, after: int | None
-) -> AsyncGenerator[Message, None]:
+async def _read_once(connection: Connection, params: Parameters, after: int | None) -> AsyncGenerator[Message, None]:
     headers = {"accept": "text/event-stream"} | ({"last-event-id": str(after)} if after is not None else {})
-    async with connection.stream(
-        "/events/stream", params=params, headers=headers, timeout=SILENCE_SECONDS
-    ) as response:
+    async with connection.stream("/events/stream", params=params, headers=headers, timeout=SILENCE_SECONDS) as response:
         async for message in read_messages(response.aiter_bytes()):
             yield message
 

@@ -71,9 +71,7 @@ def _features(word: str) -> tuple[tuple[int, float], ...]:
     parts = [padded[at : at + 3] for at in range(len(padded) - 2)] if len(word) > 1 else []
     weighted = [(word, 1.0), *((part, _PART_WEIGHT) for part in parts)]
     hashed = [(crc32(feature.encode("utf-8", "replace")), weight) for feature, weight in weighted]
-    return tuple(
-        (mark % HashEmbedder.dimension, weight if mark & 0x10000 else -weight) for mark, weight in hashed
-    )
+    return tuple((mark % HashEmbedder.dimension, weight if mark & 0x10000 else -weight) for mark, weight in hashed)
 
 
 def _open_wordllama() -> Embedder:

@@ -127,9 +127,7 @@ def build_graph(weights: Mapping[str, NDArray[np.float32]]) -> bytes:
     for layer in range(_LAYERS):
         hidden = graph.layer(hidden, f"encoder.layer.{layer}")
     ids = helper.make_tensor_value_info("ids", TensorProto.INT32, ["texts", "tokens"])
-    found = helper.make_tensor_value_info(
-        hidden, TensorProto.FLOAT, ["texts", "tokens", MiniLMEmbedder.dimension]
-    )
+    found = helper.make_tensor_value_info(hidden, TensorProto.FLOAT, ["texts", "tokens", MiniLMEmbedder.dimension])
     model = helper.make_model(
         helper.make_graph(graph.nodes, MiniLMEmbedder.name, [ids], [found], graph.constants),
         opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(_FUSED, 1)],
@@ -150,8 +148,7 @@ class _Graph:
     def embeddings(self, ids: str) -> str:
         """Word plus position, normalized. There is one segment only, so it is added to the positions."""
         word, position, segment = (
-            self._weights[f"embeddings.{kind}_embeddings.weight"]
-            for kind in ("word", "position", "token_type")
+            self._weights[f"embeddings.{kind}_embeddings.weight"] for kind in ("word", "position", "token_type")
         )
         tables = ["", self._constant("words", word), self._constant("positions", position + segment[0]), ""]
         inputs = [ids, *tables, *self._norm("embeddings.LayerNorm")]
@@ -160,12 +157,8 @@ class _Graph:
     def layer(self, hidden: str, name: str) -> str:
         """Attention and feed-forward, each added to its input and normalized."""
         parts = [f"{name}.attention.self.{part}" for part in ("query", "key", "value")]
-        weight = self._constant(
-            f"{name}.qkv", np.concatenate([self._weights[f"{part}.weight"] for part in parts]).T
-        )
-        bias = self._constant(
-            f"{name}.qkv.bias", np.concatenate([self._weights[f"{part}.bias"] for part in parts])
-        )
+        weight = self._constant(f"{name}.qkv", np.concatenate([self._weights[f"{part}.weight"] for part in parts]).T)
+        bias = self._constant(f"{name}.qkv.bias", np.concatenate([self._weights[f"{part}.bias"] for part in parts]))
         attended = self._node("Attention", [hidden, weight, bias], num_heads=_HEADS)
         hidden = self._add_and_norm(attended, hidden, f"{name}.attention.output")
         inner = self._product(hidden, f"{name}.intermediate.dense")

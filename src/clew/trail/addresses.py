@@ -75,9 +75,7 @@ def parse_networks(allow: Sequence[str]) -> tuple[Network, ...]:
 def parse_target(url: str) -> Target:
     """The parts of an http or https URL. Raises DeliveryRefused for one that can be read in two ways."""
     if len(url) > MAX_URL or _NOT_IN_URLS.search(url):
-        raise DeliveryRefused(
-            url[:100], f"it must have at most {MAX_URL:,} characters, without spaces or backslashes"
-        )
+        raise DeliveryRefused(url[:100], f"it must have at most {MAX_URL:,} characters, without spaces or backslashes")
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -91,9 +89,7 @@ def parse_target(url: str) -> Target:
     if not _HOST.fullmatch(host):
         raise DeliveryRefused(url, "its host is malformed")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(
-        scheme=parts.scheme, host=host, port=_PORTS[parts.scheme] if port is None else port, path=path
-    )
+    return Target(scheme=parts.scheme, host=host, port=_PORTS[parts.scheme] if port is None else port, path=path)
 
 
 async def resolve_host(host: str, port: int) -> list[str]:
@@ -102,9 +98,7 @@ async def resolve_host(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-async def check_address(
-    url: str, allow: Sequence[Network] = (), *, resolve: Resolve = resolve_host
-) -> list[Address]:
+async def check_address(url: str, allow: Sequence[Network] = (), *, resolve: Resolve = resolve_host) -> list[Address]:
     """The addresses behind a URL, all of which may be posted to.
 
     Raises DeliveryRefused when the URL or one of its addresses is not allowed, OSError for an unknown host.

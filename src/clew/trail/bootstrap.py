@@ -47,12 +47,8 @@ class BootstrapReport(msgspec.Struct, frozen=True, kw_only=True):
 def read_pieces() -> tuple[Piece, ...]:
     """The pieces that come with Clew, in order of file name."""
     folder = files("clew.trail").joinpath("bootstrap_data")
-    found = sorted(
-        (file for file in folder.iterdir() if file.name.endswith(".json")), key=lambda file: file.name
-    )
-    return tuple(
-        piece for file in found for piece in msgspec.json.decode(file.read_bytes(), type=list[Piece])
-    )
+    found = sorted((file for file in folder.iterdir() if file.name.endswith(".json")), key=lambda file: file.name)
+    return tuple(piece for file in found for piece in msgspec.json.decode(file.read_bytes(), type=list[Piece]))
 
 
 async def bootstrap(trail: Trail, by: Principal, pieces: Sequence[Piece] | None = None) -> BootstrapReport:
@@ -89,9 +85,7 @@ async def _bootstrap_once(trail: Trail, by: Principal, pieces: Sequence[Piece]) 
     return BootstrapReport(**{state: tuple(keys) for state, keys in report.items()})
 
 
-def judge(
-    piece: Piece, stored: Breadcrumb | None, known: str | None
-) -> Literal["created", "repaired", "unchanged"]:
+def judge(piece: Piece, stored: Breadcrumb | None, known: str | None) -> Literal["created", "repaired", "unchanged"]:
     """What has to happen to a piece. `known` is its digest when it was last set up, if it was."""
     if stored is None:
         return "created" if known is None else "repaired"

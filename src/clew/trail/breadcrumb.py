@@ -69,12 +69,12 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     title: str | UnsetType = UNSET
     context: dict[str, Any] | UnsetType = UNSET
     tags: Sequence[str] | UnsetType = UNSET
-    schema_name: str | None | UnsetType = UNSET
+    schema_name: str | UnsetType | None = UNSET
     scopes: Sequence[str] | UnsetType = UNSET
-    llm_hints: dict[str, Any] | None | UnsetType = UNSET
+    llm_hints: dict[str, Any] | UnsetType | None = UNSET
     ttl: Ttl | UnsetType = UNSET
-    entities: dict[str, Any] | None | UnsetType = UNSET
-    embedding: Sequence[float] | None | UnsetType = UNSET
+    entities: dict[str, Any] | UnsetType | None = UNSET
+    embedding: Sequence[float] | UnsetType | None = UNSET
     embed: Literal["auto", "never"] = "auto"
 
 
@@ -153,7 +153,13 @@ def checksum_of(
 ) -> str:
     """The digest of a version's content. It is checked on every read."""
     digest = hashlib.blake2b(digest_size=16)
-    parts = (title.encode(), context, "\x1f".join(tags).encode(), (schema_name or "").encode(), llm_hints or b"")
+    parts = (
+        title.encode(),
+        context,
+        "\x1f".join(tags).encode(),
+        (schema_name or "").encode(),
+        llm_hints or b"",
+    )
     for part in parts:
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part)

@@ -172,7 +172,7 @@ class ClaimLoop:
         if held.lost:
             return
         try:
-            await self._trail.deliveries.extend(held.claim, by=self._by, lease=timedelta(0))
+            await self._trail.deliveries.release(held.claim, by=self._by)
         except ClewError as refused:
             _log.info("%s: event %d is left to its lease: %s", self._consumer, held.claim.event.seq, refused)
 

@@ -110,4 +110,3 @@ def retry_delay(policy: RetryPolicy, attempt: int, jitter: float) -> float:
     """Seconds to wait after a failed attempt; `jitter` in [0, 1) spreads it by half."""
     wait = min(policy.backoff * 2.0 ** (attempt - 1), policy.backoff_limit)
     return wait * (0.75 + 0.5 * jitter)
-

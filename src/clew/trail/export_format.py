@@ -78,15 +78,11 @@ def line_of(breadcrumb: Breadcrumb) -> BreadcrumbLine:
 
 
 def edge_line_of(edge: Edge) -> EdgeLine:
-    return EdgeLine(
-        source=edge.source, target=edge.target, type=edge.type, weight=edge.weight, metadata=edge.metadata
-    )
+    return EdgeLine(source=edge.source, target=edge.target, type=edge.type, weight=edge.weight, metadata=edge.metadata)
 
 
 def edge_of(line: EdgeLine) -> Edge:
-    return Edge(
-        source=line.source, target=line.target, type=line.type, weight=line.weight, metadata=line.metadata
-    )
+    return Edge(source=line.source, target=line.target, type=line.type, weight=line.weight, metadata=line.metadata)
 
 
 def draft_of(line: BreadcrumbLine) -> Draft:

@@ -39,9 +39,7 @@ def run(search: Search[Answer, Result], expand: Callable[[list[str]], Answer]) -
         return result
 
 
-async def run_async(
-    search: Search[Answer, Result], expand: Callable[[list[str]], Awaitable[Answer]]
-) -> Result:
+async def run_async(search: Search[Answer, Result], expand: Callable[[list[str]], Awaitable[Answer]]) -> Result:
     """Drive a search to its end with a function that awaits the edges of a batch."""
     try:
         wanted = next(search)
@@ -104,9 +102,7 @@ def cheapest(starts: Sequence[str], *, max_cost: float, limit: int) -> Search[Ho
         settled[id] = None
         if id not in edges and len(settled) < limit:
             near = (one for _, _, one in heapq.nsmallest(limit - len(settled), fresh))
-            wanted = list(
-                dict.fromkeys((id, *(one for one in near if one not in settled and one not in edges)))
-            )
+            wanted = list(dict.fromkeys((id, *(one for one in near if one not in settled and one not in edges))))
             answer = yield wanted
             edges.update((one, answer.get(one, ())) for one in wanted)
             fresh.clear()

@@ -101,9 +101,7 @@ class Worker:
         self._loops: dict[str, tuple[Handler, ClaimLoop]] = {}
         for handler in handlers:
             if handler.name in self._loops:
-                raise InvalidInput(
-                    "handlers", f"two are named {handler.name!r}", hint="Give one another name"
-                )
+                raise InvalidInput("handlers", f"two are named {handler.name!r}", hint="Give one another name")
             loop = ClaimLoop(
                 trail,
                 handler.name,

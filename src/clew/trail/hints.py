@@ -73,9 +73,7 @@ def check_hints(hints: Mapping[str, Any]) -> None:
         _named(transform.field, _check_body, transform)
 
 
-def apply_hints(
-    context: dict[str, Any], hints: Mapping[str, Any] | None, *, title: str = ""
-) -> dict[str, Any]:
+def apply_hints(context: dict[str, Any], hints: Mapping[str, Any] | None, *, title: str = "") -> dict[str, Any]:
     """The context as a model should see it: first `include`, then `exclude`, then the transforms.
 
     Transforms read the whole context, excluded fields too, and the title where the context has none of its
@@ -151,9 +149,7 @@ def parse_format(text: str) -> tuple[str | tuple[str, ...], ...]:
         elif len(found[0]) == 2:
             parts.append(found[0][0])
         else:
-            raise TemplateError(
-                f"has a single {found[0]} at character {found.start() + 1}; double it to show it"
-            )
+            raise TemplateError(f"has a single {found[0]} at character {found.start() + 1}; double it to show it")
     return (*parts, text[at:])
 
 
@@ -205,9 +201,7 @@ def _without(value: Any, tree: _Tree) -> Any:
 def _plan(hints: Mapping[str, Any]) -> _Plan:
     for key in hints:
         if key not in _KEYS:
-            raise InvalidInput(
-                f"llm_hints.{str(key)[:40]}", "is not known", hint=f"Known are {', '.join(_KEYS)}"
-            )
+            raise InvalidInput(f"llm_hints.{str(key)[:40]}", "is not known", hint=f"Known are {', '.join(_KEYS)}")
     has_short_form = "format" in hints or "template" in hints
     mode = hints.get("mode", "replace" if has_short_form else "merge")
     transforms = (*_short_forms(hints), *_long_forms(hints))
@@ -288,7 +282,5 @@ def _plant(tree: _Tree, parts: tuple[str, ...]) -> None:
 def _parts(name: str, field: str) -> tuple[str, ...]:
     parts = tuple(name.split("."))
     if not all(parts) or len(parts) > template.MAX_PATH or max(map(len, parts)) > MAX_NAME:
-        raise InvalidInput(
-            field, f"{name[:80]!r} is not a dotted field name", hint="For example input.schema"
-        )
+        raise InvalidInput(field, f"{name[:80]!r} is not a dotted field name", hint="For example input.schema")
     return parts

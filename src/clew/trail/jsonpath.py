@@ -126,9 +126,7 @@ def _descend(values: Iterable[Any], count: Callable[[], None]) -> Iterator[Any]:
                 stack.pop()
 
 
-def _select(
-    values: Iterable[Any], what: str | int | slice | None, count: Callable[[], None]
-) -> Iterator[Any]:
+def _select(values: Iterable[Any], what: str | int | slice | None, count: Callable[[], None]) -> Iterator[Any]:
     for value in values:
         for chosen in _choose(value, what):
             count()

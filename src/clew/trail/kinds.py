@@ -104,9 +104,7 @@ def check_node_type(domain: int, node_type: int) -> tuple[NodeDomain, NodeType]:
         raise InvalidInput("domain", f"{domain!r} is not a domain", hint=f"Domains are {_names(NodeDomain)}")
     owner = NodeDomain(domain)
     if node_type not in NodeType.__members__.values():
-        raise InvalidInput(
-            "node_type", f"{node_type!r} is not a node type", hint=f"Types are {_names(NodeType)}"
-        )
+        raise InvalidInput("node_type", f"{node_type!r} is not a node type", hint=f"Types are {_names(NodeType)}")
     kind = NodeType(node_type)
     if domain_of(kind) is not owner:
         raise InvalidInput(

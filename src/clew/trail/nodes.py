@@ -47,8 +47,8 @@ class ScoredNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which nodes to look at; all given parts must hold. `path` is a glob. `metadata` gives values that must be
-    equal; a dot in a key leads into a nested object."""
+    """Which nodes to look at; all given parts must hold. `path` is a glob. `metadata` gives values that must
+    be equal; a dot in a key leads into a nested object."""
 
     domain: NodeDomain | None = None
     node_types: Sequence[NodeType] = ()
@@ -124,7 +124,7 @@ class NodeGraph:
         weight: float = 1.0,
         metadata: Mapping[str, Any] | None = None,
     ) -> Edge:
-        """Raises NotFound for an end, AlreadyExists for a repeated edge, CycleRefused where that is a rule."""
+        """Raises NotFound for an end, AlreadyExists for an edge that is there, CycleRefused for a cycle."""
         edge = Edge(
             source=source,
             target=target,
@@ -134,17 +134,11 @@ class NodeGraph:
         )
         return (await self._trail.edges.add([edge], by=self._by))[0]
 
-    async def similar_nodes(
-        self, query: str, k: int = 10, filter: NodeFilter = EVERY_NODE
-    ) -> list[ScoredNode]:
+    async def similar_nodes(self, query: str, k: int = 10, filter: NodeFilter = EVERY_NODE) -> list[ScoredNode]:
         """The k nodes nearest in meaning to a text, nearest first."""
-        return await self._search(
-            SearchRequest(text=query, limit=k, ranking="vector", selector=to_selector(filter))
-        )
+        return await self._search(SearchRequest(text=query, limit=k, ranking="vector", selector=to_selector(filter)))
 
-    async def similar_to_node(
-        self, id: str, k: int = 10, filter: NodeFilter = EVERY_NODE
-    ) -> list[ScoredNode]:
+    async def similar_to_node(self, id: str, k: int = 10, filter: NodeFilter = EVERY_NODE) -> list[ScoredNode]:
         """The k nodes nearest to a node, without itself. Empty for a node that has no vector."""
         found = await self._trail.records.get(id, by=self._by, vector=True)
         _refuse_others(found)

@@ -43,9 +43,7 @@ def check_policy(policy: TtlPolicy) -> TtlPolicy:
     check_schema_name(policy.schema_name)
     check_tags(policy.all_tags)
     if policy.schema_name is None and not policy.all_tags:
-        raise InvalidInput(
-            "schema_name", "is needed where no all_tags are given", hint="Say what the policy is for"
-        )
+        raise InvalidInput("schema_name", "is needed where no all_tags are given", hint="Say what the policy is for")
     if policy.seconds is None and policy.max_reads is None:
         raise InvalidInput("seconds", "is needed where no max_reads is given")
     if policy.seconds is not None and not 0 < policy.seconds <= MAX_SECONDS:
@@ -55,9 +53,7 @@ def check_policy(policy: TtlPolicy) -> TtlPolicy:
     return policy
 
 
-def ttl_for(
-    policies: Sequence[TtlPolicy], schema_name: str | None, tags: Sequence[str], now: datetime
-) -> Ttl:
+def ttl_for(policies: Sequence[TtlPolicy], schema_name: str | None, tags: Sequence[str], now: datetime) -> Ttl:
     """The TTL that the policies give a breadcrumb created at `now`; never ending when none fits.
 
     The policy with the most tags wins, then one that names the schema, then the one that ends sooner. The

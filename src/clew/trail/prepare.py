@@ -65,9 +65,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     policies: tuple[TtlPolicy, ...] = ()
 
 
-def prepare_draft(
-    draft: Draft, rules: Rules, embedder: Embedder | None, now: datetime, owner_id: str
-) -> Prepared:
+def prepare_draft(draft: Draft, rules: Rules, embedder: Embedder | None, now: datetime, owner_id: str) -> Prepared:
     """Check a draft against the limits and rules. Raises InvalidInput or SchemaViolation naming the field."""
     tags = check_tags(draft.tags)
     schema_name = check_schema_name(draft.schema_name)
@@ -110,7 +108,17 @@ def prepare_change(
     return prepared
 
 
-CHANGEABLE = ("title", "context", "tags", "schema_name", "scopes", "llm_hints", "ttl", "entities", "embedding")
+CHANGEABLE = (
+    "title",
+    "context",
+    "tags",
+    "schema_name",
+    "scopes",
+    "llm_hints",
+    "ttl",
+    "entities",
+    "embedding",
+)
 
 
 def _prepare(

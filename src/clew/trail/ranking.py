@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -48,7 +49,7 @@ def parse_question(text: str, owner_id: str) -> Question:
     kept = [part for part in words.parts if part not in STOP] or words.parts
     ids = [term_id(part, salt) for part in kept]
     terms = dict.fromkeys((*ids, *(term_id(name, salt) for name in words.compounds)))
-    pairs = {pair_id(first, second): (first, second) for first, second in zip(ids, ids[1:], strict=False)}
+    pairs = {pair_id(first, second): (first, second) for first, second in pairwise(ids)}
     whole = "".join(words.parts)
     names = dict.fromkeys(term_name(name, salt) for name in (whole, *words.compounds) if name)
     return Question(terms=list(terms), pairs=pairs, names=list(names), words=kept)
@@ -88,9 +89,7 @@ def score_lexical(
     found = heap[hit_position + count[hit_row]]
     used = {**FIELD_WEIGHTS, **weights}
     amount = (
-        used["title"] * (found & 255)
-        + used["description"] * (found >> 8 & 255)
-        + used["content"] * (found >> 16 & 255)
+        used["title"] * (found & 255) + used["description"] * (found >> 8 & 255) + used["content"] * (found >> 16 & 255)
     ).astype(np.float32)
     saturated = amount * (SATURATION + 1) / (amount + SATURATION)
     total = _sum(hit_row, hit_rarity * saturated, len(slots))
@@ -128,7 +127,9 @@ def _score_titles(corpus: Corpus, start: Ints, position: Ints, row: Ints, rarity
 
 def fuse(lexical: Floats, titles: Floats, cosine: Floats) -> Floats:
     """The default score from its three parts."""
-    return (1 - DENSE_SHARE) * _of_best(lexical) + DENSE_SHARE * _of_best(np.maximum(cosine, 0)) + TITLE_SHARE * titles
+    near = _of_best(np.maximum(cosine, 0))
+    total: Floats = (1 - DENSE_SHARE) * _of_best(lexical) + DENSE_SHARE * near + TITLE_SHARE * titles
+    return total
 
 
 def fuse_ranks(*scores: Floats, k: int = 60) -> Floats:
@@ -150,7 +151,7 @@ def score_rcrt(cosine: Floats, matched: npt.NDArray[np.int64], wanted: int) -> F
 
 def _of_best(score: Floats) -> Floats:
     best = float(score.max(initial=0.0))
-    return score / best if best > 0 else score
+    return np.asarray(score / best, np.float32) if best > 0 else score
 
 
 def _sum(row: Ints, amount: Floats, rows: int) -> npt.NDArray[np.float64]:
@@ -171,7 +172,7 @@ def _lookup(keys: Words, values: Words) -> Ints:
     """
     table = np.full(TABLE, -1, np.int64)
     table[keys & (TABLE - 1)] = np.arange(len(keys))
-    which = table[values & (TABLE - 1)]
+    which: Ints = table[values & (TABLE - 1)]
     found = np.flatnonzero(which >= 0)
     wrong = found[keys[which[found]] != values[found]]
     which[wrong] = -1

@@ -1,7 +1,7 @@
 """A graph of plans, steps, files or agents in memory, without a file: any number of parents, and no cycles.
 
-Nodes come in as `initial_nodes` and go out through `on_persist`; `load_relations` and `persist_to` do both with
-a trail. `format_relations` and `format_plan` show a graph to a model as an indented tree.
+Nodes come in as `initial_nodes` and go out through `on_persist`; with a trail by `load_relations` and
+`persist_to`. `format_relations` and `format_plan` show a graph to a model as an indented tree.
 """
 
 from __future__ import annotations
@@ -90,9 +90,7 @@ class RelationStore:
         if id in self._nodes:
             raise AlreadyExists("relation", id)
         now = self._clock.now()
-        node = RelationNode(
-            id=id, parents=tuple(parents), edge_type=edge_type, context=dict(context), created_at=now
-        )
+        node = RelationNode(id=id, parents=tuple(parents), edge_type=edge_type, context=dict(context), created_at=now)
         self._put(_checked(node))
         await self._changed()
         return node
@@ -288,9 +286,7 @@ async def load_relations(trail: Trail, by: Principal, *, name: str = "default") 
 
     A parent that was deleted from the trail by other means is left out.
     """
-    nodes = [
-        msgspec.convert(stored.context, RelationNode) for stored in (await _stored(trail, by, name)).values()
-    ]
+    nodes = [msgspec.convert(stored.context, RelationNode) for stored in (await _stored(trail, by, name)).values()]
     known = {node.id for node in nodes}
     return [
         msgspec.structs.replace(node, parents=tuple(parent for parent in node.parents if parent in known))
@@ -358,7 +354,7 @@ class _Mirror:
 
     def _id(self, node_id: str) -> str:
         """The breadcrumb of a node: always the same one, so that nothing is written twice."""
-        return str(uuid5(NAMESPACE_OID, f"{self._by.owner_id}/{self._name}/{node_id}"))
+        return str(uuid5(NAMESPACE_OID, repr((self._by.owner_id, self._name, node_id))))
 
 
 def _context(node: RelationNode) -> dict[str, Any]:

@@ -112,9 +112,7 @@ def find_value(context: Any, steps: tuple[str | int, ...]) -> Any:
 
 def matches(selector: Selector, breadcrumb: Breadcrumb) -> bool:
     """Whether a breadcrumb is meant."""
-    return matches_envelope(selector, breadcrumb.schema_name, breadcrumb.tags) and matches_content(
-        selector, breadcrumb
-    )
+    return matches_envelope(selector, breadcrumb.schema_name, breadcrumb.tags) and matches_content(selector, breadcrumb)
 
 
 def matches_envelope(selector: Selector, schema_name: str | None, tags: Sequence[str]) -> bool:

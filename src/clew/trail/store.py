@@ -90,7 +90,7 @@ class Records(Protocol):
         """One page in order of creation. What is created or deleted meanwhile neither repeats nor hides others."""
         ...
 
-    async def history(self, id: str, *, by: Principal) -> list[VersionInfo]:
+    async def history(self, id: str, *, by: Principal) -> Sequence[VersionInfo]:
         """All versions that are kept, oldest first, the present one last."""
         ...
 
@@ -137,13 +137,23 @@ class Deliveries(Protocol):
         ...
 
     async def claim(
-        self, consumer: str, *, by: Principal, worker: str, limit: int = 1, lease: timedelta = timedelta(seconds=30)
+        self,
+        consumer: str,
+        *,
+        by: Principal,
+        worker: str,
+        limit: int = 1,
+        lease: timedelta = timedelta(seconds=30),
     ) -> list[Claim]:
         """Up to `limit` events that nobody else handles; empty when there are none now. Raises NotFound."""
         ...
 
     async def extend(self, claim: Claim, *, by: Principal, lease: timedelta) -> Claim:
         """Hold a claim for longer. Raises LeaseLost."""
+        ...
+
+    async def release(self, claim: Claim, *, by: Principal) -> None:
+        """Give a claim back untried: it can be claimed at once, and the attempt does not count. Raises LeaseLost."""
         ...
 
     async def finish(self, claim: Claim, outputs: Sequence[Draft], *, by: Principal) -> list[Breadcrumb]:
@@ -162,7 +172,7 @@ class Deliveries(Protocol):
 class DeadLetters(Protocol):
     """Events that a consumer gave up on."""
 
-    async def list(self, *, by: Principal, consumer: str | None = None, limit: int = 100) -> list[DeadLetter]:
+    async def list(self, *, by: Principal, consumer: str | None = None, limit: int = 100) -> Sequence[DeadLetter]:
         """Dead letters of the owner, oldest first."""
         ...
 
@@ -199,7 +209,13 @@ class Edges(Protocol):
         ...
 
     async def of(
-        self, id: str, *, by: Principal, types: Sequence[str] = (), direction: Direction = "both", limit: int = 1000
+        self,
+        id: str,
+        *,
+        by: Principal,
+        types: Sequence[str] = (),
+        direction: Direction = "both",
+        limit: int = 1000,
     ) -> list[Edge]:
         """Edges at a breadcrumb, ordered by type, then source, then target."""
         ...
@@ -273,7 +289,7 @@ class Upkeep(Protocol):
         """What is damaged: one line each, empty when all is well. Reads everything."""
         ...
 
-    async def reembed(self, *, batch: int = 500) -> AsyncIterator[tuple[int, int]]:
+    def reembed(self, *, batch: int = 500) -> AsyncIterator[tuple[int, int]]:
         """Give every breadcrumb a vector of the present embedder, yielding (done, total). Can be interrupted and
         started again; the old vectors serve until the last one is replaced."""
         ...
@@ -296,14 +312,29 @@ class Secrets(Protocol):
 class Trail(Protocol):
     """The one place where state lives."""
 
-    records: Records
-    log: Log
-    deliveries: Deliveries
-    dead_letters: DeadLetters
-    index: Search
-    edges: Edges
-    upkeep: Upkeep
-    secrets: Secrets
+    @property
+    def records(self) -> Records: ...
+
+    @property
+    def log(self) -> Log: ...
+
+    @property
+    def deliveries(self) -> Deliveries: ...
+
+    @property
+    def dead_letters(self) -> DeadLetters: ...
+
+    @property
+    def index(self) -> Search: ...
+
+    @property
+    def edges(self) -> Edges: ...
+
+    @property
+    def upkeep(self) -> Upkeep: ...
+
+    @property
+    def secrets(self) -> Secrets: ...
 
     async def close(self) -> None:
         """Finish what was accepted, then let go of the file. Calling it twice is harmless."""

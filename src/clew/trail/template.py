@@ -296,9 +296,7 @@ class _Open:
 def parse(template: str) -> tuple[Node, ...]:
     """The tree of a template. Linear in its length. Raises TemplateError when malformed or too large."""
     if len(template) > MAX_TEMPLATE:
-        raise TemplateError(
-            f"is a template of {len(template):,} characters; at most {MAX_TEMPLATE:,} are allowed"
-        )
+        raise TemplateError(f"is a template of {len(template):,} characters; at most {MAX_TEMPLATE:,} are allowed")
     at, stack = 0, [_Open(0, "", Literal(None))]
     try:
         texts, tags = _cut(template)

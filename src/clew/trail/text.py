@@ -10,6 +10,7 @@ import unicodedata
 import zlib
 from array import array
 from functools import lru_cache
+from itertools import pairwise
 
 import msgspec
 import Stemmer
@@ -19,37 +20,32 @@ from clew.trail.readable import Readable
 MAX_TERMS_PER_FIELD = 2_000
 MAX_QUERY_CHARS = 4_000
 
-STOP = frozenset(
-    """
-    a an the this that these those some any each every either neither both all another other others such same own
-    i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself she her hers
-    herself it its itself they them their theirs themselves one ones who whom whose whoever which what whatever
-    someone somebody something anyone anybody anything everyone everybody everything none thing things
-    am is are was were be been being do does did doing done have has had having
-    can could may might must shall should will would cannot
-    and or but nor so yet if then else than because since unless until while although though whether however
-    therefore thus hence
-    of to in on at by for from with without within into onto unto upon over under above below about against among
-    along around after before between during through toward towards via per as off out up down away back
-    again also already always almost just only even ever never not no yes often once soon sometimes still too very
-    quite rather really perhaps maybe likely now here there where when why how wherever whenever
-    more most much many few several enough lot bit kind way etc
-    get gets getting got give gives giving given gave go goes going gone gonna come came put take make makes making
-    made let lets use used uses using need needs want wants wanted wish like know see say said tell ask asked think
-    mean try trying seem seems looking wonder wondering help please provide possible regarding together otherwise
-    indeed thereby far further well sure hello hi hey oh ok okay thank thanks
-    s t d m ll re ve im ive id dont didnt doesnt isnt cant whats thats youre theyre
-    don didn doesn isn aren wasn weren won wouldn couldn shouldn hasn haven hadn became
-    """.split()
-)
+_STOP_WORDS = """
+    a an the this that these those some any each every either neither both all another other others such same
+    own i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself she
+    her hers herself it its itself they them their theirs themselves one ones who whom whose whoever which what
+    whatever someone somebody something anyone anybody anything everyone everybody everything none thing things
+    am is are was were be been being do does did doing done have has had having can could may might must shall
+    should will would cannot and or but nor so yet if then else than because since unless until while although
+    though whether however therefore thus hence of to in on at by for from with without within into onto unto
+    upon over under above below about against among along around after before between during through toward
+    towards via per as off out up down away back again also already always almost just only even ever never not
+    no yes often once soon sometimes still too very quite rather really perhaps maybe likely now here there
+    where when why how wherever whenever more most much many few several enough lot bit kind way etc get gets
+    getting got give gives giving given gave go goes going gone gonna come came put take make makes making made
+    let lets use used uses using need needs want wants wanted wish like know see say said tell ask asked think
+    mean try trying seem seems looking wonder wondering help please provide possible regarding together
+    otherwise indeed thereby far further well sure hello hi hey oh ok okay thank thanks s t d m ll re ve im ive
+    id dont didnt doesnt isnt cant whats thats youre theyre don didn doesn isn aren wasn weren won wouldn couldn
+    shouldn hasn haven hadn became
+"""
+STOP = frozenset(_STOP_WORDS.split())
 """English function words and the polite filler of requests; other languages rely on the rarity of their words."""
 
 _WORD = re.compile(r"\w+")
 _UPPER, _LOWER = "A-Z\u00c0-\u00d6\u00d8-\u00de", "a-z\u00df-\u00f6\u00f8-\u024f"
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_PART = re.compile(
-    rf"[{_CJK}]|\d+|[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|[^\W\d_{_UPPER}{_LOWER}{_CJK}]+"
-)
+_PART = re.compile(rf"[{_CJK}]|\d+|[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|[^\W\d_{_UPPER}{_LOWER}{_CJK}]+")
 _MARKS = re.compile("[\u0300-\u036f]")
 _stemmer = Stemmer.Stemmer("english")
 
@@ -121,7 +117,7 @@ def pack_terms(shown: Readable, owner_id: str) -> bytes:
         kept = [term_id(part, salt) for part in words.parts if part not in STOP][:MAX_TERMS_PER_FIELD]
         for id in kept:
             counts.setdefault(id, [0, 0, 0])[field] += 1
-        for first, second in zip(kept, kept[1:], strict=False):
+        for first, second in pairwise(kept):
             pairs[pair_id(first, second)] = None
         stops = [part for part in words.parts if part in STOP][:200]
         asides += [(term_id(part, salt), field) for part in (*words.compounds[:500], *stops)]

@@ -147,9 +147,7 @@ class _Import:
         except InvalidInput:
             header = None
         if not isinstance(header, Header):
-            raise InvalidInput(
-                "line 1", "is not the header of an export", hint="Make one with `clew trail export`"
-            )
+            raise InvalidInput("line 1", "is not the header of an export", hint="Make one with `clew trail export`")
         if header.format > FORMAT:
             raise InvalidInput("line 1", f"format {header.format} is later than {FORMAT}", hint="Update Clew")
         self._has_header = True
@@ -180,18 +178,14 @@ class _Import:
             self.report.unchanged += not is_new and applied == len(group) - 1
             for at in range(applied + 1, len(group)):
                 change = change_of(group[at][1])
-                stored = await self._trail.records.update(
-                    stored.id, change, expect=stored.version, by=self._by
-                )
+                stored = await self._trail.records.update(stored.id, change, expect=stored.version, by=self._by)
                 self.report.updated += 1
         except (StorageError, AccessDenied):
             raise
         except ClewError as error:
             self._fail(group[at][0], error)
             for number, _ in group[at + 1 :]:
-                self._fail(
-                    number, InvalidInput("line", f"follows line {group[at][0]}, which was not imported")
-                )
+                self._fail(number, InvalidInput("line", f"follows line {group[at][0]}, which was not imported"))
 
     async def _add_edges(self, edges: list[tuple[int, Edge]]) -> None:
         if not edges:

@@ -20,18 +20,19 @@ MAX_SCHEMA = 262_144
 MAX_PATTERNS = 200
 MAX_PATTERN_SIZE = 65_536
 MAX_PARTS = 10_000
-MAX_CHECKS = 5_000_000
-MAX_EXPLAINED = 5_000
+MAX_CHECKS = 20_000_000
+MAX_EXPLAINED = 10_000
 MAX_REASON = 200
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MASK = "the value"
 _UNBOUNDED = 1 << 62
-_MAX_PAIRS = 500_000
+_MAX_VISITS = 300_000
 _CHARACTERS_PER_CHECK = 64
 # The engine's work for `unevaluated…` was measured to grow up to threefold with each level of nesting.
 _UNEVALUATED_FACTOR = 4
 
+_CONTAINERS = (dict, list, tuple)
 _HERE = ("not", "if", "then", "else")
 _HERE_LISTS = ("allOf", "anyOf", "oneOf")
 _HERE_MAPS = ("dependentSchemas", "dependencies")
@@ -49,12 +50,13 @@ class SchemaCheck:
         self._graph = graph
 
     def check(self, context: dict[str, Any], schema_name: str) -> None:
-        """Raises SchemaViolation with the place and the reason when the context does not fit, TooLarge when
-        it would take more than MAX_CHECKS steps to find out. Neither shows a value of the context."""
+        """Raises SchemaViolation with the place and the reason when the context does not fit, InvalidInput
+        when it would take more than MAX_CHECKS steps to find out. Neither shows a value of the context."""
         size = len(encode_canonical(context, "context"))
         # A value takes at least two bytes of JSON, and may meet each part of the schema.
-        if self._graph.total * (size // 2 + 1) > MAX_CHECKS and self._graph.count(context) > MAX_CHECKS:
-            raise TooLarge("context", MAX_CHECKS + 1, MAX_CHECKS, "steps of its JSON Schema")
+        is_small = self._graph.total * (size // 2 + 1) <= MAX_CHECKS
+        if not is_small and not _Walk(MAX_CHECKS, remembers=True).ends(self._graph.root, context):
+            raise InvalidInput("context", f"takes more than {MAX_CHECKS:,} steps to check; make it smaller")
         try:
             if self._validator.is_valid(context):
                 return
@@ -63,12 +65,19 @@ class SchemaCheck:
         raise SchemaViolation(schema_name, *self._explain(context))
 
     def _explain(self, context: dict[str, Any]) -> tuple[str, str]:
-        """The place and the reason of the first error. The engine builds a tree of errors for each choice
-        that fails, so with choices only small cases are explained."""
-        if self._graph.has_choices and self._graph.count(context) > MAX_EXPLAINED:
-            return "", "does not fit the schema, and is too large to say where"
-        error = next(self._validator.iter_errors(context))
-        return _pointer(error.instance_path), _reason(error)
+        """The place and the reason of the first error.
+
+        While it explains, the engine remembers no results and keeps the errors of each choice that fails; so
+        with choices or recursion only small cases are explained.
+        """
+        import jsonschema_rs  # see compile_schema
+
+        if self._graph.is_plain or _Walk(MAX_EXPLAINED, remembers=False).ends(self._graph.root, context):
+            try:
+                self._validator.validate(context)
+            except jsonschema_rs.ValidationError as error:
+                return _pointer(error.instance_path), _reason(error)
+        return "", "does not fit the schema, and is too large to say where"
 
 
 def compile_schema(schema: dict[str, Any], field: str = "schema") -> SchemaCheck:
@@ -105,7 +114,7 @@ def _pointer(path: list[str | int]) -> str:
 def _reason(error: jsonschema_rs.ValidationError) -> str:
     match error.kind.name:
         case "falseSchema":
-            return "is not allowed"
+            return "is or holds something that the schema does not allow"
         case "format" if error.message.endswith('is not a "regex"'):
             return "must be a regular expression without look-around and back-references, and not too large"
         case _:
@@ -114,8 +123,6 @@ def _reason(error: jsonschema_rs.ValidationError) -> str:
 
 class _Node:
     """What one part of a schema asks of a value (`here`) and of what is in it, and what that costs."""
-
-    __slots__ = ("factor", "heads", "here", "items", "members", "names", "own", "parts")
 
     def __init__(self) -> None:
         self.own = 1
@@ -126,6 +133,8 @@ class _Node:
         self.heads: list[_Node] = []
         self.items: list[_Node] = []
         self.parts: int | None = None
+        self.has_choice = False
+        self.is_recursive = False
 
     @property
     def all(self) -> Iterator[_Node]:
@@ -136,28 +145,22 @@ class _Node:
 class _Graph:
     """A schema as a graph in which references are edges, for counting what a check costs.
 
-    `total` bounds the parts that one value can meet, counting every way to reach each part.
+    `total` bounds the parts that one value can meet, counting every way to reach each part. Where a part comes
+    back to itself the engine remembers its result for a value, so coming back counts as one.
     """
 
     def __init__(self, schema: dict[str, Any], field: str) -> None:
         self._schema = schema
         self._field = field
         self._anchors: dict[str, Any] = {}
-        self.has_choices = False
         self._survey()
         self._nodes: dict[int, _Node] = {}
         self._pending: list[tuple[_Node, dict[str, Any]]] = []
-        self._root = self._node(schema)
+        self.root = self._node(schema)
         while self._pending:
             self._fill(*self._pending.pop())
         self.total = self._measure()
-
-    def count(self, context: Any) -> int:
-        """How many parts of the schema a context meets at most, or more than MAX_CHECKS."""
-        try:
-            return _count(self._root, context, {})
-        except (_TooMany, RecursionError):
-            return MAX_CHECKS + 1
+        self.is_plain = not any(node.has_choice or node.is_recursive for node in self._nodes.values())
 
     def _survey(self) -> None:
         """Look at everything in the schema once: its dialect, its names, its patterns."""
@@ -173,7 +176,6 @@ class _Graph:
                 continue
             stack.extend(value.values())
             patterns += isinstance(value.get("pattern"), str) + len(_map(value, "patternProperties"))
-            self.has_choices = self.has_choices or "anyOf" in value or "oneOf" in value
             self._name(value)
         if patterns > MAX_PATTERNS:
             raise TooLarge(self._field, patterns, MAX_PATTERNS, "patterns")
@@ -208,15 +210,14 @@ class _Graph:
         node.heads = [self._node(each) for each in _list(part, "prefixItems")]
         node.items = [self._node(part[key]) for key in _ITEMS if key in part]
         node.own = 1 + len(_list(part, "required")) + len(_map(part, "dependentRequired")) + _options(part)
+        node.has_choice = "anyOf" in part or "oneOf" in part
         if "unevaluatedProperties" in part or "unevaluatedItems" in part:
             node.factor = _UNEVALUATED_FACTOR
 
     def _target(self, reference: Any) -> Any:
         """The part that a reference means. Only the schema itself can be referred to."""
         if not isinstance(reference, str) or not reference.startswith("#"):
-            raise InvalidInput(
-                self._field, f"refers to {str(reference)[:80]!r}; only #… within it is allowed"
-            )
+            raise InvalidInput(self._field, f"refers to {str(reference)[:80]!r}; only #… within it is allowed")
         name = unquote(reference[1:])
         found: Any = self._anchors.get(name) if name else self._schema
         if name.startswith("/"):
@@ -232,13 +233,9 @@ class _Graph:
             if any(_parts(node) > MAX_PARTS for node in self._nodes.values()):
                 reason = f"asks more than {MAX_PARTS:,} things of one value, or refers to itself in a circle"
                 raise InvalidInput(self._field, reason)
-            return _total(self._root, {})
+            return _total(self.root, {})
         except RecursionError:
             raise InvalidInput(self._field, "is nested too deeply") from None
-
-
-class _TooMany(Exception):
-    """More than MAX_CHECKS; stays in this module."""
 
 
 def _parts(node: _Node) -> int:
@@ -250,34 +247,88 @@ def _parts(node: _Node) -> int:
 
 
 def _total(node: _Node, known: dict[_Node, int]) -> int:
-    """The parts below a node, each as often as it can be reached; unbounded when it reaches itself."""
+    """The parts below a node, each as often as it can be reached."""
     if node not in known:
-        known[node] = _UNBOUNDED
-        known[node] = min(
-            node.factor * (node.own + sum(_total(part, known) for part in node.all)), _UNBOUNDED
-        )
+        known[node] = 0
+        total = node.own + sum(_total(part, known) for part in node.all)
+        known[node] = min(node.factor * total, _UNBOUNDED)
+    elif known[node] == 0:
+        node.is_recursive = True
+        return 1
     return known[node]
 
 
-def _count(node: _Node, value: Any, known: dict[tuple[int, int], int]) -> int:
-    """How often parts of the schema meet a value and what is in it, when no failure ends the check early."""
-    if not isinstance(value, dict | list | tuple):
-        return _parts(node) * (1 + (len(value) // _CHARACTERS_PER_CHECK if isinstance(value, str) else 0))
-    key = (id(node), id(value))
-    if key in known:
-        return known[key]
-    total = node.own + sum(_count(part, value, known) for part in node.here)
-    if isinstance(value, dict):
-        for name, member in value.items():
-            parts = (node.names[name], *node.members) if name in node.names else node.members
-            total += sum(_count(part, member, known) + len(name) // _CHARACTERS_PER_CHECK for part in parts)
-    elif node.items or node.heads:
-        total += sum(_count(part, item, known) for item in value for part in node.items)
-        total += sum(_count(part, item, known) for part, item in zip(node.heads, value, strict=False))
-    known[key] = total * node.factor
-    if known[key] > MAX_CHECKS or len(known) > _MAX_PAIRS:
-        raise _TooMany
-    return known[key]
+class _Walk:
+    """Counts how often parts of a schema meet values of a context, when no failure ends the check early."""
+
+    def __init__(self, limit: int, *, remembers: bool) -> None:
+        self._limit = limit
+        self._remembers = remembers
+        self._spent = 0
+        self._known: dict[tuple[int, int], int] = {}
+        self._split: dict[int, tuple[int, list[Any]]] = {}
+
+    def ends(self, root: _Node, context: dict[str, Any]) -> bool:
+        """Whether the count stays within the limit."""
+        try:
+            self._visit(root, context)
+        except (_OverLimit, RecursionError):
+            return False
+        return True
+
+    def _spend(self, count: int) -> None:
+        self._spent += count
+        if self._spent > self._limit:
+            raise _OverLimit
+
+    def _visit(self, node: _Node, value: Any) -> None:
+        if not isinstance(value, _CONTAINERS):
+            return self._spend(_parts(node) * _weight(value))
+        key = (id(node), id(value))
+        if key in self._known:
+            return self._spend(1 if self._remembers and node.is_recursive else self._known[key])
+        if len(self._known) >= _MAX_VISITS:
+            raise _OverLimit
+        before = self._spent
+        self._known[key] = 1
+        self._spend(node.own)
+        for part in node.here:
+            self._visit(part, value)
+        self._visit_inside(node, value)
+        self._spend((self._spent - before) * (node.factor - 1))
+        self._known[key] = self._spent - before
+        return None
+
+    def _visit_inside(self, node: _Node, value: Any) -> None:
+        if isinstance(value, dict):
+            for name in node.names.keys() & value.keys():
+                self._visit(node.names[name], value[name])
+        else:
+            for part, item in zip(node.heads, value, strict=False):
+                self._visit(part, item)
+        for part in node.members if isinstance(value, dict) else node.items:
+            plain, containers = self._split_up(value)
+            self._spend(_parts(part) * plain)
+            for item in containers:
+                self._visit(part, item)
+
+    def _split_up(self, value: Any) -> tuple[int, list[Any]]:
+        """The weight of the plain values and keys in a container, and the containers in it."""
+        if id(value) not in self._split:
+            items = value.values() if isinstance(value, dict) else value
+            plain = sum(_weight(item) for item in items if not isinstance(item, _CONTAINERS))
+            names = sum(map(_weight, value)) if isinstance(value, dict) else 0
+            self._split[id(value)] = plain + names, [item for item in items if isinstance(item, _CONTAINERS)]
+        return self._split[id(value)]
+
+
+class _OverLimit(Exception):
+    """Ends a walk; stays in this module."""
+
+
+def _weight(value: Any) -> int:
+    """What a value without further values in it counts: long texts take longer."""
+    return 1 + len(value) // _CHARACTERS_PER_CHECK if isinstance(value, str) else 1
 
 
 def _list(part: dict[str, Any], key: str) -> list[Any]:

@@ -21,7 +21,12 @@ MARGIN = 2.5
 
 
 def nearest(
-    query: Floats, vectors: Floats, signs: npt.NDArray[np.uint64], code: npt.NDArray[np.uint64], allowed: Ints, k: int
+    query: Floats,
+    vectors: Floats,
+    signs: npt.NDArray[np.uint64],
+    code: npt.NDArray[np.uint64],
+    allowed: Ints,
+    k: int,
 ) -> tuple[Ints, Floats]:
     """Of the allowed slots the k nearest and their cosines, best first, ties by slot."""
     if not len(allowed) or not vectors.shape[1]:
@@ -34,7 +39,12 @@ def nearest(
 
 
 def _plausible(
-    query: Floats, vectors: Floats, signs: npt.NDArray[np.uint64], code: npt.NDArray[np.uint64], allowed: Ints, k: int
+    query: Floats,
+    vectors: Floats,
+    signs: npt.NDArray[np.uint64],
+    code: npt.NDArray[np.uint64],
+    allowed: Ints,
+    k: int,
 ) -> Ints:
     """The allowed slots that may be among the k nearest."""
     everything = len(allowed) == signs.shape[1]
@@ -48,14 +58,16 @@ def _plausible(
     bits = vectors.shape[1]
     share = math.acos(max(-1.0, min(1.0, kth))) / math.pi
     bound = bits * share + MARGIN * math.sqrt(bits * share * (1 - share))
-    return allowed[differing <= bound]
+    plausible: Ints = allowed[differing <= bound]
+    return plausible
 
 
 def top(scores: Floats, k: int) -> Ints:
     """Places of the k highest scores, best first, equal ones by place."""
     if k < len(scores):
         floor = np.partition(scores, -k)[-k]
-        places = np.flatnonzero(scores >= floor)
+        places: Ints = np.flatnonzero(scores >= floor)
     else:
         places = np.arange(len(scores))
-    return places[np.argsort(-scores[places], kind="stable")][:k]
+    best: Ints = places[np.argsort(-scores[places], kind="stable")][:k]
+    return best

@@ -264,11 +264,7 @@ class _Post:
         if 200 <= status < 300:
             return "delivered", ()
         reason = f"answered {status}" + (f": {text}" if text else "")
-        return (
-            ("gone", GiveBack(reason=reason, retry=False))
-            if status == 410
-            else ("failed", GiveBack(reason=reason))
-        )
+        return ("gone", GiveBack(reason=reason, retry=False)) if status == 410 else ("failed", GiveBack(reason=reason))
 
     async def _send(self, client: httpx.AsyncClient, url: str, secret: str, claim: Claim) -> tuple[int, str]:
         """Status and beginning of a refusal, from the first checked address that takes a connection."""

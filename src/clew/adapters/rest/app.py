@@ -76,6 +76,5 @@ def _routes(services: Services) -> list[Route]:
         by_path.setdefault(operation.path, []).append(operation)
     # A name may hold a slash; it is always the last part of its path.
     return [
-        Route(path.replace("{name}", "{name:path}"), Endpoint(path, group, services))
-        for path, group in by_path.items()
+        Route(path.replace("{name}", "{name:path}"), Endpoint(path, group, services)) for path, group in by_path.items()
     ]

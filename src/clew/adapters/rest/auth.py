@@ -132,9 +132,7 @@ class Keys:
         try:
             # The time is checked below, against the clock that was passed in.
             checks: Options = {"require": ["exp"], "verify_exp": False, "verify_iat": False}
-            decoded = jwt.decode(
-                token, self._public_key, ["RS256"], audience=audience, issuer=ISSUER, options=checks
-            )
+            decoded = jwt.decode(token, self._public_key, ["RS256"], audience=audience, issuer=ISSUER, options=checks)
             claims = msgspec.convert(decoded, _Claims)
             expires, until = (_moment(at) for at in (claims.exp, claims.until or claims.exp))
             principal = _principal(claims)
@@ -157,9 +155,7 @@ class Keys:
         try:
             return load_pem_private_key(self._pem, password=None)
         except ValueError:
-            raise ConfigError(
-                "keys/private.pem is not a key; remove it, and the next start makes one"
-            ) from None
+            raise ConfigError("keys/private.pem is not a key; remove it, and the next start makes one") from None
 
     @cached_property
     def _public_key(self) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -55,7 +56,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 class History(msgspec.Struct, frozen=True, kw_only=True):
     """The versions that are kept, oldest first."""
 
-    items: list[VersionInfo]
+    items: Sequence[VersionInfo]
 
 
 class ListQuery(SelectorQuery, frozen=True, kw_only=True):
@@ -162,9 +163,7 @@ def _ends_at(moment: datetime) -> Ttl:
     return Ttl(kind="datetime", expires_at=moment)
 
 
-_IF_MATCH = Header(
-    name="If-Match", description='The version that was read, in quotes: "5"', pattern='^"[0-9]{1,18}"$'
-)
+_IF_MATCH = Header(name="If-Match", description='The version that was read, in quotes: "5"', pattern='^"[0-9]{1,18}"$')
 _IF_MATCH_REQUIRED = Header(
     name="If-Match", description=_IF_MATCH.description, pattern=_IF_MATCH.pattern, required=True
 )

@@ -17,9 +17,7 @@ from clew.trail.event import Event, EventType
 from clew.trail.selector import check_selector
 
 MAX_SEQ = 2**63 - 1
-After = Annotated[
-    int, Meta(ge=0, le=MAX_SEQ, description="The number of the last event that is known already")
-]
+After = Annotated[int, Meta(ge=0, le=MAX_SEQ, description="The number of the last event that is known already")]
 
 
 class EventItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,17 +47,13 @@ class EventsQuery(SelectorQuery, frozen=True, kw_only=True):
 
 
 class StreamQuery(SelectorQuery, frozen=True, kw_only=True):
-    after: Annotated[
-        After | None, Meta(description="As Last-Event-ID, which wins; without both, from now on")
-    ] = None
+    after: Annotated[After | None, Meta(description="As Last-Event-ID, which wins; without both, from now on")] = None
     token: Annotated[str | None, Meta(description="A stream token, where no header can be sent")] = None
 
 
 async def list_events(call: Call) -> Answer:
     asked: EventsQuery = call.query
-    events, cursor = await call.trail.log.read(
-        asked.after, by=call.by, selector=asked.selector(), limit=asked.limit
-    )
+    events, cursor = await call.trail.log.read(asked.after, by=call.by, selector=asked.selector(), limit=asked.limit)
     return reply(EventPage(items=[_item(each) for each in events], cursor=cursor))
 
 

@@ -168,9 +168,7 @@ class Endpoint:
             raise HTTPException(405, f"{self._path} has no {scope['method']}", headers={"allow": self._allow})
         operation, parse_query, parse_body = prepared
         headers = dict(scope["headers"])
-        caller = _identify(
-            operation, headers, lambda: parse_query(scope["query_string"]), self._services.keys
-        )
+        caller = _identify(operation, headers, lambda: parse_query(scope["query_string"]), self._services.keys)
         query, body = parse_query(scope["query_string"]), None
         if parse_body is not None:
             check_content_type(headers)
@@ -188,9 +186,7 @@ def _prepare(operation: Operation) -> _Prepared:
     return operation, query_decoder(operation.query), parse_body
 
 
-def _identify(
-    operation: Operation, headers: dict[bytes, bytes], query: Callable[[], Any], keys: Keys
-) -> Caller | None:
+def _identify(operation: Operation, headers: dict[bytes, bytes], query: Callable[[], Any], keys: Keys) -> Caller | None:
     """The caller, allowed to do what the operation does. Raises NotAuthenticated or AccessDenied.
 
     Only a stream may be opened with a token in the query, where servers and browsers might keep it: browsers

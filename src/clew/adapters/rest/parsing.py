@@ -160,8 +160,4 @@ def parse_text(headers: dict[bytes, bytes], name: str) -> str | None:
 
 
 def _reason(error: Exception) -> str:
-    return (
-        "not UTF-8"
-        if isinstance(error, UnicodeDecodeError)
-        else str(error).removeprefix("JSON is malformed: ")
-    )
+    return "not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error).removeprefix("JSON is malformed: ")

@@ -93,8 +93,7 @@ def _render_responses(responses: dict[str, Any]) -> str:
 def _render_schema(name: str, schema: dict[str, Any]) -> str:
     required = schema.get("required", ())
     rows = "".join(
-        f"<tr><td><code>{escape(field)}</code>{' *' if field in required else ''}</td>"
-        f"<td>{_kind(each)}</td></tr>"
+        f"<tr><td><code>{escape(field)}</code>{' *' if field in required else ''}</td><td>{_kind(each)}</td></tr>"
         for field, each in schema.get("properties", {}).items()
     )
     about = escape(schema.get("description", ""))

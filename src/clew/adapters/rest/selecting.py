@@ -22,9 +22,7 @@ class SelectorQuery(msgspec.Struct, frozen=True, kw_only=True):
     tag: Annotated[Texts, Meta(description="A tag that must be there; may be repeated")] = ()
     all_tags: Annotated[Texts, Meta(description="Another spelling of `tag`")] = ()
     any_tags: Annotated[Texts, Meta(description="Tags of which one must be there; repeated")] = ()
-    tag_prefix: Annotated[str | None, Meta(description="The beginning of some tag, such as `session:`")] = (
-        None
-    )
+    tag_prefix: Annotated[str | None, Meta(description="The beginning of some tag, such as `session:`")] = None
     schema_name: Annotated[Texts, Meta(description="A schema name; when repeated, any of them")] = ()
     session: Annotated[str | None, Meta(description="The id in the `session:` tag")] = None
     created_after: Annotated[datetime | None, Meta(description="RFC 3339 with a time zone")] = None
@@ -57,6 +55,4 @@ def _condition(text: str, at: int) -> ContextMatch:
         inner = invalid(error, field)
         raise InvalidInput(field, inner.reason) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise InvalidInput(
-            field, "is not JSON", hint='For example {"path": "a.b", "op": "eq", "value": 1}'
-        ) from None
+        raise InvalidInput(field, "is not JSON", hint='For example {"path": "a.b", "op": "eq", "value": 1}') from None

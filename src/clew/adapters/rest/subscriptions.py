@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -22,7 +23,7 @@ class Subscriptions(msgspec.Struct, frozen=True, kw_only=True):
 class DeadLetters(msgspec.Struct, frozen=True, kw_only=True):
     """Events that a subscription gave up on, oldest first."""
 
-    items: list[DeadLetter]
+    items: Sequence[DeadLetter]
 
 
 class DeadLetterQuery(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,13 @@ from clew.trail.text import HEADER
 
 FOREVER = np.iinfo(np.int64).max
 RARITY_BUCKETS = 1 << 21
-COLUMNS = (("rid", np.int64), ("audience", np.int32), ("expires", np.int64), ("at", np.int64), ("name", np.uint32))
+COLUMNS = (
+    ("rid", np.int64),
+    ("audience", np.int32),
+    ("expires", np.int64),
+    ("at", np.int64),
+    ("name", np.uint32),
+)
 
 
 class Columns:
@@ -140,7 +146,8 @@ class Columns:
     def rarity(self, ids: Words, number: int) -> Floats:
         """How much a term says among that many records: high when few have it."""
         frequency = np.minimum(self._document_frequency[ids & (RARITY_BUCKETS - 1)], number)
-        return np.log(1 + (number - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
+        rarity: Floats = np.log(1 + (number - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
+        return rarity
 
     def term_texts(self, slots: Ints) -> list[str]:
         """For each record its term ids as one text for the inverted index, repeated up to four times."""

@@ -8,39 +8,31 @@ from __future__ import annotations
 
 from typing import Any
 
-import apsw
 import msgspec
 
 from clew.errors import InvalidInput
 from clew.trail.hints import check_hints
 from clew.trail.policies import TtlPolicy, parse_policy
-from clew.trail.validation import SchemaCheck, compile_schema
+from clew.trail.prepare import Rules
+from clew.trail.sqlite.engine import Sql
+from clew.trail.validation import compile_schema
 
 SCHEMA, POLICY = "schema.def.v1", "ttl.policy.v1"
+DEFINITIONS = frozenset({SCHEMA, POLICY})
 
 _decode = msgspec.json.Decoder().decode
 
 
-class SchemaDef(msgspec.Struct, frozen=True, kw_only=True):
-    """What a `schema.def.v1` says about one schema."""
-
-    check: SchemaCheck | None = None
-    llm_hints: dict[str, Any] | None = None
-    embeds: bool = True
-
-
-UNDEFINED = SchemaDef()
-
-
 class Definitions:
-    """One owner's schema definitions and policies at a moment."""
+    """One owner's schema definitions and TTL policies at a moment."""
 
-    def __init__(self, schemas: dict[str, SchemaDef], policies: tuple[TtlPolicy, ...]) -> None:
-        self.schemas = schemas
-        self.policies = policies
+    def __init__(self, schemas: dict[str, Rules], policies: tuple[TtlPolicy, ...]) -> None:
+        self._schemas = schemas
+        self._undefined = Rules(policies=policies)
 
-    def of(self, schema_name: str | None) -> SchemaDef:
-        return self.schemas.get(schema_name or "", UNDEFINED)
+    def rules(self, schema_name: str | None) -> Rules:
+        """What holds for breadcrumbs of a schema, defined or not."""
+        return self._schemas.get(schema_name or "", self._undefined)
 
 
 class DefinitionBook:
@@ -50,7 +42,7 @@ class DefinitionBook:
         self._seq = -1
         self._books: dict[str, Definitions] = {}
 
-    def of(self, connection: apsw.Connection, owner_id: str) -> Definitions:
+    def of(self, connection: Sql, owner_id: str) -> Definitions:
         seq = max(
             int(connection.execute("SELECT coalesce(max(seq), 0) FROM events WHERE schema_name = ?", (name,)).get)
             for name in (SCHEMA, POLICY)
@@ -62,24 +54,18 @@ class DefinitionBook:
         return self._books[owner_id]
 
 
-def _read_definitions(connection: apsw.Connection, owner_id: str) -> Definitions:
+def _read_definitions(connection: Sql, owner_id: str) -> Definitions:
     rows = connection.execute(
         "SELECT b.schema_name, b.context FROM breadcrumbs b JOIN audiences a ON a.id = b.audience"
         " WHERE a.owner_id = ? AND a.scopes = '[]' AND b.schema_name IN (?, ?) ORDER BY b.rid",
         (owner_id, SCHEMA, POLICY),
     ).fetchall()
-    schemas: dict[str, SchemaDef] = {}
-    policies: list[TtlPolicy] = []
-    for kind, context in rows:
-        if kind == POLICY:
-            policies.append(parse_policy(_decode(context)))
-        else:
-            name, definition = parse_definition(_decode(context))
-            schemas[name] = definition
-    return Definitions(schemas, tuple(policies))
+    policies = tuple(parse_policy(_decode(context)) for kind, context in rows if kind == POLICY)
+    schemas = dict(parse_definition(_decode(context), policies) for kind, context in rows if kind == SCHEMA)
+    return Definitions(schemas, policies)
 
 
-def parse_definition(context: dict[str, Any]) -> tuple[str, SchemaDef]:
+def parse_definition(context: dict[str, Any], policies: tuple[TtlPolicy, ...] = ()) -> tuple[str, Rules]:
     """The schema name and meaning of a `schema.def.v1` context. Raises InvalidInput when it cannot work."""
     name = context.get("schema_name")
     if not isinstance(name, str) or not name:
@@ -91,7 +77,7 @@ def parse_definition(context: dict[str, Any]) -> tuple[str, SchemaDef]:
     if hints is not None:
         check_hints(hints)
     check = compile_schema(schema) if schema is not None else None
-    return name, SchemaDef(check=check, llm_hints=hints, embeds=embeds == "auto")
+    return name, Rules(check=check, llm_hints=hints, embeds=embeds == "auto", policies=policies)
 
 
 def check_definition(schema_name: str | None, context: dict[str, Any]) -> None:

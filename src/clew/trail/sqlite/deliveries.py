@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-import apsw
 import msgspec
 
 from clew.access import Principal
@@ -20,7 +19,7 @@ from clew.errors import InvalidInput, LeaseLost, NotFound
 from clew.trail.breadcrumb import Breadcrumb, Draft, session_of
 from clew.trail.event import Claim, Consumer, ConsumerState, DeadLetter, Event, retry_delay
 from clew.trail.selector import EVERYTHING, check_selector
-from clew.trail.sqlite.engine import Engine, Writing, from_micros
+from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros
 from clew.trail.sqlite.log import EVENT, load_event, read_head
 from clew.trail.sqlite.records import SqliteRecords
 from clew.trail.sqlite.rows import Audiences, in_list, to_event
@@ -95,7 +94,13 @@ class SqliteDeliveries:
     # -- claims -------------------------------------------------------------------------------------------
 
     async def claim(
-        self, consumer: str, *, by: Principal, worker: str, limit: int = 1, lease: timedelta = timedelta(seconds=30)
+        self,
+        consumer: str,
+        *,
+        by: Principal,
+        worker: str,
+        limit: int = 1,
+        lease: timedelta = timedelta(seconds=30),
     ) -> list[Claim]:
         by.require("subscribe")
         if not 1 <= limit <= MAX_CLAIMS:
@@ -106,7 +111,7 @@ class SqliteDeliveries:
             lambda writing: self._claim(writing, consumer, by, worker, limit, lease), durable=False
         )
 
-    def _has_work(self, connection: apsw.Connection, consumer: str, by: Principal) -> bool:
+    def _has_work(self, connection: Sql, consumer: str, by: Principal) -> bool:
         """Whether a transaction is worth its while: something is due, or the log has moved on."""
         stored = _find(connection.execute, consumer, by)
         if read_head(connection) > stored.cursor:
@@ -124,7 +129,7 @@ class SqliteDeliveries:
             rows = self._due(writing, stored, limit)
         return [claim for row in rows if (claim := self._take(writing, stored, row, worker, lease)) is not None]
 
-    def _due(self, writing: Writing, stored: _Stored, limit: int) -> list[Any]:
+    def _due(self, writing: Writing, stored: _Stored, limit: int) -> Any:
         """Rows that can be claimed now: due, and the first of their lane."""
         return writing.execute(
             "SELECT d.seq, d.attempts, d.first_at FROM deliveries d WHERE d.cid = :cid AND d.state < 2"
@@ -141,7 +146,8 @@ class SqliteDeliveries:
         connection = writing.connection
         visible = self._audiences.visible(connection, stored_owner(writing, stored), stored.scopes)
         rows = writing.execute(
-            f"{EVENT} WHERE seq > ? AND audience IN {in_list(visible)} ORDER BY seq LIMIT {SCAN}", (stored.cursor,)
+            f"{EVENT} WHERE seq > ? AND audience IN {in_list(visible)} ORDER BY seq LIMIT {SCAN}",
+            (stored.cursor,),
         ).fetchall()
         for row in rows:
             event = load_event(connection, self._audiences, row, stored.consumer.selector)
@@ -190,11 +196,24 @@ class SqliteDeliveries:
             stored = _held(writing, claim, by)
             until = writing.now + lease // timedelta(microseconds=1)
             writing.execute(
-                "UPDATE deliveries SET due_at = ? WHERE cid = ? AND seq = ?", (until, stored.cid, claim.event.seq)
+                "UPDATE deliveries SET due_at = ? WHERE cid = ? AND seq = ?",
+                (until, stored.cid, claim.event.seq),
             )
             return msgspec.structs.replace(claim, lease_until=from_micros(until))
 
         return await self._engine.write(work, durable=False)
+
+    async def release(self, claim: Claim, *, by: Principal) -> None:
+        def work(writing: Writing) -> None:
+            stored = _held(writing, claim, by)
+            writing.execute(
+                "UPDATE deliveries SET state = 0, attempts = attempts - 1, due_at = ?, token = NULL, worker = NULL"
+                " WHERE cid = ? AND seq = ?",
+                (writing.now, stored.cid, claim.event.seq),
+            )
+            writing.changed.append(0)
+
+        await self._engine.write(work, durable=False)
 
     async def finish(self, claim: Claim, outputs: Sequence[Draft], *, by: Principal) -> list[Breadcrumb]:
         prepared = await self._records.prepare(outputs, by=by) if outputs else []
@@ -229,11 +248,9 @@ class SqliteDeliveries:
         return await self._engine.write(work)
 
     async def due_in(self, consumer: str, *, by: Principal) -> float | None:
-        def work(connection: apsw.Connection) -> float | None:
+        def work(connection: Sql) -> float | None:
             stored = _find(connection.execute, consumer, by)
-            due = connection.execute(
-                "SELECT min(due_at) FROM deliveries WHERE cid = ? AND state < 2", (stored.cid,)
-            ).get
+            due = _next_due(connection, stored.cid)
             return None if due is None else max(0.0, (due - self._engine.now()) / 1_000_000)
 
         return self._engine.read(work)
@@ -246,13 +263,11 @@ class SqliteDeadLetters:
         self._engine = engine
         self._audiences = audiences
 
-    async def list(self, *, by: Principal, consumer: str | None = None, limit: int = 100) -> list[DeadLetter]:
+    async def list(self, *, by: Principal, consumer: str | None = None, limit: int = 100) -> Sequence[DeadLetter]:
         by.require("administer")
         return await self._engine.read_aside(lambda connection: self._list(connection, by, consumer, limit))
 
-    def _list(
-        self, connection: apsw.Connection, by: Principal, consumer: str | None, limit: int
-    ) -> list[DeadLetter]:
+    def _list(self, connection: Sql, by: Principal, consumer: str | None, limit: int) -> Sequence[DeadLetter]:
         visible = self._audiences.visible(connection, by.owner_id, by.scopes)
         rows = connection.execute(
             "SELECT c.cid, c.name, d.attempts, coalesce(d.reason, ''), d.due_at, e.seq, e.type, e.rid, e.id, e.version,"
@@ -263,7 +278,7 @@ class SqliteDeadLetters:
         ).fetchall()
         return [self._letter(connection, row) for row in rows]
 
-    def _letter(self, connection: apsw.Connection, row: Any) -> DeadLetter:
+    def _letter(self, connection: Sql, row: Any) -> DeadLetter:
         cid, name, attempts, reason, failed_at, *event_row = row
         event = load_event(connection, self._audiences, event_row, EVERYTHING)
         return DeadLetter(
@@ -293,7 +308,8 @@ class SqliteDeadLetters:
         if cid.isascii() and cid.isdecimal() and seq.isascii() and seq.isdecimal() and max(len(cid), len(seq)) < 19:
             found = writing.execute(
                 "SELECT 1 FROM deliveries d JOIN consumers c ON c.cid = d.cid JOIN events e ON e.seq = d.seq"
-                f" WHERE d.cid = ? AND d.seq = ? AND d.state = 2 AND c.owner_id = ? AND e.audience IN {in_list(visible)}",
+                " WHERE d.cid = ? AND d.seq = ? AND d.state = 2 AND c.owner_id = ?"
+                f" AND e.audience IN {in_list(visible)}",
                 (int(cid), int(seq), by.owner_id),
             ).get
             if found is not None:
@@ -331,7 +347,8 @@ def stored_owner(writing: Writing, stored: _Stored) -> str:
 
 def _find(execute: Any, name: str, by: Principal) -> _Stored:
     row = execute(
-        "SELECT cid, definition, scopes, cursor FROM consumers WHERE owner_id = ? AND name = ?", (by.owner_id, name)
+        "SELECT cid, definition, scopes, cursor FROM consumers WHERE owner_id = ? AND name = ?",
+        (by.owner_id, name),
     ).fetchone()
     if row is None:
         raise NotFound("consumer", name)
@@ -348,6 +365,16 @@ def _held(writing: Writing, claim: Claim, by: Principal) -> _Stored:
     if token != claim.token:
         raise LeaseLost(claim.consumer, claim.event.seq)
     return stored
+
+
+def _next_due(connection: Sql, cid: int) -> int | None:
+    """When the first row at the head of its lane is due."""
+    due = connection.execute(
+        "SELECT min(d.due_at) FROM deliveries d WHERE d.cid = :cid AND d.state < 2 AND NOT EXISTS"
+        " (SELECT 1 FROM deliveries e WHERE e.cid = :cid AND e.lane = d.lane AND e.state < 2 AND e.seq < d.seq)",
+        {"cid": cid},
+    ).get
+    return None if due is None else int(due)
 
 
 def _bury(writing: Writing, cid: int, seq: int, reason: str) -> None:
@@ -371,7 +398,12 @@ def _states(execute: Any, owner_id: str, name: str | None = None) -> list[Consum
     ).fetchall()
     return [
         ConsumerState(
-            id=str(cid), consumer=_decode_consumer(definition), cursor=cursor, pending=waiting, claimed=held, dead=dead
+            id=str(cid),
+            consumer=_decode_consumer(definition),
+            cursor=cursor,
+            pending=waiting,
+            claimed=held,
+            dead=dead,
         )
         for cid, definition, cursor, waiting, held, dead in rows
     ]

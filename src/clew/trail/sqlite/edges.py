@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import apsw
 import msgspec
 
 from clew.access import Principal
@@ -13,7 +12,7 @@ from clew.errors import AlreadyExists, CycleRefused, InvalidInput, NotFound, Too
 from clew.trail.breadcrumb import MAX_BATCH, encode_canonical
 from clew.trail.edge import ACYCLIC, Direction, Edge, Reached, check_edge, stored_types
 from clew.trail.graph import Hops, Search, cheapest, run, walk
-from clew.trail.sqlite.engine import Engine, Writing, from_micros
+from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros
 from clew.trail.sqlite.rows import ALIVE, Audiences, in_list
 
 MAX_DEPTH = 32
@@ -37,9 +36,7 @@ class SqliteEdges:
         checked = [(edge, _pack_metadata(edge)) for edge in map(check_edge, edges)]
         return await self._engine.write(lambda writing: self._add_all(writing, checked, by, replace))
 
-    def _add_all(
-        self, writing: Writing, edges: Sequence[tuple[Edge, str]], by: Principal, replace: bool
-    ) -> list[Edge]:
+    def _add_all(self, writing: Writing, edges: Sequence[tuple[Edge, str]], by: Principal, replace: bool) -> list[Edge]:
         visible = self._audiences.visible(writing.connection, by.owner_id, by.scopes)
         wanted = {id for edge, _ in edges for id in (edge.source, edge.target)}
         rids = _rids(writing.execute, wanted, visible, writing.now)
@@ -75,13 +72,19 @@ class SqliteEdges:
         await self._engine.write(work)
 
     async def of(
-        self, id: str, *, by: Principal, types: Sequence[str] = (), direction: Direction = "both", limit: int = 1000
+        self,
+        id: str,
+        *,
+        by: Principal,
+        types: Sequence[str] = (),
+        direction: Direction = "both",
+        limit: int = 1000,
     ) -> list[Edge]:
         by.require("read")
         _check_bounds(limit=limit)
         wanted = stored_types(types, direction)
 
-        def work(connection: apsw.Connection) -> list[Edge]:
+        def work(connection: Sql) -> list[Edge]:
             visible = self._audiences.visible(connection, by.owner_id, by.scopes)
             now = self._engine.now()
             _rids(connection.execute, {id}, visible, now)
@@ -135,20 +138,22 @@ class SqliteEdges:
             raise InvalidInput("starts", f"must name 1 to {MAX_REACHED:,} breadcrumbs")
         wanted = stored_types(types, direction)
 
-        def work(connection: apsw.Connection) -> list[Reached]:
+        def work(connection: Sql) -> list[Reached]:
             visible = self._audiences.visible(connection, by.owner_id, by.scopes)
             now = self._engine.now()
             _rids(connection.execute, set(starts), visible, now)
             return run(
                 build(starts),
-                lambda ids: _hops(ids, self._around(connection, ids, wanted, direction, visible, now), wanted, direction),
+                lambda ids: _hops(
+                    ids, self._around(connection, ids, wanted, direction, visible, now), wanted, direction
+                ),
             )
 
         return await self._engine.read_aside(work)
 
     def _around(
         self,
-        connection: apsw.Connection,
+        connection: Sql,
         ids: Sequence[str],
         wanted: Sequence[tuple[str, Direction]],
         direction: Direction,
@@ -159,7 +164,7 @@ class SqliteEdges:
         found = []
         for near, far, towards in (("source", "target", "outgoing"), ("target", "source", "incoming")):
             types = [type for type, way in wanted if way in (towards, "both")]
-            if wanted and not types or not wanted and direction not in (towards, "both"):
+            if (wanted and not types) or (not wanted and direction not in (towards, "both")):
                 continue
             rows = connection.execute(
                 "SELECT s.id, t.id, e.type, e.weight, e.metadata, e.created_at FROM breadcrumbs n"

@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import apsw
 
@@ -40,12 +40,22 @@ def from_micros(micros: int) -> datetime:
     return EPOCH + timedelta(microseconds=micros)
 
 
+class Sql(Protocol):
+    """A connection as the rest of this package uses it: rows are untyped here, and typed where they are read."""
+
+    def execute(self, sql: str, values: Any = ()) -> Any: ...
+
+    def executemany(self, sql: str, values: Any) -> Any: ...
+
+    def changes(self) -> int: ...
+
+
 class Writing:
     """What a unit of work sees inside its transaction."""
 
     __slots__ = ("changed", "connection", "execute", "executemany", "now")
 
-    def __init__(self, connection: apsw.Connection, now: int) -> None:
+    def __init__(self, connection: Sql, now: int) -> None:
         self.connection = connection
         self.execute = connection.execute
         self.executemany = connection.executemany
@@ -116,17 +126,17 @@ class Engine:
                 self._readers.append(found)
         return found
 
-    def read(self, work: Callable[[apsw.Connection], T]) -> T:
+    def read(self, work: Callable[[Sql], T]) -> T:
         """Run a short read here and now: a point lookup costs less than a change of threads."""
         self._refuse_damaged()
         with self._watched():
             return work(self.reader())
 
-    async def read_aside(self, work: Callable[[apsw.Connection], T]) -> T:
+    async def read_aside(self, work: Callable[[Sql], T]) -> T:
         """Run a longer read in a thread of its own, in one snapshot."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._read_snapshot, work)
 
-    def _read_snapshot(self, work: Callable[[apsw.Connection], T]) -> T:
+    def _read_snapshot(self, work: Callable[[Sql], T]) -> T:
         self._refuse_damaged()
         with self._watched():
             connection = self.reader()
@@ -182,8 +192,7 @@ class Engine:
         try:
             with translated(self.path):
                 self._begin(durable=any(job.durable for job in jobs))
-                for job in jobs:
-                    answers.append((job.done, *self._run_job(job, changed)))
+                answers = [(job.done, *self._run_job(job, changed)) for job in jobs]
                 self._writer.execute("COMMIT")
         except BaseException as error:
             self._abandon(error)
@@ -380,7 +389,8 @@ def migrate(connection: apsw.Connection) -> None:
     present = int(connection.execute("PRAGMA user_version").get)
     if present > len(steps):
         raise StorageError(
-            f"this trail was written by a newer Clew (schema {present})", hint="Update Clew, or use another trail"
+            f"this trail was written by a newer Clew (schema {present})",
+            hint="Update Clew, or use another trail",
         )
     if present == len(steps):
         return

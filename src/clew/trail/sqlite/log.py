@@ -7,13 +7,11 @@ import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
-import apsw
-
 from clew.access import Principal
 from clew.errors import InvalidInput
 from clew.trail.event import Event
 from clew.trail.selector import EVERYTHING, Selector, check_selector, matches_content, matches_envelope
-from clew.trail.sqlite.engine import Engine
+from clew.trail.sqlite.engine import Engine, Sql
 from clew.trail.sqlite.rows import Audiences, find_version, in_list, to_event
 
 EVENT = "SELECT seq, type, rid, id, version, audience, schema_name, tags, at FROM events"
@@ -41,13 +39,14 @@ class SqliteLog:
         return await self._engine.read_aside(lambda connection: self._read(connection, after, by, selector, limit))
 
     def _read(
-        self, connection: apsw.Connection, after: int, by: Principal, selector: Selector, limit: int
+        self, connection: Sql, after: int, by: Principal, selector: Selector, limit: int
     ) -> tuple[list[Event], int]:
         visible = self._audiences.visible(connection, by.owner_id, by.scopes)
         head = int(connection.execute("SELECT coalesce(max(seq), 0) FROM events").get)
         found: list[Event] = []
         rows = connection.execute(
-            f"{EVENT} WHERE seq > ? AND seq <= ? AND audience IN {in_list(visible)} ORDER BY seq", (after, head)
+            f"{EVENT} WHERE seq > ? AND seq <= ? AND audience IN {in_list(visible)} ORDER BY seq",
+            (after, head),
         )
         for row in rows:
             event = load_event(connection, self._audiences, row, selector)
@@ -78,9 +77,7 @@ class SqliteLog:
             with self._lock:
                 self._waiters[loop].discard(woken)
 
-    async def follow(
-        self, after: int, *, by: Principal, selector: Selector = EVERYTHING
-    ) -> AsyncIterator[Event]:
+    async def follow(self, after: int, *, by: Principal, selector: Selector = EVERYTHING) -> AsyncIterator[Event]:
         while True:
             events, after = await self.read(after, by=by, selector=selector)
             for event in events:
@@ -97,9 +94,7 @@ class SqliteLog:
                 loop.call_soon_threadsafe(_set_all, events)
 
 
-def load_event(
-    connection: apsw.Connection, audiences: Audiences, row: Any, selector: Selector
-) -> Event | None:
+def load_event(connection: Sql, audiences: Audiences, row: Any, selector: Selector) -> Event | None:
     """The event of a row with its breadcrumb, or None when the selector does not mean it.
 
     An event whose breadcrumb is gone is decided by its schema and tags alone.
@@ -117,7 +112,7 @@ def load_event(
     return to_event(row, breadcrumb.owner_id, breadcrumb)
 
 
-def read_head(connection: apsw.Connection) -> int:
+def read_head(connection: Sql) -> int:
     return int(connection.execute("SELECT coalesce(max(seq), 0) FROM events").get)
 
 

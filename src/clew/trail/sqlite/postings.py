@@ -64,7 +64,8 @@ class Postings:
             ]
         )
         hits = self._searcher.search(query, limit, count=False).hits
-        return self._searcher.fast_field_values("rid", [address for _, address in hits]) if hits else []
+        found: Any = self._searcher.fast_field_values("rid", [address for _, address in hits]) if hits else []
+        return list(found)
 
     def update(self, present: Sequence[tuple[int, str]], gone: Sequence[int], seq: int) -> None:
         """Replace and remove records. When another process is writing the index, see what it has done instead."""

@@ -9,7 +9,6 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-import apsw
 import msgspec
 
 from clew.access import Principal
@@ -17,11 +16,11 @@ from clew.clock import Clock
 from clew.errors import AlreadyExists, Conflict, InvalidInput, NotFound, TooLarge
 from clew.trail.breadcrumb import MAX_BATCH, Breadcrumb, Change, Draft, Page, View
 from clew.trail.hints import apply_hints, resolve_hints
-from clew.trail.prepare import Prepared, Rules, embed_all, prepare_change, prepare_draft
+from clew.trail.prepare import Prepared, embed_all, prepare_change, prepare_draft
 from clew.trail.selector import EVERYTHING, Selector, check_selector
 from clew.trail.sqlite import writing as write
-from clew.trail.sqlite.definitions import DefinitionBook, check_definition
-from clew.trail.sqlite.engine import Engine, Writing, from_micros
+from clew.trail.sqlite.definitions import DEFINITIONS, DefinitionBook, check_definition
+from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros
 from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, in_list, to_breadcrumb
 from clew.trail.sqlite.where import build_where
 from clew.trail.store import Embedder, VersionInfo
@@ -59,13 +58,14 @@ class SqliteRecords:
         await self._embed(prepared)
         return prepared
 
-    def _prepare(self, connection: apsw.Connection, drafts: Sequence[Draft], by: Principal) -> list[Prepared]:
+    def _prepare(self, connection: Sql, drafts: Sequence[Draft], by: Principal) -> list[Prepared]:
         now = from_micros(self._engine.now())
+        definitions = self._book.of(connection, by.owner_id)
         prepared = []
         for at, draft in enumerate(drafts):
             try:
                 check_definition(draft.schema_name, draft.context)
-                rules = self._rules(connection, by.owner_id, draft.schema_name)
+                rules = definitions.rules(draft.schema_name)
                 prepared.append(prepare_draft(draft, rules, self._embedder, now, by.owner_id))
             except InvalidInput as error:
                 if len(drafts) == 1:
@@ -122,18 +122,20 @@ class SqliteRecords:
         row = await self._engine.write(lambda writing: self._replace(writing, id, prepared, expect, by))
         return to_breadcrumb(row, (by.owner_id, prepared.scopes))
 
-    def _present(self, connection: apsw.Connection, id: str, by: Principal) -> tuple[Breadcrumb, bytes | None]:
+    def _present(self, connection: Sql, id: str, by: Principal) -> tuple[Breadcrumb, bytes | None]:
         row = self._find(connection, id, by)
         vector = connection.execute("SELECT vector FROM vectors WHERE rid = ?", (row[0],)).get
         return to_breadcrumb(row, self._audiences.of(connection, row[2])), vector
 
     def _prepare_change(
-        self, connection: apsw.Connection, before: Breadcrumb, change: Change, vector: bytes | None, by: Principal
+        self, connection: Sql, before: Breadcrumb, change: Change, vector: bytes | None, by: Principal
     ) -> Prepared:
         schema_name = before.schema_name if change.schema_name is msgspec.UNSET else change.schema_name
         context = before.context if change.context is msgspec.UNSET else change.context
         check_definition(schema_name, context)
-        rules = self._rules(connection, by.owner_id, schema_name)
+        if schema_name != before.schema_name and {schema_name, before.schema_name} & DEFINITIONS:
+            raise InvalidInput("schema_name", "of a definition stays as it is", hint="Delete it and create another")
+        rules = self._book.of(connection, by.owner_id).rules(schema_name)
         return prepare_change(before, change, rules, self._embedder, vector)
 
     def _replace(self, writing: Writing, id: str, prepared: Prepared, expect: int, by: Principal) -> Any:
@@ -159,9 +161,7 @@ class SqliteRecords:
         by.require("read")
         return self._engine.read(lambda connection: self._get(connection, id, by, version, vector))
 
-    def _get(
-        self, connection: apsw.Connection, id: str, by: Principal, version: int | None, vector: bool
-    ) -> Breadcrumb:
+    def _get(self, connection: Sql, id: str, by: Principal, version: int | None, vector: bool) -> Breadcrumb:
         row = self._find(connection, id, by)
         audience = self._audiences.of(connection, row[2])
         if version is not None and version != row[3]:
@@ -191,11 +191,11 @@ class SqliteRecords:
             updated_at=found.updated_at,
         )
 
-    def _with_hints(self, connection: apsw.Connection, id: str, by: Principal) -> tuple[Breadcrumb, Any]:
+    def _with_hints(self, connection: Sql, id: str, by: Principal) -> tuple[Breadcrumb, Any]:
         found = self._get(connection, id, by, None, False)
         if found.llm_hints is not None or found.schema_name is None:
             return found, None
-        return found, self._book.of(connection, by.owner_id).of(found.schema_name).llm_hints
+        return found, self._book.of(connection, by.owner_id).rules(found.schema_name).llm_hints
 
     def _count_read(self, writing: Writing, id: str, by: Principal) -> None:
         row = self._find_in(writing, id, by)
@@ -221,7 +221,7 @@ class SqliteRecords:
 
     def _list(
         self,
-        connection: apsw.Connection,
+        connection: Sql,
         selector: Selector,
         by: Principal,
         limit: int,
@@ -233,18 +233,21 @@ class SqliteRecords:
             where += " AND b.rid > :after" if oldest_first else " AND b.rid < :after"
             values["after"] = after
         order = "ASC" if oldest_first else "DESC"
-        rows = connection.execute(f"{CURRENT} WHERE {where} ORDER BY b.rid {order} LIMIT {limit + 1}", values).fetchall()
+        rows = connection.execute(
+            f"{CURRENT} WHERE {where} ORDER BY b.rid {order} LIMIT {limit + 1}", values
+        ).fetchall()
         items = tuple(to_breadcrumb(row, self._audiences.of(connection, row[2])) for row in rows[:limit])
         return Page(items=items, cursor=_pack_cursor(rows[limit - 1][0]) if len(rows) > limit else None)
 
-    async def history(self, id: str, *, by: Principal) -> list[VersionInfo]:
+    async def history(self, id: str, *, by: Principal) -> Sequence[VersionInfo]:
         by.require("read")
         return self._engine.read(lambda connection: self._history(connection, id, by))
 
-    def _history(self, connection: apsw.Connection, id: str, by: Principal) -> list[VersionInfo]:
+    def _history(self, connection: Sql, id: str, by: Principal) -> Sequence[VersionInfo]:
         row = self._find(connection, id, by)
         older = connection.execute(
-            "SELECT version, updated_at, updated_by, checksum FROM versions WHERE rid = ? ORDER BY version", (row[0],)
+            "SELECT version, updated_at, updated_by, checksum FROM versions WHERE rid = ? ORDER BY version",
+            (row[0],),
         ).fetchall()
         lines = [*older, (row[3], row[17], row[19], row[15])]
         return [
@@ -254,7 +257,7 @@ class SqliteRecords:
 
     # -- what the caller may see --------------------------------------------------------------------------
 
-    def _visible(self, connection: apsw.Connection, by: Principal) -> tuple[int, ...]:
+    def _visible(self, connection: Sql, by: Principal) -> tuple[int, ...]:
         return self._audiences.visible(connection, by.owner_id, by.scopes)
 
     def _visible_in(self, writing: Writing, by: Principal) -> tuple[int, ...]:
@@ -262,18 +265,11 @@ class SqliteRecords:
         rows = writing.execute("SELECT id, scopes FROM audiences WHERE owner_id = ?", (by.owner_id,)).fetchall()
         return tuple(id for id, scopes in rows if by.scopes.issuperset(msgspec.json.decode(scopes)))
 
-    def _find(self, connection: apsw.Connection, id: str, by: Principal) -> Any:
+    def _find(self, connection: Sql, id: str, by: Principal) -> Any:
         return _one(connection.execute, self._visible(connection, by), id, self._engine.now())
 
     def _find_in(self, writing: Writing, id: str, by: Principal) -> Any:
         return _one(writing.execute, self._visible_in(writing, by), id, writing.now)
-
-    def _rules(self, connection: apsw.Connection, owner_id: str, schema_name: str | None) -> Rules:
-        definitions = self._book.of(connection, owner_id)
-        found = definitions.of(schema_name)
-        return Rules(
-            check=found.check, llm_hints=found.llm_hints, embeds=found.embeds, policies=definitions.policies
-        )
 
 
 def _one(execute: Any, audiences: Sequence[int], id: str, now: int) -> Any:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import apsw
 import msgspec
 
 from clew.errors import Corrupted
 from clew.trail.breadcrumb import NEVER, Breadcrumb, Ttl, checksum_of
 from clew.trail.event import Event, EventType
-from clew.trail.sqlite.engine import from_micros
+from clew.trail.sqlite.engine import Sql, from_micros
 
 EVENT_TYPES: tuple[EventType, ...] = ("breadcrumb.created", "breadcrumb.updated", "breadcrumb.deleted")
 
@@ -45,25 +44,27 @@ class Audiences:
         """Drop what was read: a transaction that made audiences was undone, and their ids may come again."""
         self._known, self._visible = {}, {}
 
-    def of(self, connection: apsw.Connection, id: int) -> Audience:
+    def of(self, connection: Sql, id: int) -> Audience:
         if id not in self._known:
             self._load(connection)
         return self._known[id]
 
-    def visible(self, connection: apsw.Connection, owner_id: str, scopes: frozenset[str]) -> tuple[int, ...]:
+    def visible(self, connection: Sql, owner_id: str, scopes: frozenset[str]) -> tuple[int, ...]:
         """The audiences of an owner whose scopes the caller holds, all of them."""
         newest = int(connection.execute("SELECT coalesce(max(id), 0) FROM audiences").get)
         found = self._visible.get((owner_id, scopes))
         if found is not None and found[0] == newest:
             return found[1]
         self._load(connection)
-        ids = tuple(id for id, (owner, needed) in self._known.items() if owner == owner_id and scopes.issuperset(needed))
+        ids = tuple(
+            id for id, (owner, needed) in self._known.items() if owner == owner_id and scopes.issuperset(needed)
+        )
         if len(self._visible) > 1_000:
             self._visible.clear()
         self._visible[owner_id, scopes] = (newest, ids)
         return ids
 
-    def _load(self, connection: apsw.Connection) -> None:
+    def _load(self, connection: Sql) -> None:
         rows = connection.execute("SELECT id, owner_id, scopes FROM audiences ORDER BY id").fetchall()
         self._known = {id: (owner, _decode_texts(scopes)) for id, owner, scopes in rows}
 
@@ -73,9 +74,7 @@ def ensure_audience(execute: Any, owner_id: str, scopes: tuple[str, ...]) -> int
     packed = msgspec.json.encode(scopes).decode()
     found = execute("SELECT id FROM audiences WHERE owner_id = ? AND scopes = ?", (owner_id, packed)).get
     if found is None:
-        found = execute(
-            "INSERT INTO audiences (owner_id, scopes) VALUES (?, ?) RETURNING id", (owner_id, packed)
-        ).get
+        found = execute("INSERT INTO audiences (owner_id, scopes) VALUES (?, ?) RETURNING id", (owner_id, packed)).get
     return int(found)
 
 
@@ -87,7 +86,17 @@ def in_list(ids: Sequence[int]) -> str:
 def to_breadcrumb(row: Sequence[Any], audience: Audience) -> Breadcrumb:
     """The record of a row. Raises Corrupted when its content does not fit its checksum."""
     (_, id, _, version, schema_name, title, context, tags, llm_hints, entities, keywords, *rest) = row
-    (ttl_kind, expires_at, max_reads, read_count, checksum, created_at, updated_at, created_by, updated_by) = rest
+    (
+        ttl_kind,
+        expires_at,
+        max_reads,
+        read_count,
+        checksum,
+        created_at,
+        updated_at,
+        created_by,
+        updated_by,
+    ) = rest
     hints = llm_hints.encode() if llm_hints is not None else None
     try:
         tag_list = _decode_texts(tags)
@@ -141,7 +150,7 @@ def to_event(row: Sequence[Any], owner_id: str, breadcrumb: Breadcrumb | None) -
     )
 
 
-def find_version(connection: apsw.Connection, audiences: Audiences, rid: int, version: int) -> Breadcrumb | None:
+def find_version(connection: Sql, audiences: Audiences, rid: int, version: int) -> Breadcrumb | None:
     """A version of a breadcrumb, present or past, without asking who wants it."""
     row = connection.execute(f"{CURRENT} WHERE b.rid = ? AND b.version = ?", (rid, version)).fetchone()
     if row is None:

@@ -11,7 +11,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Any
 
-import apsw
 import msgspec
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +31,7 @@ from clew.trail.ranking import (
 )
 from clew.trail.selector import EVERYTHING, Selector
 from clew.trail.sqlite.columns import Columns, sign_codes
-from clew.trail.sqlite.engine import Engine
+from clew.trail.sqlite.engine import Engine, Sql
 from clew.trail.sqlite.log import read_head
 from clew.trail.sqlite.postings import Postings
 from clew.trail.sqlite.rows import ALIVE, CURRENT, Audiences, in_list, to_breadcrumb
@@ -61,9 +60,7 @@ class SqliteSearch:
     """See `clew.trail.store.Search`. One thread holds the index and answers; it first reads what was written
     since the last search, by whichever process."""
 
-    def __init__(
-        self, engine: Engine, audiences: Audiences, embedder: Embedder | None, space: str | None
-    ) -> None:
+    def __init__(self, engine: Engine, audiences: Audiences, embedder: Embedder | None, space: str | None) -> None:
         self._engine = engine
         self._audiences = audiences
         self._embedder = embedder
@@ -108,7 +105,7 @@ class SqliteSearch:
     def _search(self, request: SearchRequest, by: Principal) -> SearchResult:
         return self._engine.read(lambda connection: self._answer(connection, request, by))
 
-    def _answer(self, connection: apsw.Connection, request: SearchRequest, by: Principal) -> SearchResult:
+    def _answer(self, connection: Sql, request: SearchRequest, by: Principal) -> SearchResult:
         self._sync(connection)
         visible = self._audiences.visible(connection, by.owner_id, by.scopes)
         mask = self._mask(connection, request.selector, visible)
@@ -119,11 +116,9 @@ class SqliteSearch:
         found = _Found(self._columns, mask, question, query, visible, request)
         self._gather(found)
         order = self._rank(connection, found)
-        return SearchResult(
-            hits=tuple(self._fetch(connection, found, order, visible)), ranking=request.ranking
-        )
+        return SearchResult(hits=tuple(self._fetch(connection, found, order, visible)), ranking=request.ranking)
 
-    def _query_vector(self, connection: apsw.Connection, request: SearchRequest) -> Floats | None:
+    def _query_vector(self, connection: Sql, request: SearchRequest) -> Floats | None:
         """The request's own vector, or that of its text. Raises EmbedderMismatch when it cannot be compared."""
         if request.ranking == "text":
             return None
@@ -191,7 +186,7 @@ class SqliteSearch:
         slot_of = self._columns.slot_of
         return np.array([slot for rid in rids if (slot := slot_of.get(rid)) is not None], np.int64)
 
-    def _rank(self, connection: apsw.Connection, found: _Found) -> Ints:
+    def _rank(self, connection: Sql, found: _Found) -> Ints:
         """Places among the candidates, best first: exact names, then by score, then by creation."""
         ranking = found.request.ranking
         lexical, titles = found.score_text(with_titles=ranking in ("default", "text"))
@@ -210,7 +205,7 @@ class SqliteSearch:
         found.keep(score, lexical, cosine)
         return np.lexsort((found.rids, -found.score, ~found.is_exact))
 
-    def _score_rcrt(self, connection: apsw.Connection, found: _Found, cosine: Floats) -> Floats:
+    def _score_rcrt(self, connection: Sql, found: _Found, cosine: Floats) -> Floats:
         wanted = {word.lower() for word in (found.request.keywords or found.question.words)}
         rids = self._columns.rid[found.slots].tolist()
         rows = connection.execute(f"SELECT rid, entity_keywords FROM breadcrumbs WHERE rid IN {in_list(rids)}")
@@ -218,9 +213,7 @@ class SqliteSearch:
         counts = np.array([matched.get(rid, 0) for rid in rids], np.int64)
         return score_rcrt(cosine, counts, len(wanted))
 
-    def _fetch(
-        self, connection: apsw.Connection, found: _Found, order: Ints, visible: Sequence[int]
-    ) -> list[Hit]:
+    def _fetch(self, connection: Sql, found: _Found, order: Ints, visible: Sequence[int]) -> list[Hit]:
         """The best records as SQLite has them; one that expired meanwhile gives its place to the next."""
         hits: list[Hit] = []
         limit, now = found.request.limit, self._engine.now()
@@ -234,14 +227,16 @@ class SqliteSearch:
             by_rid = {row[0]: row for row in rows}
             for place, rid in zip(places, rids, strict=True):
                 if rid in by_rid and len(hits) < limit:
-                    hits.append(found.hit(place, to_breadcrumb(by_rid[rid], self._audiences.of(connection, by_rid[rid][2]))))
+                    hits.append(
+                        found.hit(place, to_breadcrumb(by_rid[rid], self._audiences.of(connection, by_rid[rid][2])))
+                    )
             if len(hits) == limit:
                 break
         return hits
 
     # -- filters ------------------------------------------------------------------------------------------
 
-    def _mask(self, connection: apsw.Connection, selector: Selector, visible: Sequence[int]) -> Mask:
+    def _mask(self, connection: Sql, selector: Selector, visible: Sequence[int]) -> Mask:
         """Which slots the caller may see and the selector means."""
         size, columns = self._columns.size, self._columns
         mask = np.isin(columns.audience[:size], visible) if len(visible) != 1 else columns.audience[:size] == visible[0]
@@ -250,7 +245,7 @@ class SqliteSearch:
             mask &= self._selected(connection, selector, visible)
         return mask
 
-    def _selected(self, connection: apsw.Connection, selector: Selector, visible: Sequence[int]) -> Mask:
+    def _selected(self, connection: Sql, selector: Selector, visible: Sequence[int]) -> Mask:
         """The slots a selector means, remembered from the last time and brought up to date."""
         key = (msgspec.json.encode(selector), tuple(visible))
         size = self._columns.size
@@ -269,7 +264,7 @@ class SqliteSearch:
 
     # -- keeping up ---------------------------------------------------------------------------------------
 
-    def _sync(self, connection: apsw.Connection) -> None:
+    def _sync(self, connection: Sql) -> None:
         """Read what has changed since the last search."""
         head = read_head(connection)
         epoch = str(connection.execute("SELECT value FROM meta WHERE key = 'vectors_epoch'").get)
@@ -283,7 +278,7 @@ class SqliteSearch:
         self._unsynced = 0
         self._index_pending()
 
-    def _load(self, connection: apsw.Connection) -> None:
+    def _load(self, connection: Sql) -> None:
         """Read everything, in one snapshot."""
         connection.execute("BEGIN")
         try:
@@ -301,7 +296,7 @@ class SqliteSearch:
         self._pending = {rid: head for (rid,) in changed if rid in columns.slot_of}
         self._gone = {rid: head for (rid,) in changed if rid not in columns.slot_of}
 
-    def _catch_up(self, connection: apsw.Connection, head: int) -> None:
+    def _catch_up(self, connection: Sql, head: int) -> None:
         changed = [
             rid
             for (rid,) in connection.execute(
@@ -322,7 +317,7 @@ class SqliteSearch:
                 self._gone[rid] = head
         self._seq = head
 
-    def _open_postings(self, connection: apsw.Connection) -> Postings:
+    def _open_postings(self, connection: Sql) -> Postings:
         if self._postings is not None:
             return self._postings
         trail_id = str(connection.execute("SELECT value FROM meta WHERE key = 'trail'").get)
@@ -342,9 +337,7 @@ class SqliteSearch:
         work = list(zip(pending, texts, strict=True))
         self._indexing = self._indexer.submit(self._update_postings, self._postings, work, gone, seq)
 
-    def _update_postings(
-        self, postings: Postings, work: list[tuple[int, str]], gone: list[int], seq: int
-    ) -> None:
+    def _update_postings(self, postings: Postings, work: list[tuple[int, str]], gone: list[int], seq: int) -> None:
         try:
             postings.update(work, gone, seq)
         except Exception as error:  # a task boundary: the index is a help, not a need
@@ -411,7 +404,11 @@ class _Found:
     def keep(self, score: Floats, lexical: Floats, cosine: Floats) -> None:
         """Keep candidates that an arm of this ranking found at all."""
         is_exact = np.isin(self.slots, self.exact)
-        has_vector = self.columns.vectors[self.slots].any(axis=1) if self.query is not None and self.columns.vectors.shape[1] else np.zeros(len(self.slots), np.bool_)
+        has_vector = (
+            self.columns.vectors[self.slots].any(axis=1)
+            if self.query is not None and self.columns.vectors.shape[1]
+            else np.zeros(len(self.slots), np.bool_)
+        )
         kept = np.flatnonzero(is_exact | (lexical > 0) | has_vector if self.request.ranking != "vector" else has_vector)
         self.slots, self.is_exact = self.slots[kept], is_exact[kept]
         self.score, self.lexical, self.cosine = score[kept], lexical[kept], cosine[kept]
@@ -427,7 +424,7 @@ class _Found:
         )
 
 
-def _rids(connection: apsw.Connection, ids: Sequence[str]) -> list[int]:
+def _rids(connection: Sql, ids: Sequence[str]) -> list[int]:
     packed = msgspec.json.encode(list(ids)).decode()
     sql = "SELECT rid FROM breadcrumbs WHERE id IN (SELECT value FROM json_each(?))"
     return [rid for (rid,) in connection.execute(sql, (packed,))]

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
-import apsw
 import msgspec
 
 from clew.access import Principal
@@ -15,7 +14,7 @@ from clew.errors import ClewError, EmbedderMismatch
 from clew.trail.prepare import embedding_text, read_as
 from clew.trail.sqlite import writing as write
 from clew.trail.sqlite.definitions import DefinitionBook
-from clew.trail.sqlite.engine import Engine, Writing
+from clew.trail.sqlite.engine import Engine, Sql, Writing
 from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, in_list, to_breadcrumb
 from clew.trail.store import Embedder, Purged, TrailStats
 
@@ -74,7 +73,7 @@ class SqliteUpkeep:
         by.require("read")
         return await self._engine.read_aside(lambda connection: self._stats(connection, by))
 
-    def _stats(self, connection: apsw.Connection, by: Principal) -> TrailStats:
+    def _stats(self, connection: Sql, by: Principal) -> TrailStats:
         visible = in_list(self._audiences.visible(connection, by.owner_id, by.scopes))
         now = {"now": self._engine.now()}
         schemas = connection.execute(
@@ -92,13 +91,15 @@ class SqliteUpkeep:
         )
 
     async def webhook_owners(self) -> list[str]:
-        sql = "SELECT DISTINCT owner_id FROM consumers WHERE json_extract(definition, '$.webhook') IS NOT NULL ORDER BY 1"
+        sql = (
+            "SELECT DISTINCT owner_id FROM consumers WHERE json_extract(definition, '$.webhook') IS NOT NULL ORDER BY 1"
+        )
         return self._engine.read(lambda connection: [owner for (owner,) in connection.execute(sql)])
 
     async def check(self) -> list[str]:
         return await self._engine.read_aside(self._check)
 
-    def _check(self, connection: apsw.Connection) -> list[str]:
+    def _check(self, connection: Sql) -> list[str]:
         """SQLite's own integrity check, then every checksum, then what points to nothing."""
         found = [str(line) for (line,) in connection.execute("PRAGMA integrity_check(20)") if line != "ok"]
         if found:
@@ -137,7 +138,7 @@ class SqliteUpkeep:
             writing.execute("DELETE FROM vectors_next")
             writing.execute("INSERT OR REPLACE INTO meta VALUES ('embedder_next', ?)", (self._space,))
 
-    def _unembedded(self, connection: apsw.Connection, batch: int) -> tuple[list[tuple[int, str]], int]:
+    def _unembedded(self, connection: Sql, batch: int) -> tuple[list[tuple[int, str]], int]:
         rows = connection.execute(
             f"{CURRENT} JOIN vectors v ON v.rid = b.rid LEFT JOIN vectors_next n ON n.rid = b.rid"
             f" WHERE n.rid IS NULL ORDER BY b.rid LIMIT {batch}"
@@ -147,9 +148,9 @@ class SqliteUpkeep:
             connection.execute("SELECT count(*) FROM vectors").get
         )
 
-    def _text(self, connection: apsw.Connection, row: Any, book: DefinitionBook) -> str:
+    def _text(self, connection: Sql, row: Any, book: DefinitionBook) -> str:
         found = to_breadcrumb(row, self._audiences.of(connection, row[2]))
-        schema_hints = book.of(connection, found.owner_id).of(found.schema_name).llm_hints
+        schema_hints = book.of(connection, found.owner_id).rules(found.schema_name).llm_hints
         return embedding_text(read_as(found.title, found.context, found.llm_hints, schema_hints))
 
     async def _embed_rows(self, rows: list[tuple[int, str]]) -> None:
@@ -183,7 +184,7 @@ class SqliteUpkeep:
         return True
 
 
-def _count_left(connection: apsw.Connection) -> int:
+def _count_left(connection: Sql) -> int:
     return int(
         connection.execute(
             "SELECT count(*) FROM vectors v LEFT JOIN vectors_next n ON n.rid = v.rid WHERE n.rid IS NULL"

@@ -55,7 +55,8 @@ def add_functions(connection: apsw.Connection) -> None:
     connection.create_scalar_function("clew_match", _context_matches, 2, deterministic=True)
 
 
-def _path_matches(glob: str, path: Any) -> bool:
+def _path_matches(*values: Any) -> bool:
+    glob, path = values
     return isinstance(path, str) and glob_pattern(glob).match(path) is not None
 
 
@@ -64,7 +65,8 @@ _decode_context = msgspec.json.Decoder().decode
 _matches: dict[str, ContextMatch] = {}
 
 
-def _context_matches(match: str, context: str) -> bool:
+def _context_matches(*values: Any) -> bool:
+    match, context = values
     found = _matches.get(match)
     if found is None:
         if len(_matches) > 1_000:

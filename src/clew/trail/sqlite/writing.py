@@ -114,9 +114,7 @@ def drop_tags(writing: Writing, audience: int, rid: int, tags_json: str) -> None
     )
 
 
-def put_vector(
-    writing: Writing, rid: int, vector: bytes | None, space: str | None, *, replacing: bool = False
-) -> None:
+def put_vector(writing: Writing, rid: int, vector: bytes | None, space: str | None, *, replacing: bool = False) -> None:
     """Store a vector of the trail's embedder. Raises EmbedderMismatch when the trail holds another's."""
     if vector is None:
         if replacing:
@@ -132,7 +130,14 @@ def put_vector(
 
 
 def log_event(
-    writing: Writing, type: int, rid: int, id: str, version: int, audience: int, schema_name: str | None, tags: str
+    writing: Writing,
+    type: int,
+    rid: int,
+    id: str,
+    version: int,
+    audience: int,
+    schema_name: str | None,
+    tags: str,
 ) -> None:
     writing.execute(
         "INSERT INTO events (type, rid, id, version, audience, schema_name, tags, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",

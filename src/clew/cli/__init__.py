@@ -1,0 +1,105 @@
+"""The `clew` command: arguments → use case → print. One module for each group of commands.
+
+Help and version are answered here, from the table of commands; anything else loads the parser and the one module
+that the command lives in.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from clew import __version__
+from clew.cli.commands import HELP_FLAGS, find_page
+from clew.cli.output import clean, note
+from clew.errors import ClewError
+
+INTERRUPTED, PIPE_CLOSED = 130, 141
+"""Exit codes, as a shell reports a program that was ended by SIGINT or SIGPIPE."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0, 1 for an error, 2 for wrong usage.
+
+    Errors are one line on stderr. CLEW_DEBUG=1 shows where they come from.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = _answer(given)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        _drop_output()
+        return PIPE_CLOSED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        if os.environ.get("CLEW_DEBUG") == "1":
+            raise
+        note(f"clew: {clean(_explain(error))}")
+        return 1
+
+
+def _answer(given: list[str]) -> int:
+    if given == ["--version"]:
+        sys.stdout.write(f"{__version__}\n")
+        return 0
+    page = find_page(given)
+    if page is not None:
+        sys.stdout.write(page)
+        return 0
+    return _run(given)
+
+
+def _run(given: list[str]) -> int:
+    # The parser takes as long to load as the rest of a short command, and help does not need it.
+    import asyncio
+    import inspect
+    import logging
+
+    from cyclopts import CycloptsError
+
+    from clew.cli.parser import build_parser
+
+    logging.basicConfig(level=logging.WARNING, format="clew: %(message)s")
+    try:
+        command, bound, _ = build_parser().parse_args(given, print_error=False, exit_on_error=False)
+    except CycloptsError as error:
+        error.verbose = False
+        note(f"clew: {clean(' '.join(str(error).split()))} {_where_to_look(given)}")
+        return 2
+    call: Callable[..., Any] = command
+    code = call(*bound.args, **bound.kwargs)
+    if inspect.iscoroutine(code):
+        code = asyncio.run(code)
+    return int(code or 0)
+
+
+def _where_to_look(given: list[str]) -> str:
+    """The help page that is nearest to what was asked."""
+    words = [word for word in given[:2] if not word.startswith("-")]
+    while words and find_page([*words, HELP_FLAGS[0]]) is None and not _is_command(words):
+        words.pop()
+    return f"See `{' '.join(['clew', *words, HELP_FLAGS[0]])}`"
+
+
+def _is_command(words: list[str]) -> bool:
+    from clew.cli.commands import find_command  # see the import of the parser
+
+    return find_command(words) is not None
+
+
+def _explain(error: Exception) -> str:
+    """An error as one line that says what is wrong and what to do."""
+    if isinstance(error, ClewError):
+        return " ".join(str(error).split())
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return f"unforeseen {type(error).__name__}: {error}. Set CLEW_DEBUG=1 to see where it comes from"
+
+
+def _drop_output() -> None:
+    """Nobody reads on: let the interpreter flush into nothing instead of complaining."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

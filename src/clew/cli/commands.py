@@ -1,0 +1,139 @@
+"""The table of commands: what `clew --help` lists, and where each command lives."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+HELP_FLAGS = ("--help", "-h")
+MAX_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command. `target` is `module:function`, loaded when the command runs; the function's docstring is its
+    help, and begins with `summary`."""
+
+    name: str
+    summary: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Commands that share a first word."""
+
+    name: str
+    summary: str
+    commands: tuple[Command, ...]
+
+
+COMMANDS: tuple[Command | Group, ...] = (
+    Command("up", "Serve the trail of this folder until Ctrl-C.", "clew.cli.up:up"),
+    Group(
+        "trail",
+        "Read, search, follow and write breadcrumbs.",
+        (
+            Command("ls", "List breadcrumbs, newest first.", "clew.cli.browse:ls"),
+            Command("show", "Show one breadcrumb as a model should see it.", "clew.cli.browse:show"),
+            Command("search", "Find breadcrumbs by words and by meaning.", "clew.cli.browse:search"),
+            Command("tail", "Follow what happens on the trail until Ctrl-C.", "clew.cli.tail:tail"),
+            Command("put", "Write breadcrumbs from options or from standard input.", "clew.cli.write:put"),
+            Command("edit", "Write the next version of a breadcrumb.", "clew.cli.write:edit"),
+            Command("rm", "Remove breadcrumbs with their versions and edges.", "clew.cli.write:rm"),
+            Command("history", "List the versions of a breadcrumb.", "clew.cli.browse:history"),
+            Command("export", "Write breadcrumbs and edges as JSON lines.", "clew.cli.transfer:export"),
+            Command("import", "Read what `clew trail export` wrote.", "clew.cli.transfer:import_"),
+            Command("stats", "Count breadcrumbs, events and edges.", "clew.cli.browse:stats"),
+            Command("reembed", "Give every breadcrumb a vector of the present embedder.", "clew.cli.transfer:reembed"),
+        ),
+    ),
+    Command("token", "Print a token for the REST door of this folder.", "clew.cli.tokens:token"),
+    Group(
+        "hygiene",
+        "Remove what has expired, or see what was removed.",
+        (
+            Command("run", "Remove what has expired, now.", "clew.cli.upkeep:run_hygiene"),
+            Command("stats", "Show the report of the last hygiene run.", "clew.cli.upkeep:hygiene_stats"),
+        ),
+    ),
+    Group(
+        "dlq",
+        "See, retry and drop events that a consumer gave up on.",
+        (
+            Command("ls", "List dead letters, oldest first.", "clew.cli.upkeep:list_dead_letters"),
+            Command("retry", "Make dead letters pending again.", "clew.cli.upkeep:retry_dead_letters"),
+            Command("drop", "Forget dead letters.", "clew.cli.upkeep:drop_dead_letters"),
+        ),
+    ),
+    Group(
+        "secret",
+        "Keep values that breadcrumbs may name and no read returns.",
+        (
+            Command("put", "Write a secret; its value comes from standard input or a prompt.", "clew.cli.secret:put"),
+            Command("ls", "List the names of secrets.", "clew.cli.secret:ls"),
+            Command("rm", "Remove secrets.", "clew.cli.secret:rm"),
+        ),
+    ),
+    Command("doctor", "Check the installation, the folder and the trail.", "clew.cli.doctor:doctor"),
+)
+
+_EXAMPLES = """\
+Examples:
+  clew up
+  clew trail put --title "Use WAL mode" --tag sqlite --context '{"why": "readers never wait"}'
+  clew trail search "database locking" --limit 5
+  clew trail tail --tag session:42
+  curl -H "Authorization: Bearer $(clew token)" http://127.0.0.1:8081/breadcrumbs
+"""
+
+
+def find_command(words: Sequence[str]) -> Command | None:
+    """The command of one word, or of a group's name and one word."""
+    level: Iterable[Command | Group] = COMMANDS
+    for at, word in enumerate(words):
+        entry = next((entry for entry in level if entry.name == word), None)
+        if isinstance(entry, Command):
+            return entry if at == len(words) - 1 else None
+        level = entry.commands if entry is not None else ()
+    return None
+
+
+def find_page(given: Sequence[str]) -> str | None:
+    """The help page for these arguments, where they ask for help on everything or on a group."""
+    words = [word for word in given if word not in HELP_FLAGS]
+    if not words:
+        return render_overview()
+    group = next((entry for entry in COMMANDS if entry.name == words[0]), None)
+    return render_group(group) if isinstance(group, Group) and len(words) == 1 else None
+
+
+def render_overview() -> str:
+    head = "Usage: clew COMMAND\n\nA durable, searchable, observable trail for AI agents.\n\n"
+    options = (("--help, -h", "Show this, or the help of a command."), ("--version", "Show the version."))
+    rows = [(entry.name, entry.summary) for entry in COMMANDS]
+    folder = "A command works on the folder .clew, or on that of --folder or CLEW_FOLDER.\n"
+    return f"{head}{render_rows('Commands', rows)}\n{render_rows('Options', options)}\n{_EXAMPLES}\n{folder}"
+
+
+def render_group(group: Group) -> str:
+    rows = [(command.name, command.summary) for command in group.commands]
+    more = f"See `clew {group.name} COMMAND --help` for one of them.\n"
+    return f"Usage: clew {group.name} COMMAND\n\n{group.summary}\n\n{render_rows('Commands', rows)}\n{more}"
+
+
+def render_rows(title: str, rows: Sequence[tuple[str, str]]) -> str:
+    """Names and what they mean in two columns under a title; a long name has its meaning on the next line."""
+    width = min(shutil.get_terminal_size((MAX_WIDTH, 24)).columns, MAX_WIDTH)
+    left = min(max((len(name) for name, _ in rows), default=0), 26) + 4
+    lines = [f"{title}:"]
+    for name, meaning in rows:
+        wrapped = textwrap.wrap(meaning, max(width - left, 30)) or [""]
+        first = f"  {name}".ljust(left)
+        if len(first) > left:
+            lines.append(first)
+            first = " " * left
+        lines += [first + wrapped[0], *(" " * left + line for line in wrapped[1:])]
+    return "\n".join(line.rstrip() for line in lines) + "\n"

@@ -1,0 +1,117 @@
+"""Options that many commands share, and how they open the trail."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from clew.access import Principal, check_principal
+from clew.app import App, open_app
+from clew.cli.project import prepare_folder, trail_file
+from clew.config import Config, read_config
+from clew.errors import ClewError, InvalidInput
+from clew.trail.selector import ContextMatch, Selector
+
+Json = Annotated[bool, Parameter(help="Print JSON.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """Which trail, and as whom."""
+
+    folder: Annotated[Path | None, Parameter(help="The folder of the trail, or CLEW_FOLDER. [default: .clew]")] = None
+    owner: Annotated[str | None, Parameter(help="The owner to act for, or CLEW_OWNER. [default: local]")] = None
+    scopes: Annotated[str, Parameter(help="Scopes to act with, separated by commas.")] = ""
+
+    def config(self, flags: Mapping[str, Any] | None = None) -> Config:
+        """The configuration of the folder, with the environment and the flags on top."""
+        config = read_config(self.folder, os.environ, {"owner": self.owner, **(flags or {})})
+        check_principal(Principal(owner_id=config.owner, scopes=self.scope_set))
+        return config
+
+    @property
+    def scope_set(self) -> frozenset[str]:
+        return frozenset(filter(None, (scope.strip() for scope in self.scopes.split(","))))
+
+
+@asynccontextmanager
+async def open_here(here: Here, *, create: bool = False) -> AsyncIterator[App]:
+    """The trail of the folder. Raises ClewError where there is none, unless it may be created."""
+    config = here.config()
+    file = trail_file(config)
+    is_new = file is not None and not file.exists()
+    if is_new and not create:
+        raise ClewError(f"there is no trail at {file}", hint="Start one with `clew up`, or name its folder: --folder")
+    if is_new:
+        prepare_folder(config.folder)
+    async with open_app(config, scopes=here.scope_set) as app:
+        if is_new:
+            await app.bootstrap()
+        yield app
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Which:
+    """Which breadcrumbs are meant; all that is given must hold."""
+
+    schema: Annotated[tuple[str, ...], Parameter(help="A schema name; when repeated, any of them.")] = ()
+    tag: Annotated[tuple[str, ...], Parameter(help="A tag that must be there; may be repeated.")] = ()
+    any_tag: Annotated[tuple[str, ...], Parameter(help="Tags of which one must be there; repeated.")] = ()
+    prefix: Annotated[str | None, Parameter(help="The beginning of some tag, such as session:")] = None
+    session: Annotated[str | None, Parameter(help="The id in the session: tag.")] = None
+    since: Annotated[str | None, Parameter(help="Created after this time, such as 2026-01-31T12:00:00Z.")] = None
+    until: Annotated[str | None, Parameter(help="Created before this time.")] = None
+    path: Annotated[str | None, Parameter(help="A glob over context.path; ** crosses folders.")] = None
+    where: Annotated[
+        tuple[str, ...],
+        Parameter(help="A value of the context, as dotted.path=value; may be repeated."),
+    ] = ()
+
+    def selector(self) -> Selector:
+        """The selector that the options spell."""
+        return Selector(
+            schema_names=self.schema,
+            any_tags=self.any_tag,
+            all_tags=self.tag,
+            tag_prefix=self.prefix,
+            session=self.session,
+            created_after=_moment(self.since, "--since"),
+            created_before=_moment(self.until, "--until"),
+            path=self.path,
+            context_match=tuple(_condition(text) for text in self.where),
+        )
+
+
+def _moment(text: str | None, option: str) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except ValueError:
+        raise InvalidInput(option, f"{text!r} is not a time", hint="For example 2026-01-31T12:00:00Z") from None
+
+
+def _condition(text: str) -> ContextMatch:
+    path, value = split_assignment(text, "--where")
+    return ContextMatch(path=path, op="eq", value=value)
+
+
+def split_assignment(text: str, option: str) -> tuple[str, Any]:
+    """`key=value`, the value as JSON where it is JSON and as text otherwise. Raises InvalidInput."""
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise InvalidInput(option, f"{text!r} is not key=value")
+    try:
+        return key, msgspec.json.decode(value)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return key, value

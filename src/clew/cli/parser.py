@@ -1,0 +1,69 @@
+"""The parser, built from the table of commands, and the look of a command's help."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cyclopts import App, Parameter
+
+from clew import __version__
+from clew.cli.commands import COMMANDS, HELP_FLAGS, Command, render_rows
+
+if TYPE_CHECKING:
+    from cyclopts.help import HelpEntry, HelpPanel
+    from rich.console import Console, ConsoleOptions
+
+
+def build_parser() -> App:
+    """A parser that knows every command, and imports the one that is asked for."""
+    root = App(
+        name="clew",
+        version=__version__,
+        help_flags=HELP_FLAGS,
+        help_format="plaintext",
+        help_formatter=HelpPage(),
+        default_parameter=Parameter(negative=()),
+        suppress_keyboard_interrupt=False,
+    )
+    for entry in COMMANDS:
+        if isinstance(entry, Command):
+            root.command(entry.target, name=entry.name)
+            continue
+        group = App(name=entry.name, help=entry.summary)
+        for command in entry.commands:
+            group.command(command.target, name=command.name)
+        root.command(group)
+    return root
+
+
+class HelpPage:
+    """Prints the help of a command in the look of `clew --help`."""
+
+    def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
+        if panel.entries:
+            rows = [(_label(entry), _meaning(entry)) for entry in panel.entries]
+            _print(console, render_rows("Options" if panel.title == "Parameters" else str(panel.title), rows))
+
+    def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
+        _print(console, f"{usage.plain.strip()}\n")
+
+    def render_description(self, console: Console, options: ConsoleOptions, description: Any) -> None:
+        _print(console, f"{description.primary_renderable.plain.strip()}\n")
+
+
+def _label(entry: HelpEntry) -> str:
+    return ", ".join(entry.display_labels_with_metavar)
+
+
+def _meaning(entry: HelpEntry) -> str:
+    described = entry.description
+    text = str(getattr(getattr(described, "primary_renderable", described), "plain", described or "")).strip()
+    if entry.choices:
+        text += f" One of: {', '.join(entry.choices)}."
+    if entry.default not in (None, "", "()", "False"):
+        text += f" [default: {entry.default}]"
+    return text
+
+
+def _print(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)

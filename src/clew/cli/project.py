@@ -1,0 +1,71 @@
+"""The folder `.clew`: what `clew up` puts there for people and for git."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pathlib import Path
+
+from clew.config import Config
+from clew.errors import ReadOnly
+
+IGNORE = """\
+# What belongs to this machine only: the trail with its indexes and keys, and the credential that issues tokens.
+trail.db*
+keys/
+credential
+"""
+
+_HEAD = """\
+# Settings of Clew. Each line shows the default; remove the # to change it.
+# Environment variables win over this file (CLEW_SERVER_PORT is server.port), flags win over both.
+# This file may be checked in; .gitignore keeps the trail and the keys out.
+"""
+
+_ABOUT = {
+    "trail": "where the trail is; empty means trail.db in this folder",
+    "owner": "the owner of what you write here",
+    "embedder": "wordllama, minilm (needs clew[minilm]), hash or none",
+    "server.host": "0.0.0.0 makes the trail reachable from other machines",
+    "server.max_body": "bytes of one request",
+    "server.queue": "writes that may wait before callers are told to come back",
+    "server.token_minutes": "how long a token is good for",
+    "hygiene.idle_days": "after this time an agent that was not seen is forgotten",
+    "webhooks.allow": 'networks that webhooks may reach although they are not public, such as "10.0.0.0/8"',
+}
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make the folder with its settings and .gitignore; what is there already stays. Raises ReadOnly."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, text in (("config.toml", render_settings()), (".gitignore", IGNORE)):
+            path = folder / name
+            if not path.exists():
+                path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ReadOnly(f"{folder} cannot be set up: {error.strerror}") from error
+
+
+def trail_file(config: Config) -> Path | None:
+    """The file that holds the trail, or None where it is not in a file."""
+    scheme, _, place = config.trail_url.partition("://")
+    return Path(place) if scheme == "sqlite" and place != ":memory:" else None
+
+
+def render_settings() -> str:
+    """All settings with their defaults, as comments."""
+    plain, sections = [], []
+    for field in msgspec.structs.fields(Config):
+        if isinstance(field.default, msgspec.Struct):
+            lines = [_setting(inner, f"{field.name}.") for inner in msgspec.structs.fields(field.default)]
+            sections.append("\n".join((f"\n[{field.name}]", *lines)))
+        elif field.name != "folder":
+            plain.append(_setting(field, ""))
+    return "\n".join((_HEAD, *plain, *sections)) + "\n"
+
+
+def _setting(field: msgspec.structs.FieldInfo, prefix: str) -> str:
+    value = list(field.default) if isinstance(field.default, tuple) else field.default
+    about = _ABOUT.get(prefix + field.name)
+    return f"# {field.name} = {msgspec.json.encode(value).decode()}" + (f"  # {about}" if about else "")

@@ -1,0 +1,270 @@
+"""The knowledge layer on a real trail with the default embedder."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clew.access import Principal
+from clew.clock import ManualClock
+from clew.errors import AlreadyExists, CycleRefused, InvalidInput, NotFound
+from clew.llm import open_embedder
+from clew.trail import open_trail
+from clew.trail.breadcrumb import Draft
+from clew.trail.edge import EdgeType
+from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.trail.nodes import Node, NodeFilter, NodeGraph, ScoredNode
+from clew.trail.selector import Selector
+from clew.trail.store import Trail
+
+CODE, HISTORY, ACADEMIC = NodeDomain.CODE, NodeDomain.HISTORY, NodeDomain.ACADEMIC
+
+
+@pytest.fixture
+async def trail(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Trail]:
+    opened = await open_trail(f"sqlite://{tmp_path}/trail.db", clock, open_embedder("wordllama"))
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def graph(trail: Trail, me: Principal) -> NodeGraph:
+    return NodeGraph(trail, me)
+
+
+@pytest.fixture
+async def garden(graph: NodeGraph, clock: ManualClock) -> dict[str, Node]:
+    """A few nodes of every domain, one minute apart."""
+    rows = [
+        ("parse_token", CODE, NodeType.FUNCTION, "Checks the signature of a login token", "auth/token.py", "s1"),
+        ("TokenStore", CODE, NodeType.STRUCT, "Keeps login tokens until they expire", "auth/store.py", "s1"),
+        ("bake_bread", CODE, NodeType.FUNCTION, "Mixes flour, water and yeast", "kitchen/oven.py", "s2"),
+        ("Chose JWT", HISTORY, NodeType.DECISION, "We sign login tokens instead of keeping sessions", None, "s2"),
+        ("RFC 7519", ACADEMIC, NodeType.RFC, "JSON web tokens for login", None, None),
+    ]
+    found = {}
+    for name, domain, node_type, content, path, session in rows:
+        metadata = {"lang": "py", "lines": {"first": len(found)}} if domain is CODE else {}
+        found[name] = await graph.add_node(
+            name, domain, node_type, content, path=path, session_id=session, metadata=metadata
+        )
+        clock.advance(minutes=1)
+    return found
+
+
+def names(found: list[ScoredNode]) -> list[str]:
+    return [one.node.name for one in found]
+
+
+@pytest.mark.req("SYL-76")
+async def test_a_node_comes_back_as_it_was_added(graph: NodeGraph, clock: ManualClock):
+    added = await graph.add_node(
+        "parse",
+        CODE,
+        NodeType.FUNCTION,
+        "def parse(): ...",
+        path="src/parse.py",
+        session_id="s9",
+        metadata={"lines": [1, 9]},
+        trust=Trust.GROUND,
+        confidence=0.5,
+        verification=Verification.CODE,
+    )
+    assert await graph.get_node(added.id) == added
+    assert added == Node(
+        id=added.id,
+        name="parse",
+        domain=CODE,
+        node_type=NodeType.FUNCTION,
+        content="def parse(): ...",
+        path="src/parse.py",
+        session_id="s9",
+        metadata={"lines": [1, 9]},
+        trust=100,
+        confidence=0.5,
+        verification=Verification.CODE,
+        created_at=clock.now(),
+    )
+
+
+@pytest.mark.req("SYL-76")
+async def test_a_node_without_more_has_the_defaults(graph: NodeGraph):
+    added = await graph.add_node("x", HISTORY, NodeType.OUTCOME, "y")
+    assert (added.trust, added.confidence, added.verification) == (50, 1.0, Verification.NONE)
+    assert (added.path, added.session_id, added.metadata) == (None, None, {})
+
+
+@pytest.mark.req("SYL-76")
+async def test_a_node_is_a_breadcrumb_with_tags_and_the_vector_of_name_and_content(
+    graph: NodeGraph, trail: Trail, me: Principal
+):
+    added = await graph.add_node("parse", CODE, NodeType.FUNCTION, "reads text", path="a/b.py", session_id="s1")
+    stored = await trail.records.get(added.id, by=me, vector=True)
+    assert stored.schema_name == "node.v1"
+    assert stored.tags == ("domain:code", "node:function", "session:s1")
+    expected = np.frombuffer(open_embedder("wordllama").embed(["parse. reads text"])[0], np.float32)
+    assert np.allclose(stored.embedding, expected, atol=1e-6)
+
+
+@pytest.mark.req("SYL-71")
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"node_type": NodeType.PAPER}, "node_type"),
+        ({"domain": 7}, "domain"),
+        ({"trust": 101}, "trust"),
+        ({"trust": -1}, "trust"),
+        ({"confidence": 1.1}, "confidence"),
+        ({"confidence": float("nan")}, "confidence"),
+        ({"name": ""}, "title"),
+    ],
+)
+async def test_what_is_no_node_is_refused_and_not_written(graph, trail, me, fields, field):
+    asked = {"name": "x", "domain": CODE, "node_type": NodeType.FILE, "content": "y", **fields}
+    with pytest.raises(InvalidInput) as refused:
+        await graph.add_node(**asked)
+    assert refused.value.field == field
+    assert (await trail.records.list(Selector(schema_name="node.v1"), by=me)).items == ()
+
+
+@pytest.mark.req("SYL-76")
+async def test_get_node_raises_for_what_is_no_node(graph: NodeGraph, trail: Trail, me: Principal, stranger: Principal):
+    other = await trail.records.create(Draft(title="a note", context={}), by=me)
+    added = await graph.add_node("x", CODE, NodeType.FILE, "y")
+    with pytest.raises(NotFound):
+        await graph.get_node(other.id)
+    with pytest.raises(NotFound):
+        await graph.similar_to_node(other.id)
+    with pytest.raises(NotFound):
+        await NodeGraph(trail, stranger).get_node(added.id)
+
+
+@pytest.mark.req("SYL-76")
+async def test_similar_nodes_come_nearest_first_and_only_nodes(graph, garden, trail, me):
+    await trail.records.create(Draft(title="login token", context={"text": "login token"}), by=me)
+    found = await graph.similar_nodes("login token", k=4)
+    assert "bake_bread" not in names(found)
+    assert len(found) == 4
+    assert [one.similarity for one in found] == sorted((one.similarity for one in found), reverse=True)
+    assert 0.3 < found[0].similarity <= 1.0
+    assert names(await graph.similar_nodes("yeast and flour", k=1)) == ["bake_bread"]
+
+
+@pytest.mark.req("SYL-76")
+@pytest.mark.parametrize(
+    ("filter", "expected"),
+    [
+        (NodeFilter(domain=CODE), {"parse_token", "TokenStore", "bake_bread"}),
+        (NodeFilter(domain=ACADEMIC), {"RFC 7519"}),
+        (NodeFilter(node_types=[NodeType.FUNCTION, NodeType.DECISION]), {"parse_token", "bake_bread", "Chose JWT"}),
+        (NodeFilter(domain=CODE, node_types=[NodeType.DECISION]), set()),
+        (NodeFilter(session_id="s2"), {"bake_bread", "Chose JWT"}),
+        (NodeFilter(path="auth/*.py"), {"parse_token", "TokenStore"}),
+        (NodeFilter(path="**/oven.py"), {"bake_bread"}),
+        (NodeFilter(metadata={"lang": "py"}), {"parse_token", "TokenStore", "bake_bread"}),
+        (NodeFilter(metadata={"lang": "py", "lines.first": 1}), {"TokenStore"}),
+        (NodeFilter(session_id="s2", domain=CODE), {"bake_bread"}),
+    ],
+)
+async def test_a_filter_leaves_exactly_what_it_describes(graph, garden, filter, expected):
+    assert set(names(await graph.similar_nodes("login token", filter=filter))) == expected
+
+
+@pytest.mark.req("SYL-76")
+async def test_a_filter_by_time_keeps_what_came_later(graph, garden):
+    after = garden["bake_bread"].created_at
+    found = await graph.similar_nodes("login token", filter=NodeFilter(created_after=after))
+    assert set(names(found)) == {"Chose JWT", "RFC 7519"}
+
+
+@pytest.mark.req("SYL-74")
+async def test_a_filtered_search_returns_k_when_k_exist(graph: NodeGraph):
+    for at in range(60):
+        await graph.add_node(f"login token {at}", CODE, NodeType.FUNCTION, "login token")
+    for at in range(5):
+        await graph.add_node(f"far away {at}", HISTORY, NodeType.FAILURE, "the oven burnt the bread")
+    found = await graph.similar_nodes("login token", k=5, filter=NodeFilter(domain=HISTORY))
+    assert sorted(names(found)) == [f"far away {at}" for at in range(5)]
+
+
+@pytest.mark.req("SYL-76")
+async def test_similar_to_a_node_leaves_the_node_out(graph, garden):
+    found = await graph.similar_to_node(garden["parse_token"].id, k=10)
+    assert len(found) == 4
+    assert "parse_token" not in names(found)
+    assert names(found)[-1] == "bake_bread"
+    nearest = await graph.similar_to_node(garden["parse_token"].id, k=1, filter=NodeFilter(domain=HISTORY))
+    assert names(nearest) == ["Chose JWT"]
+
+
+@pytest.mark.req("SYL-75")
+async def test_a_deleted_node_is_no_longer_similar_and_has_no_edges(graph, garden, trail, me):
+    first, second = garden["parse_token"], garden["TokenStore"]
+    await graph.add_edge(first.id, second.id, EdgeType.CALLS)
+    await trail.records.delete(second.id, by=me)
+    assert "TokenStore" not in names(await graph.similar_nodes("login token"))
+    assert await graph.traverse(first.id, EdgeType.CALLS) == []
+
+
+@pytest.mark.req("SYL-76")
+async def test_edges_are_followed_in_both_directions_and_to_a_depth(graph, garden):
+    token, store, bread = (garden[name].id for name in ("parse_token", "TokenStore", "bake_bread"))
+    await graph.add_edge(token, store, EdgeType.CALLS, weight=2.0, metadata={"line": 3})
+    await graph.add_edge(store, bread, EdgeType.CALLS)
+    await graph.add_edge(token, bread, EdgeType.IMPORTS)
+
+    async def reached(*asked) -> list[str]:
+        return [node.name for node in await graph.traverse(*asked)]
+
+    assert await reached(token, EdgeType.CALLS) == ["TokenStore"]
+    assert await reached(token, EdgeType.CALLS, "outgoing", 2) == ["TokenStore", "bake_bread"]
+    assert await reached(bread, EdgeType.CALLS, "incoming", 2) == ["TokenStore", "parse_token"]
+    assert await reached(bread, EdgeType.CALLED_BY) == ["TokenStore"]
+    assert await reached(token, "imports") == ["bake_bread"]
+    assert await reached(bread, EdgeType.CALLS) == []
+
+
+@pytest.mark.req("SYL-69")
+async def test_an_edge_is_refused_twice_to_nowhere_and_in_a_cycle(graph, garden, me):
+    token, store = garden["parse_token"].id, garden["TokenStore"].id
+    edge = await graph.add_edge(token, store, EdgeType.SUPERSEDES)
+    assert (edge.weight, edge.metadata, edge.type) == (1.0, {}, "supersedes")
+    with pytest.raises(AlreadyExists):
+        await graph.add_edge(token, store, EdgeType.SUPERSEDES)
+    with pytest.raises(CycleRefused):
+        await graph.add_edge(store, token, EdgeType.SUPERSEDES)
+    with pytest.raises(NotFound):
+        await graph.add_edge(token, "00000000-0000-7000-8000-000000000000", EdgeType.CALLS)
+
+
+@pytest.mark.req("SYL-76")
+async def test_what_is_no_node_is_passed_over_on_the_way(graph, garden, trail, me):
+    note = await trail.records.create(Draft(title="a note", context={}), by=me)
+    await graph.add_edge(garden["parse_token"].id, note.id, EdgeType.REFERENCES)
+    await graph.add_edge(note.id, garden["RFC 7519"].id, EdgeType.REFERENCES)
+    found = await graph.traverse(garden["parse_token"].id, EdgeType.REFERENCES, depth=2)
+    assert [node.name for node in found] == ["RFC 7519"]
+
+
+@pytest.mark.req("SYL-76")
+async def test_nodes_and_vectors_are_there_after_closing(tmp_path: Path, me: Principal):
+    url = f"sqlite://{tmp_path}/kept.db"
+    first = NodeGraph(await open_trail(url, embedder=open_embedder("wordllama")), me)
+    added = await first.add_node("bake_bread", CODE, NodeType.FUNCTION, "Mixes flour and yeast")
+    await first.close()
+    again = NodeGraph(await open_trail(url, embedder=open_embedder("wordllama")), me)
+    found = await again.similar_nodes("flour")
+    await again.close()
+    assert [one.node for one in found] == [added]
+
+
+@pytest.mark.req("SYL-76")
+async def test_a_node_without_a_vector_is_similar_to_nothing(tmp_path: Path, me: Principal):
+    trail = await open_trail(f"sqlite://{tmp_path}/plain.db")
+    graph = NodeGraph(trail, me)
+    added = await graph.add_node("x", CODE, NodeType.FILE, "y")
+    assert await graph.similar_to_node(added.id) == []
+    await graph.close()
