@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -49,9 +50,7 @@ def test_included_fields_are_all_that_is_shown() -> None:
 def test_a_format_is_the_whole_content() -> None:
     hints = {"format": "Name: {name}\nMemory: {limits.memory_mb} {{MB}}, nets: {permissions}, {nothing}."}
 
-    assert apply_hints(TOOL, hints) == {
-        "content": 'Name: openrouter\nMemory: 64 {MB}, nets: {"net":true}, .'
-    }
+    assert apply_hints(TOOL, hints) == {"content": 'Name: openrouter\nMemory: 64 {MB}, nets: {"net":true}, .'}
 
 
 @pytest.mark.req("RCR-13")
@@ -165,14 +164,11 @@ def test_hints_of_the_breadcrumb_come_before_those_of_its_schema() -> None:
 
 @pytest.mark.req("RCR-14")
 def test_no_module_carries_hints_of_its_own() -> None:
-    sources = Path(clew.__file__).parent.rglob("*.py")
+    written_out = re.compile(r"""llm_hints["']?\s*[=:]\s*\{\s*["']""")
+    sources = list(Path(clew.__file__).parent.rglob("*.py"))
 
-    carrying = [
-        path.name
-        for path in sources
-        if path.name != "hints.py" and any(f'llm_hints={{"{key}' in path.read_text() for key in ("", "include"))
-    ]
-    assert carrying == []
+    assert written_out.search('Draft(title="a", llm_hints={"exclude": ["b"]})')
+    assert [path.name for path in sources if written_out.search(path.read_text(encoding="utf-8"))] == []
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ JSON = st.recursive(
         ("{{default empty \"-\"}} {{default none 'x'}} {{default off 1}} {{default name 1}}", "- x false browser"),
         ("{{truncate name 4}} {{truncate name 7}}", "bro… browser"),
         ("{{upper name}} {{lower 'ÄB'}}", "BROWSER äb"),
+        ("{{#if length tags}}some{{/if}}{{#each default none tags}}{{this}}{{/each}}", "somewebpage"),
         ("{{'{{'}} {{42}} {{-1.5}} {{true}}", "{{ 42 -1.5 true"),
     ],
 )  # fmt: skip
@@ -152,7 +153,7 @@ def test_a_malformed_template_is_refused(template: str) -> None:
 def test_an_error_names_the_line() -> None:
     with pytest.raises(TemplateError, match="line 3"):
         parse("one\ntwo\n{{bad call}}")
-    with pytest.raises(TemplateError, match="'each' that is not closed.*line 2"):
+    with pytest.raises(TemplateError, match=r"'each' that is not closed.*line 2"):
         parse("one\n{{#each a}}\nthree")
 
 
@@ -172,7 +173,13 @@ def test_limits_hold_at_their_edges() -> None:
             render(template, data)
 
 
-HUGE = {"list": list(range(1_000)), "text": "x" * 50_000, "deep": ["x" * 100] * 10_000, "blank": [""] * 100_000}
+HUGE = {
+    "list": list(range(1_000)),
+    "text": "x" * 50_000,
+    "deep": ["x" * 100] * 10_000,
+    "blank": [""] * 100_000,
+    "few": ["x" * 100_000] * 9,
+}
 
 
 @pytest.mark.parametrize(
@@ -185,6 +192,7 @@ HUGE = {"list": list(range(1_000)), "text": "x" * 50_000, "deep": ["x" * 100] * 
         "{{#each list}}{{#each @root.list}}{{truncate @root.text 1}}{{/each}}{{/each}}",
         "{{#each list}}{{#each @root.list}}{{default '' @root.deep}}{{/each}}{{/each}}",
         "{{join blank text}}",
+        "{{#each list}}{{#each @root.list}}{{#if join @root.few}}{{/if}}{{/each}}{{/each}}",
         "{{#each list}}{{#each @root.list}}{{#if (upper @root.text)}}{{/if}}{{/each}}{{/each}}",
         "{{#if a}}" * 5_000,
         "{" * MAX_TEMPLATE,
@@ -192,7 +200,7 @@ HUGE = {"list": list(range(1_000)), "text": "x" * 50_000, "deep": ["x" * 100] * 
         "{{" + "../" * 20_000 + "a}}",
         "{{" + "a " * 30_000 + "}}",
         "{{" + "a." * 30_000 + "}}",
-        "{{" + "'a'" * 20_000 + "\"}}",
+        "{{" + "'a'" * 20_000 + '"}}',
         "{{!--" * 10_000,
     ],
 )
@@ -227,7 +235,7 @@ def test_data_that_contains_itself_ends_in_an_error() -> None:
     assert render("{{#with self}}{{#with self}}{{self.self.missing}}{{/with}}{{/with}}", loop) == ""
 
 
-@pytest.mark.parametrize("value", [object(), 2**70, [object()], {"a": lambda: None}, "\ud800", ["\ud800"]])
+@pytest.mark.parametrize("value", [object(), [10**5000], [object()], {"a": lambda: None}, "\ud800", ["\ud800"]])
 def test_what_is_not_json_is_never_shown_as_python_would_show_it(value: Any) -> None:
     with pytest.raises(TemplateError, match="JSON"):
         render("{{json a}}", {"a": value})
@@ -259,9 +267,10 @@ TAGS = st.sampled_from(
 @given(st.lists(TAGS | st.text(max_size=5), max_size=25).map("".join), st.dictionaries(st.sampled_from("ab"), JSON))
 def test_any_template_on_any_data_gives_text_or_a_template_error(template: str, data: dict[str, Any]) -> None:
     try:
-        assert isinstance(render(template, data), str)
-    except TemplateError as error:
-        assert error.reason
+        text = render(template, data)
+    except TemplateError:
+        return
+    assert isinstance(text, str)
 
 
 @settings(deadline=None)

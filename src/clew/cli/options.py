@@ -43,6 +43,9 @@ class Here:
         return frozenset(filter(None, (scope.strip() for scope in self.scopes.split(","))))
 
 
+HERE = Here()
+
+
 @asynccontextmanager
 async def open_here(here: Here, *, create: bool = False) -> AsyncIterator[App]:
     """The trail of the folder. Raises ClewError where there is none, unless it may be created."""
@@ -92,12 +95,15 @@ class Which:
         )
 
 
+EVERY = Which()
+
+
 def _moment(text: str | None, option: str) -> datetime | None:
     if text is None:
         return None
     try:
         return datetime.fromisoformat(text).astimezone()
-    except ValueError:
+    except (ValueError, OverflowError):
         raise InvalidInput(option, f"{text!r} is not a time", hint="For example 2026-01-31T12:00:00Z") from None
 
 

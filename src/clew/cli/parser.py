@@ -45,14 +45,14 @@ class HelpPage:
             _print(console, render_rows("Options" if panel.title == "Parameters" else str(panel.title), rows))
 
     def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
-        _print(console, f"{usage.plain.strip()}\n")
+        _print(console, f"Usage: {usage.plain.strip()}\n")
 
     def render_description(self, console: Console, options: ConsoleOptions, description: Any) -> None:
         _print(console, f"{description.primary_renderable.plain.strip()}\n")
 
 
 def _label(entry: HelpEntry) -> str:
-    return ", ".join(entry.display_labels_with_metavar)
+    return ", ".join(entry.display_labels_with_metavar).replace(" STR", " TEXT")
 
 
 def _meaning(entry: HelpEntry) -> str:
@@ -60,7 +60,7 @@ def _meaning(entry: HelpEntry) -> str:
     text = str(getattr(getattr(described, "primary_renderable", described), "plain", described or "")).strip()
     if entry.choices:
         text += f" One of: {', '.join(entry.choices)}."
-    if entry.default not in (None, "", "()", "False"):
+    if entry.default not in (None, '""', "()", "False"):
         text += f" [default: {entry.default}]"
     return text
 

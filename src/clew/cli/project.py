@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from pathlib import Path
+
+import msgspec
 
 from clew.config import Config
 from clew.errors import ReadOnly

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -46,7 +46,7 @@ _WORD = re.compile(r"\w{3,}")
 _UPPER = "A-ZÀ-ÖØ-ÞΑ-ΩА-Я"
 _PART = re.compile(rf"[{_UPPER}]?[^\W\d_{_UPPER}]+|[{_UPPER}]+(?![^\W\d_{_UPPER}])")
 _SECRET = "$secret"
-_END = object()
+_SPEAKING = frozenset((str, dict, list, tuple))
 
 
 class Readable(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ def readable(title: str, view: Mapping[str, Any]) -> Readable:
     """The texts of a view: its `description` (or else `summary`), and all other texts in document order.
 
     Keys, numbers and references to secrets are left out. Description and content are cut at MAX_TEXT
-    characters, and the content after MAX_VALUES values.
+    characters, and the content after MAX_VALUES texts and containers.
     """
     chosen = next((key for key in ("description", "summary") if isinstance(view.get(key), str)), None)
     description = view[chosen][:MAX_TEXT] if chosen is not None else ""
@@ -71,22 +71,27 @@ def readable(title: str, view: Mapping[str, Any]) -> Readable:
 def _content(values: Iterable[Any]) -> str:
     """The texts among the values and below them, one a line."""
     texts: list[str] = []
-    room, stack = MAX_TEXT, [iter(values)]
+    room, stack = MAX_TEXT, [_speaking(values)]
     for _ in range(MAX_VALUES):
-        value = next(stack[-1], _END)
+        value = next(stack[-1], None)
         if isinstance(value, str):
             texts.append(value)
             room -= len(value) + 1
         elif isinstance(value, dict):
             if _SECRET not in value:
-                stack.append(iter(value.values()))
-        elif isinstance(value, list | tuple):
-            stack.append(iter(value))
-        elif value is _END:
+                stack.append(_speaking(value.values()))
+        elif value is None:
             stack.pop()
+        else:
+            stack.append(_speaking(value))
         if room <= 0 or not stack:
             break
     return "\n".join(filter(None, texts))[:MAX_TEXT]
+
+
+def _speaking(values: Iterable[Any]) -> Iterator[Any]:
+    """The values that are texts or may hold some. Long lists of numbers are passed over quickly."""
+    return iter([value for value in values if type(value) in _SPEAKING])
 
 
 def tag_kind(tag: str) -> TagKind:

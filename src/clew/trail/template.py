@@ -231,6 +231,7 @@ def _join(budget: Budget, items: Any, separator: Any = ", ") -> Any:
         texts.append(to_text(item, budget))
         size += len(texts[-1]) + len(between)
         budget.reserve(size - len(between))
+    budget.step(size // _CHARACTERS_PER_STEP)
     return between.join(texts)
 
 

@@ -9,6 +9,7 @@ import re
 import unicodedata
 import zlib
 from array import array
+from collections import Counter
 from functools import lru_cache
 from itertools import pairwise
 
@@ -19,6 +20,8 @@ from clew.trail.readable import Readable
 
 MAX_TERMS_PER_FIELD = 2_000
 MAX_QUERY_CHARS = 4_000
+MAX_PARTS = 8
+"""An identifier of more parts is not kept as a whole."""
 
 _STOP_WORDS = """
     a an the this that these those some any each every either neither both all another other others such same
@@ -66,17 +69,15 @@ def split_word(word: str) -> tuple[str, ...]:
     )
 
 
+def find_words(text: str) -> list[str]:
+    """The words of a text as they are written, compatibility forms made plain."""
+    return _WORD.findall(text if text.isascii() else unicodedata.normalize("NFKC", text))
+
+
 def split_text(text: str) -> Words:
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
-    parts: list[str] = []
-    compounds: list[str] = []
-    for word in _WORD.findall(text):
-        pieces = split_word(word)
-        parts.extend(pieces)
-        if 1 < len(pieces) <= 8:
-            compounds.append("".join(pieces))
-    return Words(parts, compounds)
+    pieces = [split_word(word) for word in find_words(text)]
+    compounds = ["".join(parts) for parts in pieces if 1 < len(parts) <= MAX_PARTS]
+    return Words([part for parts in pieces for part in parts], compounds)
 
 
 @lru_cache(1 << 17)
@@ -89,9 +90,12 @@ def owner_salt(owner_id: str) -> int:
     return zlib.crc32(owner_id.encode())
 
 
+_SPREAD = 0x9E3779B1
+
+
 def pair_id(first: int, second: int) -> int:
     """The id of two terms that stand side by side."""
-    return (first * 0x9E3779B1 ^ second) & 0xFFFF_FFFF
+    return (first * _SPREAD ^ second) & 0xFFFF_FFFF
 
 
 def name_id(text: str, salt: int) -> int:
@@ -102,29 +106,52 @@ def name_id(text: str, salt: int) -> int:
 HEADER = 5
 """Words before the lists of a packed record: number of terms, of pairs, of title terms, length, name."""
 
+CONTENT = 2
+
+
+@lru_cache(1 << 17)
+def word_terms(word: str, salt: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The ids of a word's parts that say something, and the ids that are matched but never counted as length:
+    its stop words, and the word as a whole where it was split."""
+    parts = split_word(word)
+    whole = ("".join(parts),) if 1 < len(parts) <= MAX_PARTS else ()
+    kept = tuple(term_id(part, salt) for part in parts if part not in STOP)
+    return kept, tuple(term_id(part, salt) for part in (*whole, *(part for part in parts if part in STOP)))
+
 
 def pack_terms(shown: Readable, owner_id: str) -> bytes:
     """A record as the ranking sees it, in 32-bit words: the header, then term ids without repeats (the title's
     first, then the description's), then for each how often it stands in title, description and content (a byte
     each), then the ids of adjacent pairs. The length is in tenths of a word; the content's words count a fifth."""
     salt = owner_salt(owner_id)
-    counts: dict[int, list[int]] = {}
+    order: dict[int, None] = {}
+    asides: list[int] = []
     pairs: dict[int, None] = {}
-    asides: list[tuple[int, int]] = []
+    counts: list[Counter[int]] = []
     length, in_title = 0, 0
     for field, text in enumerate((shown.title, shown.description, shown.content)):
-        words = split_text(text)
-        kept = [term_id(part, salt) for part in words.parts if part not in STOP][:MAX_TERMS_PER_FIELD]
-        for id in kept:
-            counts.setdefault(id, [0, 0, 0])[field] += 1
-        for first, second in pairwise(kept):
-            pairs[pair_id(first, second)] = None
-        stops = [part for part in words.parts if part in STOP][:200]
-        asides += [(term_id(part, salt), field) for part in (*words.compounds[:500], *stops)]
-        length += len(kept) * (2 if field == 2 else 10)
-        in_title = len(counts) if field == 0 else in_title
-    for id, field in asides:
-        counts.setdefault(id, [0, 0, 0])[field] += 1
-    packed = (min(t, 255) | min(d, 255) << 8 | min(c, 255) << 16 for t, d, c in counts.values())
-    header = (len(counts), len(pairs), in_title, max(length, 10), name_id(shown.title, salt))
-    return array("I", (*header, *counts, *packed, *pairs)).tobytes()
+        kept: list[int] = []
+        aside: list[int] = []
+        for word in find_words(text):
+            terms, others = word_terms(word, salt)
+            kept += terms
+            aside += others
+        kept, aside = kept[:MAX_TERMS_PER_FIELD], aside[:MAX_TERMS_PER_FIELD]
+        order.update(dict.fromkeys(kept))
+        pairs.update(dict.fromkeys([(first * _SPREAD ^ second) & 0xFFFF_FFFF for first, second in pairwise(kept)]))
+        counts.append(Counter(kept + aside))
+        asides += aside
+        length += len(kept) * (2 if field == CONTENT else 10)
+        in_title = len(order) if field == 0 else in_title
+    order.update(dict.fromkeys(asides))
+    in_field = [_capped(count).get for count in counts]
+    packed = [in_field[0](id, 0) | in_field[1](id, 0) << 8 | in_field[2](id, 0) << 16 for id in order]
+    header = (len(order), len(pairs), in_title, max(length, 10), name_id(shown.title, salt))
+    return array("I", (*header, *order, *packed, *pairs)).tobytes()
+
+
+def _capped(counts: Counter[int]) -> dict[int, int]:
+    """Counts that fit a byte."""
+    if len(counts) and max(counts.values()) > 255:
+        return {id: min(count, 255) for id, count in counts.items()}
+    return counts

@@ -240,7 +240,7 @@ OPERATIONS = (
         group="breadcrumbs",
         verb="read",
         answer=View,
-        raises=(NotFound,),
+        raises=(NotFound, StorageFull),
     ),
     Operation(
         method="PATCH",

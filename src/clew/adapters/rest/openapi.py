@@ -67,6 +67,8 @@ def statuses_of(operation: Operation) -> list[int]:
         found |= {401}
     if operation.verb:
         found |= {403}
+    if "{" in operation.path:
+        found |= {404}
     if operation.query or operation.headers or operation.body is not None:
         found |= {400, status_of(TooLarge)[0]}
     if operation.body is not None:

@@ -19,7 +19,7 @@ _PAGE = """<!doctype html>
 <nav>{contents}</nav>
 <main>
 <h1>{title} {version}</h1>
-<p>{summary}. The same as <a href="/openapi.json">OpenAPI document</a>.</p>
+<p>{summary}. Also as an <a href="/openapi.json">OpenAPI document</a>.</p>
 {operations}
 <h2 id="schemas">Schemas</h2>
 {schemas}

@@ -11,7 +11,6 @@ from msgspec import Meta
 from clew.adapters.rest.operation import Answer, Call, Nothing, Operation, reply
 from clew.errors import DeliveryRefused, NotFound, StorageFull
 from clew.trail.event import Consumer, ConsumerState, DeadLetter
-from clew.trail.webhooks import register_webhook
 
 
 class Subscriptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +35,8 @@ async def list_subscriptions(call: Call) -> Answer:
 
 
 async def subscribe(call: Call) -> Answer:
+    from clew.trail.webhooks import register_webhook  # loads httpx, which a start without webhooks does not pay
+
     consumer: Consumer = call.body
     if consumer.webhook is None:
         state = await call.trail.deliveries.register(consumer, by=call.by)

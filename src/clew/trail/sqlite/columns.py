@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from clew.trail.ranking import Floats, Ints, Words
 from clew.trail.text import HEADER
+from clew.trail.vectors import sign_codes
 
 FOREVER = np.iinfo(np.int64).max
 RARITY_BUCKETS = 1 << 21
@@ -159,13 +160,6 @@ class Columns:
             times = np.minimum((packed & 255) * 2 + (packed >> 8 & 255) + (packed >> 16 & 255), 4)
             texts.append(" ".join(map(str, np.repeat(self.heap[first : first + count], times).tolist())))
         return texts
-
-
-def sign_codes(vectors: Any) -> npt.NDArray[np.uint64]:
-    """One bit a dimension: whether the number is positive. Rows of 64-bit words."""
-    bits = np.packbits(np.atleast_2d(vectors) > 0, axis=1)
-    missing = -bits.shape[1] % 8
-    return np.ascontiguousarray(np.pad(bits, ((0, 0), (0, missing)))).view(np.uint64)
 
 
 def _grown(column: Any, room: int, kind: Any) -> Any:

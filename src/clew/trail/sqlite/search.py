@@ -30,7 +30,7 @@ from clew.trail.ranking import (
     score_rcrt,
 )
 from clew.trail.selector import EVERYTHING, Selector
-from clew.trail.sqlite.columns import Columns, sign_codes
+from clew.trail.sqlite.columns import Columns
 from clew.trail.sqlite.engine import Engine, Sql
 from clew.trail.sqlite.log import read_head
 from clew.trail.sqlite.postings import Postings
@@ -150,15 +150,14 @@ class SqliteSearch:
         if request.ranking != "vector":
             parts += [self._by_terms(found, wanted), self._pending_slots(found.mask)]
         if found.query is not None:
-            code = sign_codes(found.query)[0]
             columns, size = self._columns, self._columns.size
             near, _ = nearest(
                 found.query,
-                columns.vectors,
+                columns.vectors[:size],
                 columns.signs[:, :size],
-                code,
                 allowed,
-                max(VECTOR_CANDIDATES, request.limit),
+                request.limit,
+                more=VECTOR_CANDIDATES,
             )
             parts.append(near)
         found.slots = np.unique(np.concatenate(parts))
@@ -266,6 +265,7 @@ class SqliteSearch:
 
     def _sync(self, connection: Sql) -> None:
         """Read what has changed since the last search."""
+        self._settle_indexing()
         head = read_head(connection)
         epoch = str(connection.execute("SELECT value FROM meta WHERE key = 'vectors_epoch'").get)
         if head == self._seq and epoch == self._epoch:
@@ -326,10 +326,7 @@ class SqliteSearch:
     def _index_pending(self) -> None:
         """Hand records that the postings lack to the indexing thread, once there are enough of them."""
         if self._indexing is not None:
-            if not self._indexing.done():
-                return
-            self._forget_indexed()
-            self._indexing = None
+            return
         if len(self._pending) + len(self._gone) < PENDING or self._postings is None:
             return
         pending, gone, seq = sorted(self._pending), sorted(self._gone), self._seq
@@ -343,9 +340,11 @@ class SqliteSearch:
         except Exception as error:  # a task boundary: the index is a help, not a need
             log.warning("the search index could not be written (searching goes on without): %s", error)
 
-    def _forget_indexed(self) -> None:
+    def _settle_indexing(self) -> None:
         """Records that are in the postings now are no longer pending, unless they changed again meanwhile."""
-        assert self._postings is not None
+        if self._indexing is None or not self._indexing.done() or self._postings is None:
+            return
+        self._indexing = None
         done = self._postings.seq
         self._pending = {rid: seq for rid, seq in self._pending.items() if seq > done}
         self._gone = {rid: seq for rid, seq in self._gone.items() if seq > done}

@@ -1,0 +1,165 @@
+"""Commands that look at the trail: ls, show, search, history, stats."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from clew.cli.identify import find_id
+from clew.cli.options import EVERY, HERE, Here, Json, Which, open_here
+from clew.cli.output import is_terminal, note, print_content, print_json, print_rows, say, short_id, show_time
+from clew.trail.breadcrumb import Breadcrumb, Ttl, View
+from clew.trail.query import Ranking, SearchRequest
+
+Id = Annotated[str, Parameter(help="The id of a breadcrumb, or six or more of its first or last characters.")]
+
+
+async def ls(
+    *,
+    which: Which = EVERY,
+    limit: Annotated[int, Parameter(help="At most this many.")] = 20,
+    cursor: Annotated[str | None, Parameter(help="Where the page before this one ended.")] = None,
+    oldest: Annotated[bool, Parameter(help="Begin with the oldest.")] = False,
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """List breadcrumbs, newest first.
+
+    On a terminal this is a table; elsewhere each line has id, time, schema, title and tags, separated by tabs.
+
+        clew trail ls --schema note.v1 --limit 5
+        clew trail ls --tag session:42 --oldest
+        clew trail ls --where status=open --json
+    """
+    async with open_here(here) as app:
+        page = await app.trail.records.list(
+            which.selector(), by=app.me, limit=limit, cursor=cursor, oldest_first=oldest
+        )
+    if json:
+        print_json(page)
+        return
+    print_rows(("id", "updated", "schema", "title", "tags"), [_row(each) for each in page.items], wide=(3, 4))
+    if page.cursor is not None:
+        note(f"There are more: --cursor {page.cursor}")
+    elif not page.items and is_terminal():
+        note("Nothing is meant by that.")
+
+
+async def show(
+    id: Id,
+    /,
+    *,
+    full: Annotated[bool, Parameter(help="Show it as stored, which does not count as a read.")] = False,
+    version: Annotated[int | None, Parameter(help="Show this version as it was stored.")] = None,
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Show one breadcrumb as a model should see it.
+
+    Its llm_hints are applied, and it counts as a read where the breadcrumb ends after a number of reads.
+
+        clew trail show 4a7c1b22f0de
+        clew trail show 4a7c1b22f0de --full --json
+        clew trail show 4a7c1b22f0de --version 2
+    """
+    async with open_here(here) as app:
+        found_id = await find_id(app, id)
+        found: Breadcrumb | View
+        if full or version is not None:
+            found = await app.trail.records.get(found_id, by=app.me, version=version)
+        else:
+            found = await app.trail.records.read(found_id, by=app.me)
+    if json:
+        print_json(found)
+        return
+    say(found.title)
+    for name, value in _facts(found):
+        say(f"{name:<9} {value}")
+    say()
+    print_content(found.context)
+
+
+async def search(
+    text: Annotated[str, Parameter(help="Words, a question, or an exact name.")],
+    /,
+    *,
+    which: Which = EVERY,
+    limit: Annotated[int, Parameter(help="At most this many.")] = 10,
+    ranking: Annotated[Ranking, Parameter(help="How to order what is found.")] = "default",
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Find breadcrumbs by words and by meaning.
+
+    On a terminal this is a table; elsewhere each line has id, score, schema and title, separated by tabs.
+
+        clew trail search "how do we rotate keys"
+        clew trail search create_invoice --schema tool.code.v1 --limit 3
+        clew trail search "rate limit" --tag session:42 --ranking text
+    """
+    async with open_here(here) as app:
+        request = SearchRequest(text=text, selector=which.selector(), limit=limit, ranking=ranking)
+        result = await app.trail.index.search(request, by=app.me)
+    if json:
+        print_json(result)
+        return
+    rows = [
+        (short_id(hit.breadcrumb.id), f"{hit.score:.3f}", hit.breadcrumb.schema_name or "-", hit.breadcrumb.title)
+        for hit in result.hits
+    ]
+    print_rows(("id", "score", "schema", "title"), rows, wide=(3,))
+    if not rows and is_terminal():
+        note("Nothing was found.")
+
+
+async def history(id: Id, /, *, json: Json = False, here: Here = HERE) -> None:
+    """List the versions of a breadcrumb.
+
+    clew trail history 4a7c1b22f0de
+    """
+    async with open_here(here) as app:
+        versions = await app.trail.records.history(await find_id(app, id), by=app.me)
+    if json:
+        print_json({"items": versions})
+        return
+    rows = [(str(each.version), show_time(each.updated_at), each.updated_by or "-", each.checksum) for each in versions]
+    print_rows(("version", "written", "by", "checksum"), rows)
+
+
+async def stats(*, json: Json = False, here: Here = HERE) -> None:
+    """Count breadcrumbs, events and edges.
+
+    clew trail stats --json
+    """
+    async with open_here(here) as app:
+        counted = await app.trail.upkeep.stats(by=app.me)
+    if json:
+        print_json(counted)
+        return
+    rows = [("breadcrumbs", counted.breadcrumbs), ("events", counted.events), ("edges", counted.edges)]
+    rows += [(f"schema {name or '(none)'}", number) for name, number in counted.schemas.items()]
+    print_rows(("what", "count"), [(name, str(number)) for name, number in rows])
+
+
+def _row(each: Breadcrumb) -> tuple[str, ...]:
+    tags = " ".join(each.tags[:6]) + (" …" if len(each.tags) > 6 else "")
+    return short_id(each.id), show_time(each.updated_at), each.schema_name or "-", each.title, tags
+
+
+def _facts(found: Breadcrumb | View) -> list[tuple[str, str]]:
+    facts = [("id", found.id), ("schema", found.schema_name or "-"), ("version", str(found.version))]
+    facts += [("tags", ", ".join(found.tags))] if found.tags else []
+    if isinstance(found, View):
+        return [*facts, ("updated", show_time(found.updated_at))]
+    facts += [("owner", found.owner_id)]
+    facts += [("scopes", ", ".join(found.scopes))] if found.scopes else []
+    facts += [("created", f"{show_time(found.created_at)} by {found.created_by or '-'}")]
+    facts += [("updated", f"{show_time(found.updated_at)} by {found.updated_by or '-'}")]
+    return [*facts, ("ends", _end(found.ttl)), ("checksum", found.checksum)]
+
+
+def _end(ttl: Ttl) -> str:
+    when = [f"at {show_time(ttl.expires_at)}"] if ttl.expires_at is not None else []
+    when += [f"after {ttl.max_reads} reads ({ttl.read_count} so far)"] if ttl.max_reads is not None else []
+    return " or ".join(when) or "never"

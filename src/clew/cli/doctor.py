@@ -1,0 +1,80 @@
+"""`clew doctor`: what is right and wrong with the installation, the folder and the trail."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from clew.cli.checks import Finding, check_folder, check_installation, check_port, check_trail
+from clew.cli.options import HERE, Here, Json
+from clew.cli.output import clean, is_terminal, note, open_console, print_json, say
+from clew.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+_MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "wrong": ("WRONG", "bold red")}
+
+
+async def doctor(*, json: Json = False, here: Here = HERE) -> int:
+    """Check the installation, the folder and the trail.
+
+    Reads the whole trail: the file's structure and the checksum of every version. The exit code is 1 when
+    something is wrong; each problem comes with the next step.
+
+        clew doctor
+        clew doctor --folder backup/.clew --json
+    """
+    found = []
+    with _printer(silent=json) as tell:
+        async for finding in _examine(here):
+            found.append(finding)
+            tell(finding)
+    problems = sum(finding.level == "wrong" for finding in found)
+    if json:
+        print_json({"healthy": not problems, "findings": found})
+    elif problems:
+        note(f"clew: {problems} of {len(found)} checks found something wrong")
+    return 1 if problems else 0
+
+
+async def _examine(here: Here) -> AsyncIterator[Finding]:
+    try:
+        config = here.config()
+    except ConfigError as error:
+        yield Finding(name="config", level="wrong", what=error.message, todo=error.hint or "Correct that setting")
+        return
+    for finding in check_installation(config):
+        yield finding
+    source = config.folder / "config.toml"
+    yield Finding(name="config", level="ok", what=str(source) if source.exists() else "defaults")
+    for check in (check_folder, check_port):
+        for finding in check(config):
+            yield finding
+    async for finding in check_trail(config):
+        yield finding
+
+
+@contextmanager
+def _printer(*, silent: bool) -> Iterator[Callable[[Finding], None]]:
+    """What prints findings: in colours on a terminal, above a sign that the work goes on."""
+    if silent or not is_terminal():
+        yield (lambda finding: None) if silent else (lambda finding: say(_line(finding)))
+        return
+    from rich.text import Text  # see open_console
+
+    console = open_console()
+    with console.status("Checking every record ..."):
+        yield lambda finding: console.print(_coloured(Text(clean(_line(finding))), finding), soft_wrap=True)
+
+
+def _line(finding: Finding) -> str:
+    todo = f" → {finding.todo}" if finding.todo else ""
+    return f"{_MARKS[finding.level][0]:<6}{finding.name:<10} {finding.what}{todo}"
+
+
+def _coloured(line: Text, finding: Finding) -> Text:
+    mark, style = _MARKS[finding.level]
+    line.stylize(style, 0, len(mark))
+    return line

@@ -1,0 +1,237 @@
+"""Commands that change the trail: put, edit, rm."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from clew.app import App
+from clew.cli.browse import Id
+from clew.cli.identify import find_id
+from clew.cli.options import HERE, Here, Json, open_here, split_assignment
+from clew.cli.output import count, note, print_json, say
+from clew.cli.values import parse_json, parse_ttl, read_context, set_value
+from clew.errors import ClewError, Conflict, InvalidInput
+from clew.trail.breadcrumb import Breadcrumb, Change, Draft
+
+ATTEMPTS = 10
+
+
+async def put(
+    *,
+    title: Annotated[str | None, Parameter(help="Its title; without it, drafts are read from standard input.")] = None,
+    context: Annotated[
+        str | None,
+        Parameter(help="Its content: a JSON object, @file, or - for standard input.", allow_leading_hyphen=True),
+    ] = None,
+    tag: Annotated[tuple[str, ...], Parameter(help="A tag; may be repeated.")] = (),
+    schema: Annotated[str | None, Parameter(help="Its schema name, such as note.v1.")] = None,
+    scope: Annotated[tuple[str, ...], Parameter(help="A scope that its readers need; may be repeated.")] = (),
+    ttl: Annotated[str | None, Parameter(help="When it ends: 5m, a time, reads:3, never, or 1h,reads:3.")] = None,
+    key: Annotated[str | None, Parameter(help="A key that makes a repeated put return the first result.")] = None,
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Write breadcrumbs from options or from standard input.
+
+    Prints the id of each. Standard input holds one draft as JSON or many as JSON lines, written all or none;
+    the options then fill in what a draft lacks, and add their tags and scopes to each.
+
+        clew trail put --title "Port 8081 is ours" --schema note.v1 --tag ports --context '{"port": 8081}'
+        clew trail put --title "Build log" --context @build.json --ttl 7d
+        echo '{"title": "Hello", "context": {}}' | clew trail put
+    """
+    if title is None and context is not None:
+        raise InvalidInput("--context", "needs a --title")
+    drafts = read_drafts() if title is None else [Draft(title=title, context=read_context(context or "{}"))]
+    if key is not None and len(drafts) != 1:
+        raise InvalidInput("--key", "is for one breadcrumb", hint="Give each draft an idempotency_key of its own")
+    async with open_here(here, create=True) as app:
+        end = parse_ttl(ttl, app.clock.now()) if ttl is not None else None
+        completed = [
+            msgspec.structs.replace(
+                draft,
+                tags=(*draft.tags, *tag),
+                scopes=(*draft.scopes, *scope),
+                schema_name=draft.schema_name or schema,
+                ttl=draft.ttl or end,
+                idempotency_key=draft.idempotency_key or key,
+            )
+            for draft in drafts
+        ]
+        written = await app.trail.records.create_many(completed, by=app.me)
+    for each in written:
+        print_json(each) if json else say(each.id)
+
+
+def read_drafts() -> list[Draft]:
+    """The drafts on standard input: one JSON object, or one a line. Raises InvalidInput."""
+    if sys.stdin.isatty():
+        raise InvalidInput("--title", "is missing", hint="Give one, or pipe a draft as JSON into this command")
+    raw = sys.stdin.buffer.read()
+    lines = [(number, line) for number, line in enumerate(raw.split(b"\n"), 1) if line.strip()]
+    if not lines:
+        raise InvalidInput("standard input", "is empty", hint='For example {"title": "Hello", "context": {}}')
+    if len(lines) == 1 or not _is_json(lines[0][1]):
+        return [parse_json(raw, Draft, "standard input")]
+    return [parse_json(line, Draft, f"line {number}") for number, line in lines]
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return True
+
+
+async def edit(
+    id: Id,
+    /,
+    *,
+    set: Annotated[
+        tuple[str, ...],
+        Parameter(help="dotted.path=value of the context, the value as JSON or text; may be repeated."),
+    ] = (),
+    title: Annotated[str | None, Parameter(help="A new title.")] = None,
+    add_tag: Annotated[tuple[str, ...], Parameter(help="A tag to add; may be repeated.")] = (),
+    remove_tag: Annotated[tuple[str, ...], Parameter(help="A tag to take away; may be repeated.")] = (),
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Write the next version of a breadcrumb.
+
+    With options it is read, changed and written, again from the start when somebody else wrote in between.
+    Without options, on a terminal, it opens as JSON in $VISUAL or $EDITOR.
+
+        clew trail edit 4a7c1b22f0de --set status=done --add-tag done --remove-tag open
+        clew trail edit 4a7c1b22f0de --set limits.retries=5
+        clew trail edit 4a7c1b22f0de
+    """
+    assignments = [split_assignment(text, "--set") for text in set]
+    async with open_here(here) as app:
+        found_id = await find_id(app, id)
+        if assignments or title is not None or add_tag or remove_tag:
+            written = await _apply(app, found_id, assignments, title, add_tag, remove_tag)
+        else:
+            written = await _edit_by_hand(app, found_id)
+    print_json(written) if json else say(f"{written.id} version {written.version}")
+
+
+async def _apply(
+    app: App,
+    id: str,
+    assignments: list[tuple[str, Any]],
+    title: str | None,
+    add_tag: tuple[str, ...],
+    remove_tag: tuple[str, ...],
+) -> Breadcrumb:
+    """Change what is asked on the newest version, whoever else writes meanwhile."""
+    for attempt in range(1, ATTEMPTS + 1):
+        found = await app.trail.records.get(id, by=app.me)
+        context = found.context
+        for path, value in assignments:
+            set_value(context, path, value)
+        tags = [tag for tag in (*found.tags, *add_tag) if tag not in remove_tag]
+        change = Change(title=title if title is not None else msgspec.UNSET, context=context, tags=tags)
+        try:
+            return await app.trail.records.update(id, change, expect=found.version, by=app.me)
+        except Conflict:
+            if attempt == ATTEMPTS:
+                raise
+    raise AssertionError("the loop returns or raises")
+
+
+class Editable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an editor shows of a breadcrumb."""
+
+    title: str
+    schema_name: str | None
+    tags: tuple[str, ...]
+    scopes: tuple[str, ...]
+    context: dict[str, Any]
+    llm_hints: dict[str, Any] | None
+
+
+async def _edit_by_hand(app: App, id: str) -> Breadcrumb:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InvalidInput("edit", "needs options where there is no terminal", hint="For example --set status=done")
+    found = await app.trail.records.get(id, by=app.me)
+    before = msgspec.convert(found, Editable, from_attributes=True)
+    file = _write_draft(before)
+    try:
+        await asyncio.to_thread(_open_editor, file)
+        after = parse_json(file.read_bytes(), Editable, "the edited text")
+        if after == before:
+            note("Nothing was changed.")
+            written = found
+        else:
+            change = Change(**msgspec.structs.asdict(after))
+            written = await app.trail.records.update(id, change, expect=found.version, by=app.me)
+    except ClewError:
+        note(f"What you wrote is kept in {file}")
+        raise
+    file.unlink()
+    return written
+
+
+def _write_draft(content: Editable) -> Path:
+    handle, name = tempfile.mkstemp(prefix="clew-", suffix=".json")
+    with os.fdopen(handle, "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+    return Path(name)
+
+
+def _open_editor(file: Path) -> None:
+    command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    try:
+        code = subprocess.run([*command, str(file)]).returncode
+    except OSError as error:
+        raise ClewError(
+            f"{command[0]} cannot be started: {error.strerror}", hint="Set EDITOR to another one"
+        ) from error
+    if code:
+        raise ClewError(f"{command[0]} ended with {code}, so nothing was written")
+
+
+async def rm(
+    *ids: Id,
+    yes: Annotated[bool, Parameter(help="Do not ask.")] = False,
+    here: Here = HERE,
+) -> int:
+    """Remove breadcrumbs with their versions and edges.
+
+    It asks first; without a terminal it needs --yes.
+
+        clew trail rm 4a7c1b22f0de
+        clew trail rm 4a7c1b22f0de 77e0c2d19b3a --yes
+    """
+    if not ids:
+        raise InvalidInput("ID", "is missing", hint="Name at least one breadcrumb")
+    async with open_here(here) as app:
+        found = [await app.trail.records.get(await find_id(app, id), by=app.me) for id in ids]
+        if not yes and not _confirm(found):
+            note("Nothing was removed.")
+            return 1
+        for each in {each.id: each for each in found}.values():
+            await app.trail.records.delete(each.id, by=app.me, expect=each.version)
+    return 0
+
+
+def _confirm(found: list[Breadcrumb]) -> bool:
+    if not sys.stdin.isatty():
+        raise InvalidInput("rm", "asks before it removes", hint="Give --yes where there is no terminal")
+    for each in found:
+        note(f"{each.id}  {each.title}")
+    sys.stderr.write(f"Remove {count(len(found), 'breadcrumb')}? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -1,0 +1,89 @@
+"""Short ways to write and read a trail, shared by the tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from datetime import timedelta
+from typing import Any
+
+from clew.access import Principal
+from clew.clock import ManualClock
+from clew.errors import NotFound
+from clew.trail.breadcrumb import Breadcrumb, Draft, Ttl
+from clew.trail.event import Claim, Event
+from clew.trail.query import SearchRequest, SearchResult
+from clew.trail.selector import EVERYTHING, Selector
+from clew.trail.store import Trail
+
+UNKNOWN = "00000000-0000-7000-8000-000000000000"
+"""An id that no breadcrumb has."""
+
+PATIENCE = 10.0
+"""Seconds after which a test that waits has failed."""
+
+
+def draft(title: str = "Note", /, **fields: Any) -> Draft:
+    """A draft that needs to say only what its test is about."""
+    return Draft(title=title, **{"context": {}, **fields})
+
+
+def lasting(clock: ManualClock, **amount: float) -> Ttl:
+    return Ttl(kind="datetime", expires_at=clock.now() + timedelta(**amount))
+
+
+async def make(trail: Trail, by: Principal, title: str = "Note", /, **fields: Any) -> Breadcrumb:
+    return await trail.records.create(draft(title, **fields), by=by)
+
+
+async def make_all(trail: Trail, by: Principal, *titles: str, **fields: Any) -> list[str]:
+    """Ids of new breadcrumbs with these titles, in one transaction."""
+    made = await trail.records.create_many([draft(title, **fields) for title in titles], by=by)
+    return [each.id for each in made]
+
+
+async def list_all(trail: Trail, by: Principal, selector: Selector = EVERYTHING) -> list[Breadcrumb]:
+    """Everything the selector means, oldest first, over all pages."""
+    page = await trail.records.list(selector, by=by, limit=1_000, oldest_first=True)
+    items = list(page.items)
+    while page.cursor is not None:
+        page = await trail.records.list(selector, by=by, limit=1_000, cursor=page.cursor, oldest_first=True)
+        items += page.items
+    return items
+
+
+async def list_titles(trail: Trail, by: Principal, **parts: Any) -> list[str]:
+    return [each.title for each in await list_all(trail, by, Selector(**parts))]
+
+
+async def read_log(trail: Trail, by: Principal, after: int = 0) -> list[Event]:
+    return (await trail.log.read(after, by=by, limit=10_000))[0]
+
+
+async def look_for(trail: Trail, by: Principal, text: str = "", **parts: Any) -> SearchResult:
+    return await trail.index.search(SearchRequest(text=text, **parts), by=by)
+
+
+async def found_titles(trail: Trail, by: Principal, text: str = "", **parts: Any) -> list[str]:
+    return [hit.breadcrumb.title for hit in (await look_for(trail, by, text, **parts)).hits]
+
+
+async def is_there(trail: Trail, by: Principal, id: str) -> bool:
+    try:
+        await trail.records.get(id, by=by)
+    except NotFound:
+        return False
+    return True
+
+
+async def claim_one(trail: Trail, by: Principal, consumer: str, **options: Any) -> Claim:
+    (claim,) = await trail.deliveries.claim(consumer, by=by, worker="w", **options)
+    return claim
+
+
+async def succeeds(attempt: Awaitable[Any], *errors: type[Exception]) -> bool:
+    """Whether it worked; one of these errors means no."""
+    try:
+        await attempt
+    except errors:
+        return False
+    return True
