@@ -24,7 +24,7 @@ BACKENDS: dict[str, Callable[[Path], str]] = {"sqlite": _sqlite}
 class OpenAgain(Protocol):
     """Opens the test's trail once more: beside the one that is open, or after it was closed."""
 
-    def __call__(self, embedder: Embedder | None = None, clock: Clock | None = None) -> Awaitable[Trail]: ...
+    def __call__(self, embedder: Embedder | None = None, clock: Clock = ...) -> Awaitable[Trail]: ...
 
 
 @pytest.fixture(params=BACKENDS)
@@ -37,14 +37,11 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 async def open_again(address: str, clock: ManualClock) -> AsyncIterator[OpenAgain]:
     opened: list[Trail] = []
 
-    async def open_it(embedder: Embedder | None = None, clock_: Clock | None = None) -> Trail:
-        opened.append(await open_trail(address, clock_ or clock, embedder))
+    async def open_it(embedder: Embedder | None = None, clock: Clock = clock) -> Trail:
+        opened.append(await open_trail(address, clock, embedder))
         return opened[-1]
 
-    def open_again(embedder: Embedder | None = None, clock: Clock | None = None) -> Awaitable[Trail]:
-        return open_it(embedder, clock)
-
-    yield open_again
+    yield open_it
     for each in opened:
         await each.close()
 

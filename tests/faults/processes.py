@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
+import signal
 import time
 from collections.abc import Awaitable, Callable
 from multiprocessing.connection import Connection
@@ -14,8 +16,7 @@ from typing import Any
 from clew.access import Principal
 from clew.trail import open_trail
 from clew.trail.event import ConsumerState
-from clew.trail.handlers import Handler
-from clew.trail.handlers import Worker as HandlerWorker
+from clew.trail.handlers import Handler, Worker
 from clew.trail.store import Trail
 
 PATIENCE = 30.0
@@ -33,6 +34,7 @@ class Child:
         self._channel, theirs = _forks.Pipe()
         self._process = _forks.Process(target=_run, args=(function, theirs, arguments), daemon=True)
         self._process.start()
+        self._pid = self._process.pid or 0
         theirs.close()
 
     def hear(self, timeout: float = PATIENCE) -> Any:
@@ -50,6 +52,13 @@ class Child:
         """SIGKILL: no handler, no `finally`, no flush runs in the child."""
         self._process.kill()
         assert self.wait() == KILLED, "the child had ended by itself"
+
+    def pause(self) -> None:
+        """SIGSTOP: the child stands still, as on a machine that is suspended."""
+        os.kill(self._pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self._pid, signal.SIGCONT)
 
     def wait(self, timeout: float = PATIENCE) -> int:
         """The exit code of the child, negative for a signal."""
@@ -98,7 +107,7 @@ async def is_settled(trail: Trail, consumer: str, by: Principal) -> bool:
 
 async def drain(trail: Trail, handlers: list[Handler], by: Principal, timeout: float = PATIENCE) -> None:
     """Run the handlers here until all of them are settled."""
-    worker = HandlerWorker(trail, handlers, by=by, worker_id="drain", concurrency=16)
+    worker = Worker(trail, handlers, by=by, worker_id="drain", concurrency=16)
     running = asyncio.create_task(worker.run())
 
     async def all_settled() -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from io import TextIOWrapper
 from typing import Any
 
 from clew import __version__
@@ -26,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Errors are one line on stderr. CLEW_DEBUG=1 shows where they come from.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = _answer(given)
         sys.stdout.flush()

@@ -77,8 +77,8 @@ def print_content(value: Any) -> None:
     open_console().print(coloured, soft_wrap=True)
 
 
-def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]], *, wide: int = 0) -> None:
-    """A table on a terminal, where the column `wide` gives way; otherwise lines with tabs and without a head."""
+def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]], *, wide: Sequence[int] = ()) -> None:
+    """A table on a terminal, where the columns `wide` share the room; otherwise lines with tabs, without a head."""
     cells = [[one_line(cell) for cell in row] for row in rows]
     if not is_terminal():
         for row in cells:
@@ -87,10 +87,16 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]], *, wide: i
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", expand=bool(wide))
     for at, column in enumerate(columns):
-        flexible = at == wide
-        table.add_column(column, no_wrap=True, overflow="ellipsis", ratio=1 if flexible else None)
+        needed = max((len(row[at]) for row in cells), default=0)
+        table.add_column(
+            column,
+            no_wrap=True,
+            overflow="ellipsis",
+            ratio=1 if at in wide else None,
+            min_width=None if at in wide else needed,
+        )
     for row in cells:
         table.add_row(*map(Text, row))
     open_console().print(table)
@@ -107,7 +113,7 @@ def open_console(*, errors: bool = False) -> Console:
 def show_time(moment: datetime) -> str:
     """Local time for a person, RFC 3339 in UTC for a program."""
     if is_terminal():
-        return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        return moment.astimezone().strftime("%Y-%m-%d %H:%M")
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

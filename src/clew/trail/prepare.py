@@ -34,6 +34,8 @@ from clew.trail.store import Embedder
 from clew.trail.text import pack_terms
 from clew.trail.validation import SchemaCheck
 
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
 
 class Prepared(msgspec.Struct, kw_only=True):
     """A breadcrumb's next version, ready to be written. `vector` is set once the text has been embedded."""
@@ -138,7 +140,8 @@ def _prepare(
     if rules.check is not None and schema_name is not None:
         rules.check.check(draft.context, schema_name)
     hints = encode_canonical(draft.llm_hints, "llm_hints") if draft.llm_hints is not None else None
-    shown = read_as(title, draft.context, draft.llm_hints, rules.llm_hints)
+    # from the stored form: the order of keys must not depend on who wrote them, or re-embedding would differ
+    shown = read_as(title, _decode(context), draft.llm_hints, rules.llm_hints)
     embeds = embedder is not None and draft.embed == "auto" and rules.embeds and draft.embedding is None
     return Prepared(
         id=check_id(id) if id is not None else None,

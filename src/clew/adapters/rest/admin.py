@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from clew.adapters.rest.operation import Answer, Call, Nothing, Operation, reply
-from clew.errors import NotFound, StorageFull
+from clew.errors import AccessDenied, NotFound, StorageFull
 from clew.trail.store import HygieneStats, Purged
 
 
@@ -22,11 +22,19 @@ class SecretNames(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run_hygiene(call: Call) -> Answer:
+    _require_operator(call)
     return reply(await call.services.hygiene.run())
 
 
 async def get_hygiene_stats(call: Call) -> Answer:
+    _require_operator(call)
     return reply(call.services.hygiene.stats())
+
+
+def _require_operator(call: Call) -> None:
+    """The sweeper works on all owners and counts over all of them, so it is for the server's own owner only."""
+    if call.by.owner_id != call.services.operator:
+        raise AccessDenied("run hygiene", [f"curator of {call.services.operator}"])
 
 
 async def put_secret(call: Call) -> Answer:

@@ -53,6 +53,7 @@ def build_app(
         keys=keys,
         hygiene=hygiene,
         metrics=metrics,
+        operator=config.owner,
         max_body=config.server.max_body,
         allow_networks=config.webhooks.allow,
         refresh_webhooks=refresh_webhooks,

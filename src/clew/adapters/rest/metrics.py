@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -30,7 +30,6 @@ class Metrics:
         self._delivery_seconds = Histogram(
             "webhook_delivery_duration_seconds", "Seconds per webhook attempt", registry=self._registry
         )
-        self._head = Gauge("clew_events_head", "Number of the newest event", registry=self._registry)
         self._known: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def record_request(self, method: str, path: str, status: int, seconds: float) -> None:
@@ -46,9 +45,8 @@ class Metrics:
         self._deliveries.labels(outcome).inc()
         self._delivery_seconds.observe(seconds)
 
-    def render(self, head: int) -> bytes:
-        """All metrics in the text format of Prometheus, with the present head of the log."""
-        self._head.set(head)
+    def render(self) -> bytes:
+        """All metrics in the text format of Prometheus. None of them counts what owners have."""
         return generate_latest(self._registry)
 
     def _add(self, method: str, path: str, status: int) -> tuple[Counter, Histogram]:

@@ -29,10 +29,9 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):
-    """The trail answers; `head` is the number of its newest event."""
+    """The trail answers."""
 
     status: str
-    head: int
 
 
 async def welcome(call: Call) -> Answer:
@@ -44,11 +43,12 @@ async def health(call: Call) -> Answer:
 
 
 async def ready(call: Call) -> Answer:
-    return reply(Readiness(status="ready", head=await call.trail.log.head()))
+    await call.trail.log.head()
+    return reply(Readiness(status="ready"))
 
 
 async def metrics(call: Call) -> Answer:
-    text = call.services.metrics.render(await call.trail.log.head())
+    text = call.services.metrics.render()
     return Reply(text, media=CONTENT_TYPE.encode())
 
 

@@ -76,7 +76,7 @@ def parse_definition(context: dict[str, Any], policies: tuple[TtlPolicy, ...] = 
     hints, schema = context.get("llm_hints"), context.get("json_schema")
     if hints is not None:
         check_hints(hints)
-    check = compile_schema(schema) if schema is not None else None
+    check = compile_schema(schema, "context.json_schema") if schema is not None else None
     return name, Rules(check=check, llm_hints=hints, embeds=embeds == "auto", policies=policies)
 
 

@@ -13,7 +13,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
@@ -65,8 +65,11 @@ class Writing:
 
 class Job(NamedTuple):
     work: Callable[[Writing], Any]
-    done: Future[Any]
+    done: asyncio.Future[Any]
     durable: bool
+
+
+Answer = tuple[asyncio.Future[Any], Any, BaseException | None]
 
 
 class Engine:
@@ -153,18 +156,15 @@ class Engine:
 
         `durable=False` is for what may be lost by a power cut without harm, such as a claim.
         """
-        return await asyncio.wrap_future(self.submit(work, durable=durable))
-
-    def submit(self, work: Callable[[Writing], T], *, durable: bool = True) -> Future[T]:
         self._refuse_damaged()
-        done: Future[T] = Future()
         if self._closed:
             raise StorageError("the trail is closed")
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         try:
             self._queue.put_nowait(Job(work, done, durable))
         except queue.Full:
             raise Busy(f"{self._queue.maxsize:,} writes are waiting") from None
-        return done
+        return await done
 
     def _write_loop(self) -> None:
         while (job := self._queue.get()) is not None:
@@ -183,11 +183,12 @@ class Engine:
                 return
 
     def _run_group(self, jobs: list[Job]) -> None:
-        """Run jobs in one transaction, each in a savepoint, then answer them all."""
-        jobs = [job for job in jobs if job.done.set_running_or_notify_cancel()]
+        """Run jobs in one transaction, each in a savepoint, then answer them all. A job whose caller has gone
+        before it began is left out."""
+        jobs = [job for job in jobs if not job.done.cancelled()]
         if not jobs:
             return
-        answers: list[tuple[Future[Any], Any, BaseException | None]] = []
+        answers: list[Answer] = []
         changed: list[int] = []
         try:
             with translated(self.path):
@@ -200,11 +201,7 @@ class Engine:
             changed = []
         if changed:
             self.on_commit(changed)
-        for done, value, failure in answers:
-            if failure is None:
-                done.set_result(value)
-            else:
-                done.set_exception(failure)
+        _give(answers)
 
     def _begin(self, *, durable: bool) -> None:
         full = durable and self._durable
@@ -302,6 +299,26 @@ class Engine:
         except Corrupted as error:
             self.damage = error.message
             raise
+
+
+def _give(answers: list[Answer]) -> None:
+    """Hand answers to the loops that wait for them, waking each loop once."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Answer]] = {}
+    for answer in answers:
+        by_loop.setdefault(answer[0].get_loop(), []).append(answer)
+    for loop, its in by_loop.items():
+        with contextlib.suppress(RuntimeError):  # the loop was closed while we wrote
+            loop.call_soon_threadsafe(_settle, its)
+
+
+def _settle(answers: list[Answer]) -> None:
+    for done, value, failure in answers:
+        if done.done():
+            continue
+        if failure is None:
+            done.set_result(value)
+        else:
+            done.set_exception(failure)
 
 
 FATAL = (

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
 from clew.access import Principal
-from clew.errors import InvalidInput
+from clew.errors import ClewError, InvalidInput
 from clew.trail.event import Event
 from clew.trail.selector import EVERYTHING, Selector, check_selector, matches_content, matches_envelope
 from clew.trail.sqlite.engine import Engine, Sql
@@ -26,7 +27,7 @@ class SqliteLog:
     def __init__(self, engine: Engine, audiences: Audiences) -> None:
         self._engine = engine
         self._audiences = audiences
-        self._waiters: dict[asyncio.AbstractEventLoop, set[asyncio.Event]] = {}
+        self._watches: dict[asyncio.AbstractEventLoop, _Watch] = {}
         self._lock = threading.Lock()
 
     async def read(
@@ -61,21 +62,27 @@ class SqliteLog:
 
     async def wait(self, after: int, timeout: float) -> bool:
         loop = asyncio.get_running_loop()
-        woken, deadline = asyncio.Event(), loop.time() + timeout
         with self._lock:
-            self._waiters.setdefault(loop, set()).add(woken)
+            watch = self._watches.setdefault(loop, _Watch(loop, self._engine))
+        woken, is_over = asyncio.Event(), False
+
+        def end() -> None:
+            nonlocal is_over
+            is_over = True
+            woken.set()
+
+        timer = loop.call_later(timeout, end)
+        watch.add(woken)
         try:
-            while True:
-                woken.clear()
-                if self._engine.read(read_head) > after:
-                    return True
-                left = deadline - loop.time()
-                if left <= 0:
+            while self._engine.read(read_head) <= after:
+                if is_over:
                     return False
-                await _wait_for(woken, min(left, OTHER_PROCESSES))
+                woken.clear()
+                await woken.wait()
+            return True
         finally:
-            with self._lock:
-                self._waiters[loop].discard(woken)
+            watch.discard(woken)
+            timer.cancel()
 
     async def follow(self, after: int, *, by: Principal, selector: Selector = EVERYTHING) -> AsyncIterator[Event]:
         while True:
@@ -88,10 +95,46 @@ class SqliteLog:
     def signal(self) -> None:
         """Wake everyone who waits in this process. Called by the writing thread after a commit."""
         with self._lock:
-            waiting = [(loop, list(events)) for loop, events in self._waiters.items() if events]
-        for loop, events in waiting:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(_set_all, events)
+            watches = [watch for watch in self._watches.values() if watch.waiting]
+        for watch in watches:
+            watch.wake_from_outside()
+
+
+class _Watch:
+    """Those who wait for the log on one event loop. Writes of this process wake them directly; for those of other
+    processes one timer looks at the file for all of them, as long as anybody waits."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine) -> None:
+        self._loop = loop
+        self._engine = engine
+        self._timer: asyncio.TimerHandle | None = None
+        self._version = -1
+        self.waiting: set[asyncio.Event] = set()
+
+    def add(self, event: asyncio.Event) -> None:
+        self.waiting.add(event)
+        if self._timer is None:
+            self._timer = self._loop.call_later(OTHER_PROCESSES, self._look)
+
+    def discard(self, event: asyncio.Event) -> None:
+        self.waiting.discard(event)
+
+    def wake_from_outside(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        for event in self.waiting:
+            event.set()
+
+    def _look(self) -> None:
+        self._timer = self._loop.call_later(OTHER_PROCESSES, self._look) if self.waiting else None
+        with contextlib.suppress(ClewError):  # those who wait will meet it themselves
+            version = self._engine.read(lambda connection: connection.execute("PRAGMA data_version").get)
+            if version == self._version:
+                return
+            self._version = version
+        self._wake()
 
 
 def load_event(connection: Sql, audiences: Audiences, row: Any, selector: Selector) -> Event | None:
@@ -114,18 +157,3 @@ def load_event(connection: Sql, audiences: Audiences, row: Any, selector: Select
 
 def read_head(connection: Sql) -> int:
     return int(connection.execute("SELECT coalesce(max(seq), 0) FROM events").get)
-
-
-def _set_all(events: list[asyncio.Event]) -> None:
-    for event in events:
-        event.set()
-
-
-async def _wait_for(event: asyncio.Event, seconds: float) -> None:
-    """Wait for an event without the cost of a task."""
-    loop = asyncio.get_running_loop()
-    timer = loop.call_later(seconds, event.set)
-    try:
-        await event.wait()
-    finally:
-        timer.cancel()

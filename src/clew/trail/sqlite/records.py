@@ -21,7 +21,7 @@ from clew.trail.selector import EVERYTHING, Selector, check_selector
 from clew.trail.sqlite import writing as write
 from clew.trail.sqlite.definitions import DEFINITIONS, DefinitionBook, check_definition
 from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros
-from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, in_list, to_breadcrumb
+from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, to_breadcrumb
 from clew.trail.sqlite.where import build_where
 from clew.trail.store import Embedder, VersionInfo
 
@@ -108,7 +108,7 @@ class SqliteRecords:
         if id is None:
             return None
         row = writing.execute(f"{CURRENT} WHERE b.id = ?", (id,)).fetchone()
-        if row is None or row[2] not in self._visible_in(writing, by):
+        if row is None or not self._audiences.may_see(writing.connection, row[2], by):
             raise AlreadyExists("idempotency key", repr(key))
         return row
 
@@ -260,25 +260,18 @@ class SqliteRecords:
     def _visible(self, connection: Sql, by: Principal) -> tuple[int, ...]:
         return self._audiences.visible(connection, by.owner_id, by.scopes)
 
-    def _visible_in(self, writing: Writing, by: Principal) -> tuple[int, ...]:
-        """As `_visible`, seeing what this transaction has written."""
-        rows = writing.execute("SELECT id, scopes FROM audiences WHERE owner_id = ?", (by.owner_id,)).fetchall()
-        return tuple(id for id, scopes in rows if by.scopes.issuperset(msgspec.json.decode(scopes)))
-
     def _find(self, connection: Sql, id: str, by: Principal) -> Any:
-        return _one(connection.execute, self._visible(connection, by), id, self._engine.now())
+        return self._one(connection, id, by, self._engine.now())
 
     def _find_in(self, writing: Writing, id: str, by: Principal) -> Any:
-        return _one(writing.execute, self._visible_in(writing, by), id, writing.now)
+        return self._one(writing.connection, id, by, writing.now)
 
-
-def _one(execute: Any, audiences: Sequence[int], id: str, now: int) -> Any:
-    """The row of a live breadcrumb in these audiences. Raises NotFound."""
-    where = f"b.id = :id AND b.audience IN {in_list(audiences)} AND {ALIVE}"
-    row = execute(f"{CURRENT} WHERE {where}", {"id": id, "now": now}).fetchone()
-    if row is None:
-        raise NotFound("breadcrumb", id)
-    return row
+    def _one(self, connection: Sql, id: str, by: Principal, now: int) -> Any:
+        """The row of a live breadcrumb that the caller may see. Raises NotFound."""
+        row = connection.execute(f"{CURRENT} WHERE b.id = :id AND {ALIVE}", {"id": id, "now": now}).fetchone()
+        if row is None or not self._audiences.may_see(connection, row[2], by):
+            raise NotFound("breadcrumb", id)
+        return row
 
 
 def _pack_cursor(rid: int) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from clew.access import Principal
 from clew.errors import Corrupted
 from clew.trail.breadcrumb import NEVER, Breadcrumb, Ttl, checksum_of
 from clew.trail.event import Event, EventType
@@ -48,6 +49,11 @@ class Audiences:
         if id not in self._known:
             self._load(connection)
         return self._known[id]
+
+    def may_see(self, connection: Sql, id: int, by: Principal) -> bool:
+        """Whether a caller is of the audience's owner and holds all its scopes."""
+        owner_id, scopes = self.of(connection, id)
+        return owner_id == by.owner_id and by.scopes.issuperset(scopes)
 
     def visible(self, connection: Sql, owner_id: str, scopes: frozenset[str]) -> tuple[int, ...]:
         """The audiences of an owner whose scopes the caller holds, all of them."""
