@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 import time
 from collections.abc import Awaitable, Iterator, Sequence
@@ -22,8 +23,7 @@ def tell(text: str) -> None:
 
 def percentile(samples: Sequence[float], share: float) -> float:
     """The smallest sample that at least this share of the samples does not exceed."""
-    ordered = sorted(samples)
-    return ordered[min(len(ordered) - 1, max(0, -(-int(share * 1000) * len(ordered) // 1000) - 1))]
+    return sorted(samples)[max(0, math.ceil(round(share * len(samples), 6)) - 1)]
 
 
 class Rounds:

@@ -76,8 +76,9 @@ async def test_every_operation_answers_as_the_document_says(contract: Contract, 
     await call("POST", "/dlq/{id}/retry", 404, at="/dlq/nothing/retry")
     await call("DELETE", "/dlq/{id}", 404, at="/dlq/nothing")
 
-    await call("POST", "/hygiene/run", 200)
-    await call("GET", "/hygiene/stats", 200)
+    operator = server.headers("local")
+    await call("POST", "/hygiene/run", 200, headers=operator)
+    await call("GET", "/hygiene/stats", 200, headers=operator)
     await call("PUT", "/secrets/{name}", 204, at="/secrets/hook", json={"value": "s3cr3t"})
     await call("GET", "/secrets", 200)
     await call("DELETE", "/secrets/{name}", 204, at="/secrets/hook")
@@ -190,10 +191,11 @@ async def test_head_answers_as_get_without_a_body(http: httpx.AsyncClient) -> No
 
 
 @pytest.mark.req("RCR-12")
-async def test_hygiene_run_by_hand_is_counted(http: httpx.AsyncClient) -> None:
-    before = (await http.get("/hygiene/stats")).json()
-    assert set((await http.post("/hygiene/run")).json()) == {"breadcrumbs", "agents", "subscriptions"}
-    after = (await http.get("/hygiene/stats")).json()
+async def test_hygiene_run_by_hand_is_counted(server: Served) -> None:
+    async with server.client("local") as http:
+        before = (await http.get("/hygiene/stats")).json()
+        assert set((await http.post("/hygiene/run")).json()) == {"breadcrumbs", "agents", "subscriptions"}
+        after = (await http.get("/hygiene/stats")).json()
     assert after["runs_completed"] == before["runs_completed"] + 1
     assert set(after) == {
         "runs_completed",
@@ -201,6 +203,12 @@ async def test_hygiene_run_by_hand_is_counted(http: httpx.AsyncClient) -> None:
         "last_run_duration_ms",
         "hygiene_enabled",
     }
+
+
+@pytest.mark.req("RCR-19")
+async def test_hygiene_counts_over_all_owners_so_only_the_servers_owner_may_see_it(http: httpx.AsyncClient) -> None:
+    assert (await http.get("/hygiene/stats")).status_code == 403
+    assert (await http.post("/hygiene/run")).status_code == 403
 
 
 async def test_a_secret_can_be_written_and_named_but_not_read(http: httpx.AsyncClient) -> None:

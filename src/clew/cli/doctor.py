@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from clew.cli.checks import Finding, check_folder, check_installation, check_port, check_trail
 from clew.cli.options import HERE, Here, Json
-from clew.cli.output import clean, is_terminal, note, open_console, print_json, say
+from clew.cli.output import is_terminal, note, one_line, open_console, print_json, say
 from clew.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -66,12 +66,12 @@ def _printer(*, silent: bool) -> Iterator[Callable[[Finding], None]]:
 
     console = open_console()
     with console.status("Checking every record ..."):
-        yield lambda finding: console.print(_coloured(Text(clean(_line(finding))), finding), soft_wrap=True)
+        yield lambda finding: console.print(_coloured(Text(_line(finding)), finding), soft_wrap=True)
 
 
 def _line(finding: Finding) -> str:
     todo = f" → {finding.todo}" if finding.todo else ""
-    return f"{_MARKS[finding.level][0]:<6}{finding.name:<10} {finding.what}{todo}"
+    return f"{_MARKS[finding.level][0]:<6}{finding.name:<10} {one_line(finding.what + todo)}"
 
 
 def _coloured(line: Text, finding: Finding) -> Text:

@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from clew.access import Principal, check_principal
 from clew.app import App, open_app
 from clew.cli.project import prepare_folder, trail_file
-from clew.config import Config, read_config
+from clew.config import FOLDER, Config, read_config
 from clew.errors import ClewError, InvalidInput
 from clew.trail.selector import ContextMatch, Selector
 
@@ -53,13 +53,19 @@ async def open_here(here: Here, *, create: bool = False) -> AsyncIterator[App]:
     file = trail_file(config)
     is_new = file is not None and not file.exists()
     if is_new and not create:
-        raise ClewError(f"there is no trail at {file}", hint="Start one with `clew up`, or name its folder: --folder")
+        raise ClewError(f"there is no trail at {file}", hint=_where_else(config.folder))
     if is_new:
         prepare_folder(config.folder)
     async with open_app(config, scopes=here.scope_set) as app:
         if is_new:
             await app.bootstrap()
         yield app
+
+
+def _where_else(folder: Path) -> str:
+    if (folder / FOLDER / "trail.db").exists():
+        return f"Did you mean --folder {folder / FOLDER}?"
+    return "Start one with `clew up`, or name its folder: --folder"
 
 
 @Parameter(name="*")

@@ -11,17 +11,18 @@ from clew.cli.commands import COMMANDS, HELP_FLAGS, Command, render_rows
 
 if TYPE_CHECKING:
     from cyclopts.help import HelpEntry, HelpPanel
+    from cyclopts.help.protocols import HelpFormatter
     from rich.console import Console, ConsoleOptions
 
 
-def build_parser() -> App:
-    """A parser that knows every command, and imports the one that is asked for."""
+def build_parser(page: HelpFormatter | None = None) -> App:
+    """A parser that knows every command, and imports the one that is asked for. `page` renders help."""
     root = App(
         name="clew",
         version=__version__,
         help_flags=HELP_FLAGS,
         help_format="plaintext",
-        help_formatter=HelpPage(),
+        help_formatter=page or HelpPage(),
         default_parameter=Parameter(negative=()),
         suppress_keyboard_interrupt=False,
     )
@@ -41,7 +42,7 @@ class HelpPage:
 
     def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
         if panel.entries:
-            rows = [(_label(entry), _meaning(entry)) for entry in panel.entries]
+            rows = [(label_of(entry), meaning_of(entry)) for entry in panel.entries]
             _print(console, render_rows("Options" if panel.title == "Parameters" else str(panel.title), rows))
 
     def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
@@ -51,11 +52,11 @@ class HelpPage:
         _print(console, f"{description.primary_renderable.plain.strip()}\n")
 
 
-def _label(entry: HelpEntry) -> str:
+def label_of(entry: HelpEntry) -> str:
     return ", ".join(entry.display_labels_with_metavar).replace(" STR", " TEXT")
 
 
-def _meaning(entry: HelpEntry) -> str:
+def meaning_of(entry: HelpEntry) -> str:
     described = entry.description
     text = str(getattr(getattr(described, "primary_renderable", described), "plain", described or "")).strip()
     if entry.choices:

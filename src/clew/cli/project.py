@@ -22,17 +22,22 @@ _HEAD = """\
 # This file may be checked in; .gitignore keeps the trail and the keys out.
 """
 
-_ABOUT = {
-    "trail": "where the trail is; empty means trail.db in this folder",
+ABOUT = {
+    "trail": "where the trail is, such as sqlite://PATH; empty means trail.db in this folder",
     "owner": "the owner of what you write here",
     "embedder": "wordllama, minilm (needs clew[minilm]), hash or none",
     "server.host": "0.0.0.0 makes the trail reachable from other machines",
+    "server.port": "0 takes a free one",
     "server.max_body": "bytes of one request",
     "server.queue": "writes that may wait before callers are told to come back",
     "server.token_minutes": "how long a token is good for",
+    "hygiene.enabled": "whether `clew up` removes what has expired",
+    "hygiene.every_seconds": "the time from one run to the next",
     "hygiene.idle_days": "after this time an agent that was not seen is forgotten",
     "webhooks.allow": 'networks that webhooks may reach although they are not public, such as "10.0.0.0/8"',
+    "webhooks.timeout_seconds": "how long a receiver may take to answer",
 }
+"""What each setting is for, by its dotted name."""
 
 
 def prepare_folder(folder: Path) -> None:
@@ -67,5 +72,4 @@ def render_settings() -> str:
 
 def _setting(field: msgspec.structs.FieldInfo, prefix: str) -> str:
     value = list(field.default) if isinstance(field.default, tuple) else field.default
-    about = _ABOUT.get(prefix + field.name)
-    return f"# {field.name} = {msgspec.json.encode(value).decode()}" + (f"  # {about}" if about else "")
+    return f"# {field.name} = {msgspec.json.encode(value).decode()}  # {ABOUT[prefix + field.name]}"

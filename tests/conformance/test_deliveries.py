@@ -1,0 +1,557 @@
+"""`Deliveries`: each event is handled once per consumer, in order within a session, however many workers run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from clew.access import Principal
+from clew.clock import ManualClock
+from clew.errors import AlreadyExists, InvalidInput, LeaseLost, NotFound
+from clew.trail.breadcrumb import Change
+from clew.trail.event import Claim, Consumer, RetryPolicy
+from clew.trail.selector import ContextMatch, Selector
+from clew.trail.store import Trail
+from tests.conformance.conftest import OpenAgain
+from tests.conformance.making import PATIENCE, claim_one, draft, list_titles, make, make_all, read_log, succeeds
+
+LEASE = timedelta(seconds=30)
+
+
+async def register(trail: Trail, by: Principal, name: str = "c", **parts: Any) -> None:
+    await trail.deliveries.register(Consumer(name=name, **parts), by=by)
+
+
+async def claim(trail: Trail, by: Principal, name: str = "c", limit: int = 100, lease: timedelta = LEASE) -> list[Claim]:
+    return await trail.deliveries.claim(name, by=by, worker="w", limit=limit, lease=lease)
+
+
+def titles(claims: list[Claim]) -> list[str]:
+    return [each.event.breadcrumb.title if each.event.breadcrumb else "gone" for each in claims]
+
+
+async def session(trail: Trail, by: Principal, name: str, *parts: str) -> list[str]:
+    return await make_all(trail, by, *parts, tags=[f"session:{name}"])
+
+
+# -- consumers --------------------------------------------------------------------------------------------
+
+
+async def test_a_new_consumer_begins_with_what_comes_next_or_with_the_oldest(trail: Trail, me: Principal) -> None:
+    await make(trail, me, "before")
+    await register(trail, me, "now")
+    await register(trail, me, "all", start="beginning")
+    await make(trail, me, "after")
+    assert titles(await claim(trail, me, "now")) == ["after"]
+    assert titles(await claim(trail, me, "all")) == ["before", "after"]
+
+
+async def test_registering_again_changes_the_consumer_and_keeps_its_place(
+    trail: Trail, open_again: OpenAgain, me: Principal
+) -> None:
+    first = await trail.deliveries.register(Consumer(name="c", start="beginning"), by=me)
+    await make_all(trail, me, *"ab")
+    for each in await claim(trail, me):
+        await trail.deliveries.finish(each, [], by=me)
+    policy = RetryPolicy(attempts=9)
+    wanted = Consumer(name="c", start="beginning", selector=Selector(all_tags=["x"]), retry=policy)
+    again = await open_again()
+    state = await again.deliveries.register(wanted, by=me)
+    assert (state.id, state.consumer, state.cursor) == (first.id, wanted, 2)
+    await make(again, me, "c")
+    await make(again, me, "d", tags=["x"])
+    assert titles(await claim(again, me)) == ["d"]
+
+
+async def test_consumers_are_listed_by_name_with_where_they_stand(trail: Trail, me: Principal) -> None:
+    retry = RetryPolicy(attempts=1)
+    for name in ("beta", "alpha"):
+        await register(trail, me, name, retry=retry, start="beginning")
+    await make_all(trail, me, *"abcd")
+    held = await claim(trail, me, "alpha", limit=3)
+    await trail.deliveries.fail(held[0], "broken", by=me)
+    await trail.deliveries.release(held[1], by=me)
+    alpha, beta = await trail.deliveries.consumers(by=me)
+    assert (alpha.consumer.name, alpha.cursor) == ("alpha", 4)
+    assert (alpha.pending, alpha.claimed, alpha.dead) == (2, 1, 1)
+    assert (beta.consumer.name, beta.cursor, beta.pending, beta.claimed, beta.dead) == ("beta", 0, 0, 0, 0)
+
+
+async def test_an_unregistered_consumer_is_forgotten_with_what_it_had_pending(trail: Trail, me: Principal) -> None:
+    await register(trail, me, start="beginning")
+    await make(trail, me, "a")
+    held = await claim_one(trail, me, "c")
+    await trail.deliveries.unregister("c", by=me)
+    assert await trail.deliveries.consumers(by=me) == []
+    for call in (
+        trail.deliveries.unregister("c", by=me),
+        trail.deliveries.claim("c", by=me, worker="w"),
+        trail.deliveries.due_in("c", by=me),
+    ):
+        with pytest.raises(NotFound):
+            await call
+    with pytest.raises((NotFound, LeaseLost)):
+        await trail.deliveries.finish(held, [draft("too late")], by=me)
+    await register(trail, me)
+    assert await claim(trail, me) == []
+    assert await list_titles(trail, me) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "consumer",
+    [
+        Consumer(name=""),
+        Consumer(name=" c"),
+        Consumer(name="c" * 201),
+        Consumer(name="\x00"),
+        Consumer(name="\ud83d"),
+        Consumer(name="c", retry=RetryPolicy(attempts=0)),
+        Consumer(name="c", retry=RetryPolicy(attempts=101)),
+        Consumer(name="c", retry=RetryPolicy(backoff=-1)),
+        Consumer(name="c", retry=RetryPolicy(backoff=float("nan"))),
+        Consumer(name="c", retry=RetryPolicy(backoff_limit=float("inf"))),
+        Consumer(name="c", retry=RetryPolicy(deadline=0)),
+        Consumer(name="c", selector=Selector(tag_prefix="")),
+    ],
+)
+async def test_a_consumer_that_makes_no_sense_is_refused(trail: Trail, me: Principal, consumer: Consumer) -> None:
+    with pytest.raises(InvalidInput):
+        await trail.deliveries.register(consumer, by=me)
+    assert await trail.deliveries.consumers(by=me) == []
+
+
+async def test_consumers_of_two_owners_may_share_a_name(trail: Trail, me: Principal, stranger: Principal) -> None:
+    await register(trail, me)
+    await register(trail, stranger)
+    await make(trail, me, "mine")
+    await make(trail, stranger, "theirs")
+    assert titles(await claim(trail, me)) == ["mine"]
+    assert titles(await claim(trail, stranger)) == ["theirs"]
+    await trail.deliveries.unregister("c", by=stranger)
+    assert len(await trail.deliveries.consumers(by=me)) == 1
+
+
+# -- claims -----------------------------------------------------------------------------------------------
+
+
+async def test_a_claim_says_what_is_to_be_done_and_until_when(
+    trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    await register(trail, me)
+    made = await make(trail, me, "a", tags=["x"])
+    held = await claim_one(trail, me, "c", lease=timedelta(seconds=7))
+    assert (held.consumer, held.attempt, held.lease_until) == ("c", 1, clock.now() + timedelta(seconds=7))
+    assert (held.event.type, held.event.seq, held.event.breadcrumb) == ("breadcrumb.created", 1, made)
+
+
+async def test_a_claimed_event_is_nobody_elses_and_a_finished_one_never_comes_back(
+    trail: Trail, open_again: OpenAgain, me: Principal, clock: ManualClock
+) -> None:
+    other = await open_again()
+    await register(trail, me)
+    await make(trail, me, "a")
+    held = await claim_one(trail, me, "c")
+    assert await claim(other, me) == []
+    await trail.deliveries.finish(held, [], by=me)
+    clock.advance(days=1)
+    assert await claim(other, me) == []
+    assert await claim(trail, me) == []
+
+
+@pytest.mark.req("RCR-28")
+async def test_each_consumer_handles_each_event_for_itself(trail: Trail, me: Principal) -> None:
+    for name in "xy":
+        await register(trail, me, name)
+    await make(trail, me, "a")
+    first, second = await claim_one(trail, me, "x"), await claim_one(trail, me, "y")
+    assert first.event == second.event
+    assert first.key != second.key
+
+
+@pytest.mark.req("RCR-28")
+@pytest.mark.req("O8")
+async def test_ten_workers_on_two_open_trails_execute_a_thousand_events_once_each(
+    trail: Trail, open_again: OpenAgain, me: Principal
+) -> None:
+    await register(trail, me)
+    ids = await make_all(trail, me, *(f"Event {number}" for number in range(1_000)))
+    executed: Counter[str] = Counter()
+    other = await open_again()
+
+    async def work(mine: Trail, worker: str) -> None:
+        while held := await mine.deliveries.claim("c", by=me, worker=worker, limit=20):
+            for each in held:
+                executed[each.event.breadcrumb_id] += 1
+            await asyncio.gather(*(mine.deliveries.finish(each, [], by=me) for each in held))
+
+    async with asyncio.timeout(6 * PATIENCE):
+        await asyncio.gather(*(work(trail if number % 2 else other, f"w{number}") for number in range(10)))
+    assert executed == Counter(ids)
+    (state,) = await trail.deliveries.consumers(by=me)
+    assert (state.pending, state.claimed, state.dead, state.cursor) == (0, 0, 0, 1_000)
+
+
+async def test_a_consumer_gets_only_what_its_selector_means(trail: Trail, me: Principal) -> None:
+    wanted = Selector(schema_name="tool.request.v1", context_match=[ContextMatch(path="tool", value="grep")])
+    await register(trail, me, selector=wanted)
+    await make(trail, me, "a", schema_name="tool.request.v1", context={"tool": "grep"})
+    await make(trail, me, "b", schema_name="tool.request.v1", context={"tool": "sed"})
+    await make(trail, me, "c", context={"tool": "grep"})
+    assert titles(await claim(trail, me)) == ["a"]
+
+
+async def test_a_consumer_far_behind_finds_the_one_event_it_wants(trail: Trail, me: Principal) -> None:
+    await register(trail, me, selector=Selector(all_tags=["rare"]))
+    await make_all(trail, me, *(f"Noise {number}" for number in range(1_700)))
+    await make(trail, me, "needle", tags=["rare"])
+    assert titles(await claim(trail, me, limit=1)) == ["needle"]
+
+
+async def test_a_claim_of_something_that_is_gone_shows_no_breadcrumb(trail: Trail, me: Principal) -> None:
+    await register(trail, me)
+    made = await make(trail, me, "a")
+    await trail.records.delete(made.id, by=me)
+    (first,) = await claim(trail, me)
+    assert (first.event.type, first.event.breadcrumb) == ("breadcrumb.created", None)
+    await trail.deliveries.finish(first, [], by=me)
+    assert [each.event.type for each in await claim(trail, me)] == ["breadcrumb.deleted"]
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1_001])
+async def test_an_absurd_limit_is_refused(trail: Trail, me: Principal, limit: int) -> None:
+    await register(trail, me)
+    with pytest.raises(InvalidInput):
+        await trail.deliveries.claim("c", by=me, worker="w", limit=limit)
+
+
+# -- order ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("SYL-116")
+@pytest.mark.req("O8")
+async def test_events_of_a_session_come_in_order_and_sessions_do_not_wait_for_each_other(
+    trail: Trail, me: Principal
+) -> None:
+    await register(trail, me)
+    await session(trail, me, "A", "A1", "A2", "A3")
+    await session(trail, me, "B", "B1", "B2")
+    held = await claim(trail, me)
+    assert titles(held) == ["A1", "B1"]
+    assert await claim(trail, me) == []
+    await trail.deliveries.finish(held[1], [], by=me)
+    assert titles(await claim(trail, me)) == ["B2"]
+    await trail.deliveries.finish(held[0], [], by=me)
+    assert titles(await claim(trail, me)) == ["A2"]
+
+
+@pytest.mark.req("SYL-116")
+async def test_a_session_that_waits_for_a_retry_keeps_its_order_and_delays_nobody(
+    trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    await register(trail, me, retry=RetryPolicy(attempts=5, backoff=60.0))
+    await session(trail, me, "A", "A1", "A2")
+    await trail.deliveries.fail(await claim_one(trail, me, "c"), "slow", by=me)
+    await session(trail, me, "B", "B1", "B2")
+    assert titles(await claim(trail, me)) == ["B1"]
+    clock.advance(seconds=90)
+    assert "A1" in titles(await claim(trail, me))
+
+
+async def test_versions_of_a_breadcrumb_without_a_session_come_in_order(trail: Trail, me: Principal) -> None:
+    await register(trail, me)
+    made = await make(trail, me, "a1")
+    await trail.records.update(made.id, Change(title="a2"), expect=1, by=me)
+    await make(trail, me, "b1")
+    held = await claim(trail, me)
+    assert titles(held) == ["a1", "b1"]
+    await trail.deliveries.finish(held[0], [], by=me)
+    assert titles(await claim(trail, me)) == ["a2"]
+
+
+async def test_a_dead_letter_lets_the_rest_of_its_session_go_on(trail: Trail, me: Principal) -> None:
+    await register(trail, me)
+    await session(trail, me, "A", "A1", "A2")
+    assert await trail.deliveries.fail(await claim_one(trail, me, "c"), "no", by=me, retry=False)
+    assert titles(await claim(trail, me)) == ["A2"]
+
+
+# -- leases -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("RCR-22")
+@pytest.mark.req("BEY-07")
+async def test_an_event_whose_worker_died_is_claimed_again_after_its_lease(
+    trail: Trail, open_again: OpenAgain, me: Principal, clock: ManualClock
+) -> None:
+    await register(trail, me)
+    await make(trail, me, "a")
+    lost = await claim_one(trail, me, "c")
+    await trail.close()
+    survivor = await open_again()
+    clock.advance(seconds=29)
+    assert await claim(survivor, me) == []
+    assert await survivor.deliveries.due_in("c", by=me) == pytest.approx(1.0)
+    clock.advance(seconds=1)
+    (again,) = await claim(survivor, me)
+    assert (again.event, again.attempt, again.key) == (lost.event, 2, lost.key)
+    assert again.token != lost.token
+
+
+@pytest.mark.req("BEY-07")
+async def test_a_worker_that_lost_its_lease_can_write_nothing(
+    trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    await register(trail, me)
+    await make(trail, me, "a")
+    lost = await claim_one(trail, me, "c")
+    clock.advance(seconds=30)
+    (held,) = await claim(trail, me)
+    for call in (
+        trail.deliveries.finish(lost, [draft("twice")], by=me),
+        trail.deliveries.finish(lost, [], by=me),
+        trail.deliveries.fail(lost, "late", by=me),
+        trail.deliveries.release(lost, by=me),
+        trail.deliveries.extend(lost, by=me, lease=LEASE),
+    ):
+        with pytest.raises(LeaseLost):
+            await call
+    await trail.deliveries.finish(held, [draft("once")], by=me)
+    assert await list_titles(trail, me) == ["a", "once"]
+
+
+async def test_an_extended_lease_holds_for_longer(trail: Trail, me: Principal, clock: ManualClock) -> None:
+    await register(trail, me)
+    await make(trail, me, "a")
+    held = await claim_one(trail, me, "c", lease=timedelta(seconds=10))
+    clock.advance(seconds=9)
+    longer = await trail.deliveries.extend(held, by=me, lease=timedelta(seconds=10))
+    assert longer == msgspec.structs.replace(held, lease_until=clock.now() + timedelta(seconds=10))
+    clock.advance(seconds=9)
+    assert await claim(trail, me) == []
+    await trail.deliveries.finish(longer, [], by=me)
+
+
+async def test_a_clock_that_jumps_backwards_does_not_lengthen_a_lease_for_ever(
+    trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    await register(trail, me)
+    await make(trail, me, "a")
+    await claim_one(trail, me, "c")
+    clock.advance(seconds=60)
+    assert len(await claim(trail, me, lease=timedelta(seconds=5))) == 1
+    clock.advance(days=-1)
+    assert await claim(trail, me) == []
+    clock.advance(days=1, seconds=5)
+    assert [each.attempt for each in await claim(trail, me)] == [3]
+
+
+async def test_a_released_claim_can_be_claimed_at_once_and_does_not_count(trail: Trail, me: Principal) -> None:
+    await register(trail, me, retry=RetryPolicy(attempts=1))
+    await make(trail, me, "a")
+    for _ in range(5):
+        held = await claim_one(trail, me, "c")
+        assert held.attempt == 1
+        await trail.deliveries.release(held, by=me)
+    with pytest.raises(LeaseLost):
+        await trail.deliveries.release(held, by=me)
+
+
+async def test_of_two_workers_that_finish_one_event_exactly_one_writes(
+    trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    await register(trail, me)
+    await make(trail, me, "a")
+    lost = await claim_one(trail, me, "c")
+    clock.advance(seconds=30)
+    held = await claim_one(trail, me, "c")
+    attempts = [trail.deliveries.finish(each, [draft("out")], by=me) for each in (lost, held, held, lost)]
+    assert sum(await asyncio.gather(*(succeeds(attempt, LeaseLost) for attempt in attempts))) == 1
+    assert await list_titles(trail, me) == ["a", "out"]
+
+
+# -- finishing --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("BEY-07")
+async def test_outputs_and_acknowledgement_are_written_together(trail: Trail, me: Principal) -> None:
+    await register(trail, me)
+    await make(trail, me, "a")
+    held = await claim_one(trail, me, "c")
+    written = await trail.deliveries.finish(held, [draft("x", tags=["t"]), draft("y")], by=me)
+    assert [each.title for each in written] == ["x", "y"]
+    assert [event.breadcrumb_id for event in await read_log(trail, me, after=1)] == [each.id for each in written]
+    assert titles(await claim(trail, me)) == ["x", "y"]
+    with pytest.raises(LeaseLost):
+        await trail.deliveries.finish(held, [draft("z")], by=me)
+    assert await list_titles(trail, me) == ["a", "x", "y"]
+
+
+@pytest.mark.req("BEY-07")
+@pytest.mark.parametrize("bad", ["invalid", "id taken"])
+async def test_a_bad_output_writes_nothing_and_keeps_the_claim(trail: Trail, me: Principal, bad: str) -> None:
+    await register(trail, me)
+    taken = await make(trail, me, "a")
+    held = await claim_one(trail, me, "c")
+    output = draft("b", tags=[" no"]) if bad == "invalid" else draft("b", id=taken.id)
+    with pytest.raises((InvalidInput, AlreadyExists)):
+        await trail.deliveries.finish(held, [draft("fine"), output], by=me)
+    assert await list_titles(trail, me) == ["a"]
+    assert await trail.log.head() == 1
+    await trail.deliveries.finish(held, [draft("fine")], by=me)
+    assert await list_titles(trail, me) == ["a", "fine"]
+
+
+@pytest.mark.req("BEY-07")
+async def test_an_output_with_the_key_of_its_claim_is_written_once_whoever_finishes(
+    trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    """A worker that wrote its effect but died before it acknowledged: the next one recognises the effect."""
+    await register(trail, me)
+    await make(trail, me, "a")
+    first = await claim_one(trail, me, "c")
+    effect = await make(trail, me, "effect", idempotency_key=first.key)
+    clock.advance(seconds=31)
+    (second,) = [each for each in await claim(trail, me) if each.event.seq == first.event.seq]
+    (output,) = await trail.deliveries.finish(second, [draft("effect", idempotency_key=second.key)], by=me)
+    assert output.id == effect.id
+    assert await list_titles(trail, me) == ["a", "effect"]
+
+
+# -- failing ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("SYL-112")
+@pytest.mark.req("O16")
+async def test_a_transient_failure_succeeds_on_retry_and_attempts_are_counted(
+    trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    await register(trail, me, retry=RetryPolicy(attempts=3, backoff=2.0))
+    await make(trail, me, "a")
+    for attempt in (1, 2):
+        held = await claim_one(trail, me, "c")
+        assert held.attempt == attempt
+        assert not await trail.deliveries.fail(held, "flaky", by=me)
+        assert await claim(trail, me) == []
+        clock.advance(seconds=10)
+    held = await claim_one(trail, me, "c")
+    assert held.attempt == 3
+    await trail.deliveries.finish(held, [], by=me)
+    clock.advance(days=1)
+    assert await claim(trail, me) == []
+
+
+@pytest.mark.req("SYL-112")
+async def test_waiting_doubles_up_to_its_limit(trail: Trail, me: Principal, clock: ManualClock) -> None:
+    await register(trail, me, retry=RetryPolicy(attempts=10, backoff=4.0, backoff_limit=10.0))
+    await make(trail, me, "a")
+    for expected in (4.0, 8.0, 10.0, 10.0):
+        await trail.deliveries.fail(await claim_one(trail, me, "c"), "again", by=me)
+        wait = await trail.deliveries.due_in("c", by=me)
+        assert wait is not None
+        assert 0.75 * expected <= wait <= 1.25 * expected
+        clock.advance(seconds=wait - 0.001)
+        assert await claim(trail, me) == []
+        clock.advance(seconds=0.002)
+
+
+@pytest.mark.req("SYL-112")
+async def test_attempts_run_out(trail: Trail, me: Principal, clock: ManualClock) -> None:
+    await register(trail, me, retry=RetryPolicy(attempts=2, backoff=0.0))
+    await make(trail, me, "a")
+    assert not await trail.deliveries.fail(await claim_one(trail, me, "c"), "one", by=me)
+    assert await trail.deliveries.fail(await claim_one(trail, me, "c"), "two", by=me)
+    assert await claim(trail, me) == []
+    assert await trail.deliveries.due_in("c", by=me) is None
+
+
+@pytest.mark.req("SYL-112")
+async def test_nothing_is_tried_after_its_deadline(trail: Trail, me: Principal, clock: ManualClock) -> None:
+    await register(trail, me, retry=RetryPolicy(attempts=100, backoff=1.0, deadline=60.0))
+    await make_all(trail, me, "in time", "too late")
+    first, second = await claim(trail, me, lease=timedelta(seconds=100))
+    assert not await trail.deliveries.fail(first, "again", by=me)
+    clock.advance(seconds=61)
+    assert await trail.deliveries.fail(second, "again", by=me)
+    assert await claim(trail, me) == []
+    assert {each.event.seq for each in await trail.dead_letters.list(by=me)} == {first.event.seq, second.event.seq}
+
+
+@pytest.mark.req("SYL-112")
+async def test_workers_that_die_use_up_the_attempts_too(trail: Trail, me: Principal, clock: ManualClock) -> None:
+    await register(trail, me, retry=RetryPolicy(attempts=2))
+    await make(trail, me, "poison")
+    for _ in range(2):
+        await claim_one(trail, me, "c")
+        clock.advance(seconds=31)
+    assert await claim(trail, me) == []
+    (letter,) = await trail.dead_letters.list(by=me)
+    assert (letter.attempts, letter.event.seq) == (2, 1)
+    assert letter.reason
+
+
+@pytest.mark.xfail(strict=True, reason="bug: a claim that buries a dead letter comes back empty although others wait")
+@pytest.mark.req("SYL-116")
+async def test_a_claim_that_buries_one_event_still_gets_the_next(
+    trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    await register(trail, me, retry=RetryPolicy(attempts=1))
+    await make_all(trail, me, "poison", "waiting")
+    await claim_one(trail, me, "c")
+    clock.advance(seconds=31)
+    assert titles(await claim(trail, me, limit=1)) == ["waiting"]
+
+
+@pytest.mark.parametrize("reason", ["", "x" * 100_000, "nul \x00", "🧵", "שלום"])
+async def test_any_reason_is_kept_as_far_as_it_fits(trail: Trail, me: Principal, reason: str) -> None:
+    await register(trail, me)
+    await make(trail, me, "a")
+    assert await trail.deliveries.fail(await claim_one(trail, me, "c"), reason, by=me, retry=False)
+    (letter,) = await trail.dead_letters.list(by=me)
+    assert letter.reason == reason[: len(letter.reason)]
+    assert len(letter.reason) >= min(len(reason), 1_000)
+
+
+@pytest.mark.xfail(strict=True, reason="bug: a reason with half a surrogate pair raises UnicodeEncodeError")
+async def test_a_reason_that_is_no_unicode_does_not_keep_the_event_from_failing(trail: Trail, me: Principal) -> None:
+    """Error messages quote file names and bytes of other programs."""
+    await register(trail, me)
+    await make(trail, me, "a")
+    assert await trail.deliveries.fail(await claim_one(trail, me, "c"), "no file \udcff", by=me, retry=False)
+
+
+async def test_due_in_tells_when_the_next_claim_is_worth_while(
+    trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    await register(trail, me)
+    assert await trail.deliveries.due_in("c", by=me) is None
+    await session(trail, me, "A", "A1", "A2")
+    await claim_one(trail, me, "c", lease=timedelta(seconds=20))
+    assert await trail.deliveries.due_in("c", by=me) == pytest.approx(20.0)
+    clock.advance(seconds=50)
+    assert await trail.deliveries.due_in("c", by=me) == 0.0
+
+
+# -- correlation ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("RCR-29")
+async def test_a_response_that_arrives_after_a_restart_finds_its_request(
+    trail: Trail, open_again: OpenAgain, me: Principal
+) -> None:
+    request = {"tool": "grep", "request_id": "r-1", "requestedBy": "ann"}
+    await register(trail, me, "ann", selector=Selector(schema_name="tool.response.v1"))
+    await make(trail, me, "Request", schema_name="tool.request.v1", context=request)
+    await trail.close()
+    again = await open_again()
+    response = {"request_id": "r-1", "status": "ok"}
+    await make(again, me, "Response", schema_name="tool.response.v1", context=response)
+    (held,) = await claim(again, me, "ann")
+    assert held.event.breadcrumb is not None
+    answered = held.event.breadcrumb.context["request_id"]
+    same = ContextMatch(path="request_id", value=answered)
+    assert await list_titles(again, me, schema_name="tool.request.v1", context_match=[same]) == ["Request"]
