@@ -92,9 +92,7 @@ class BareSqlite:
             "INSERT INTO words (rowid, title, text) VALUES (?, ?, ?)", (rid, title, record["context"]["description"])
         )
         execute("INSERT INTO vectors VALUES (?, ?)", (rid, array("f", record["embedding"]).tobytes()))
-        execute(
-            "INSERT INTO events (type, rid, id, version, tags, at) VALUES (0, ?, ?, 1, ?, ?)", (rid, id, tags, now)
-        )
+        execute("INSERT INTO events (type, rid, id, version, tags, at) VALUES (0, ?, ?, 1, ?, ?)", (rid, id, tags, now))
         return id
 
     async def close(self) -> None:

@@ -89,7 +89,9 @@ class Corpus:
 
     def embed(self, texts: Sequence[str]) -> Floats:
         packed = [
-            vector for at in range(0, len(texts), EMBED_BATCH) for vector in self.embedder.embed(texts[at : at + EMBED_BATCH])
+            vector
+            for at in range(0, len(texts), EMBED_BATCH)
+            for vector in self.embedder.embed(texts[at : at + EMBED_BATCH])
         ]
         return np.frombuffer(b"".join(packed), "<f4").reshape(len(texts), self.embedder.dimension)
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 # it warns on every search about the names of its score columns, and each line costs time on its clock
-os.environ.setdefault("LANCE_LOG", "error")
+os.environ.setdefault("LANCEDB_LOG", "error")
 
-import lancedb  # noqa: E402  # reads the variable when imported
+import lancedb  # reads the variable when imported
 import numpy as np
 import pyarrow as pa
 from lancedb.index import FTS, IvfPq, LabelList

@@ -1,4 +1,4 @@
-"""Processes that are measured from outside: start one, wait until it says where it answers, look at its memory, end it."""
+"""Processes that are measured from outside: start one, wait until it answers, look at its memory, end it."""
 
 from __future__ import annotations
 

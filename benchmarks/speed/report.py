@@ -48,9 +48,10 @@ def render(findings: Iterable[Finding]) -> str:
     """Markdown: a table for each measure, and one of the promises."""
     findings = list(findings)
     rows = [each for each in findings if isinstance(each, Row)]
-    parts = []
-    for measure in dict.fromkeys(row.measure for row in rows):
-        parts.append(f"### {measure}\n\n" + _table([row for row in rows if row.measure == measure]))
+    parts = [
+        f"### {measure}\n\n" + _table([row for row in rows if row.measure == measure])
+        for measure in dict.fromkeys(row.measure for row in rows)
+    ]
     promises = [each for each in findings if isinstance(each, Promise)]
     if promises:
         parts.append("### promises\n\n" + _promises(promises))
@@ -82,7 +83,9 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _number(value: float) -> str:
-    """Three digits that count."""
+    """A count as it is, anything else with three digits that count."""
+    if isinstance(value, int):
+        return f"{value:,}"
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"

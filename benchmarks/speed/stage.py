@@ -27,8 +27,8 @@ class Settings:
     quick: bool
     without: frozenset[str]
 
-    def samples(self, full: int) -> int:
-        return max(4, full // 20) if self.quick else full
+    def samples(self, full: int, *, least: int = 4) -> int:
+        return max(least, full // 20) if self.quick else full
 
 
 class Stage:

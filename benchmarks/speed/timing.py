@@ -41,6 +41,10 @@ class Rounds:
     def milliseconds(self, share: float) -> float:
         return 1000 * median(percentile(samples, share) for samples in self._rounds if samples)
 
+    def last(self, share: float) -> float:
+        """A percentile of the round under way, in seconds."""
+        return percentile(self._rounds[-1], share)
+
     def spread(self) -> dict[str, float]:
         return {"p50 ms": self.milliseconds(0.5), "p95 ms": self.milliseconds(0.95)}
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import math
+import struct
+from collections.abc import Awaitable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +16,30 @@ from clew.trail.event import Claim, Event
 from clew.trail.query import SearchRequest, SearchResult
 from clew.trail.selector import EVERYTHING, Selector
 from clew.trail.store import Trail
+
+class LetterEmbedder:
+    """A second embedder, to change to: how often each letter stands in a text. Remembers how much it did."""
+
+    dimension = 26
+
+    def __init__(self, name: str = "letters") -> None:
+        self.name = name
+        self.embedded: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> list[bytes]:
+        self.embedded += texts
+        return [self.pack(text) for text in texts]
+
+    @staticmethod
+    def pack(text: str) -> bytes:
+        counts = [text.lower().count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"]
+        length = math.sqrt(sum(count * count for count in counts)) or 1.0
+        return struct.pack("<26f", *(count / length for count in counts))
+
+
+def unpack(vector: bytes) -> tuple[float, ...]:
+    return struct.unpack(f"<{len(vector) // 4}f", vector)
+
 
 UNKNOWN = "00000000-0000-7000-8000-000000000000"
 """An id that no breadcrumb has."""

@@ -22,7 +22,12 @@ SNIPPETS = [
 @pytest.mark.parametrize(("code", "shown"), SNIPPETS)
 def test_a_python_block_prints_what_the_page_shows(code: str, shown: str | None, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=tmp_path,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     if shown is not None:

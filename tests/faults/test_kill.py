@@ -34,7 +34,9 @@ async def test_kills_lose_no_acknowledged_write_skip_no_event_and_repeat_no_outp
         notes = list(read_notebook(tmp_path))
         events = await read_log(trail)
         assert await trail.upkeep.check() == []
-        assert len([event for event in events if event.schema_name == "note.v1"]) > 2 * ROUNDS, "hardly anything was written"
+        assert len([event for event in events if event.schema_name == "note.v1"]) > 2 * ROUNDS, (
+            "hardly anything was written"
+        )
         await check_records(trail, notes)
         check_versions(events)
         check_outputs(events)
@@ -132,7 +134,9 @@ def check_keys(notes: list[tuple[str, str, int, str]], events: list[Event]) -> N
         if verb == "keyed":
             answers[key].add(id)
     assert all(len(ids) == 1 for ids in answers.values()), "one key was answered with two records"
-    keys = Counter(event.breadcrumb.context["key"] for event in events if event.schema_name == "keyed.v1" if event.breadcrumb)
+    keys = Counter(
+        event.breadcrumb.context["key"] for event in events if event.schema_name == "keyed.v1" if event.breadcrumb
+    )
     assert set(keys.values()) == set(made.values()) == {1}, "one key made two records"
 
 

@@ -83,7 +83,9 @@ async def test_ten_processes_execute_a_thousand_events_a_thousand_times(trail: T
         assert [worker.wait() for worker in crew] == [0] * WORKERS
 
     executions = [line.split() for line in (tmp_path / "notebook").read_text().splitlines()]
-    jobs = [event.seq for event in (await trail.log.read(before, by=ME, limit=10_000))[0] if event.schema_name == "job.v1"]
+    jobs = [
+        event.seq for event in (await trail.log.read(before, by=ME, limit=10_000))[0] if event.schema_name == "job.v1"
+    ]
     assert len(jobs) == EVENTS
     assert Counter(int(seq) for seq, _ in executions) == Counter(jobs)
     assert Counter(job_of(output) for output in await outputs(trail)) == Counter(jobs)

@@ -39,7 +39,7 @@ async def ls(
     if json:
         print_json(page)
         return
-    print_rows(("id", "updated", "schema", "title", "tags"), [_row(each) for each in page.items], wide=(3, 4))
+    print_rows(("id", "updated", "schema", "title", "tags"), [_row(each) for each in page.items], wide={3: 2, 4: 1})
     if page.cursor is not None:
         note(f"There are more: --cursor {page.cursor}")
     elif not page.items and is_terminal():
@@ -108,7 +108,7 @@ async def search(
         (short_id(hit.breadcrumb.id), f"{hit.score:.3f}", hit.breadcrumb.schema_name or "-", hit.breadcrumb.title)
         for hit in result.hits
     ]
-    print_rows(("id", "score", "schema", "title"), rows, wide=(3,))
+    print_rows(("id", "score", "schema", "title"), rows, wide={3: 1})
     if not rows and is_terminal():
         note("Nothing was found.")
 

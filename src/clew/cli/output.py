@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -77,8 +77,10 @@ def print_content(value: Any) -> None:
     open_console().print(coloured, soft_wrap=True)
 
 
-def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]], *, wide: Sequence[int] = ()) -> None:
-    """A table on a terminal, where the columns `wide` share the room; otherwise lines with tabs, without a head."""
+def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]], *, wide: Mapping[int, int] | None = None) -> None:
+    """A table on a terminal, otherwise lines with tabs and without a head. `wide` gives columns a share of the room
+    that the others leave."""
+    wide = wide or {}
     cells = [[one_line(cell) for cell in row] for row in rows]
     if not is_terminal():
         for row in cells:
@@ -94,7 +96,7 @@ def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]], *, wide: S
             column,
             no_wrap=True,
             overflow="ellipsis",
-            ratio=1 if at in wide else None,
+            ratio=wide.get(at),
             min_width=None if at in wide else needed,
         )
     for row in cells:

@@ -77,7 +77,7 @@ async def list_dead_letters(
         (each.id, each.consumer, show_time(each.failed_at), str(each.attempts), each.event.breadcrumb_id, each.reason)
         for each in letters
     ]
-    print_rows(("id", "consumer", "failed", "attempts", "breadcrumb", "reason"), rows, wide=(5,))
+    print_rows(("id", "consumer", "failed", "attempts", "breadcrumb", "reason"), rows, wide={5: 1})
 
 
 async def retry_dead_letters(

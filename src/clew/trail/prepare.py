@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from clew.errors import EmbedderMismatch, InvalidInput
 from clew.trail.breadcrumb import (
@@ -38,7 +38,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Prepared(msgspec.Struct, kw_only=True):
-    """A breadcrumb's next version, ready to be written. `vector` is set once the text has been embedded."""
+    """A breadcrumb's next version, ready to be written once `finish` has given it terms and vector."""
 
     id: str | None
     key: str | None
@@ -53,9 +53,10 @@ class Prepared(msgspec.Struct, kw_only=True):
     entities: str | None
     keywords: str
     checksum: str
-    terms: bytes
+    shown: Readable
     text: str | None
     vector: bytes | None
+    terms: bytes = b""
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +68,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     policies: tuple[TtlPolicy, ...] = ()
 
 
-def prepare_draft(draft: Draft, rules: Rules, embedder: Embedder | None, now: datetime, owner_id: str) -> Prepared:
+def prepare_draft(draft: Draft, rules: Rules, embedder: Embedder | None, now: datetime) -> Prepared:
     """Check a draft against the limits and rules. Raises InvalidInput or SchemaViolation naming the field."""
     tags = check_tags(draft.tags)
     schema_name = check_schema_name(draft.schema_name)
@@ -80,7 +81,6 @@ def prepare_draft(draft: Draft, rules: Rules, embedder: Embedder | None, now: da
         rules=rules,
         embedder=embedder,
         id=draft.id,
-        owner_id=owner_id,
     )
 
 
@@ -102,7 +102,6 @@ def prepare_change(
         rules=rules,
         embedder=embedder,
         id=before.id,
-        owner_id=before.owner_id,
     )
     text_fields = {"title", "context", "schema_name", "llm_hints", "embedding"}
     if vector is not None and text_fields.isdisjoint(changed) and change.embed == "auto":
@@ -132,7 +131,6 @@ def _prepare(
     rules: Rules,
     embedder: Embedder | None,
     id: str | None,
-    owner_id: str,
 ) -> Prepared:
     title, context = check_title(draft.title), check_context(draft.context)
     if draft.llm_hints is not None:
@@ -157,7 +155,7 @@ def _prepare(
         entities=encode_canonical(draft.entities, "entities").decode() if draft.entities is not None else None,
         keywords=encode_canonical(pointers(tags, shown), "keywords").decode(),
         checksum=checksum_of(title, context, tags, schema_name, hints),
-        terms=pack_terms(shown, owner_id),
+        shown=shown,
         text=embedding_text(shown) if embeds else None,
         vector=pack_vector(draft.embedding, embedder) if draft.embedding is not None else None,
     )
@@ -176,8 +174,10 @@ def embedding_text(shown: Readable) -> str:
     return ". ".join(part for part in (shown.title, shown.description, shown.content) if part)[:4_000]
 
 
-def embed_all(prepared: Sequence[Prepared], embedder: Embedder | None) -> None:
-    """Give vectors to those that want one, in one batch."""
+def finish(prepared: Sequence[Prepared], owner_id: str, embedder: Embedder | None) -> None:
+    """Give all their terms, and vectors to those that want one, each in one batch."""
+    for each, terms in zip(prepared, pack_terms([each.shown for each in prepared], owner_id), strict=True):
+        each.terms = terms
     waiting = [each for each in prepared if each.text is not None]
     if embedder is None or not waiting:
         return
@@ -192,9 +192,10 @@ def pack_vector(numbers: Sequence[float], embedder: Embedder | None) -> bytes:
     if embedder is not None and len(numbers) != embedder.dimension:
         raise EmbedderMismatch(f"{embedder.dimension} dimensions ({embedder.name})", f"{len(numbers)} dimensions")
     try:
-        length = sum(float(number) ** 2 for number in numbers) ** 0.5
-        if not 0.0 < length < float("inf"):
-            raise InvalidInput("embedding", "must hold finite numbers that are not all zero")
-        return struct.pack(f"<{len(numbers)}f", *(number / length for number in numbers))
-    except (TypeError, ValueError, OverflowError, struct.error):
-        raise InvalidInput("embedding", "must hold finite numbers") from None
+        vector = np.asarray(numbers, np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput("embedding", "must hold numbers only") from None
+    length = float(np.sqrt(vector @ vector))
+    if vector.ndim != 1 or not 0.0 < length < float("inf"):
+        raise InvalidInput("embedding", "must hold finite numbers that are not all zero")
+    return (vector / length).astype("<f4").tobytes()

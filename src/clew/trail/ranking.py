@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from clew.trail.text import HEADER, MAX_QUERY_CHARS, STOP, owner_salt, pair_id, split_text, term_id
+from clew.trail.text import HEADER, MAX_QUERY_CHARS, STOP, owner_salt, pair_id, ranges, split_text, term_id
 
 FIELD_WEIGHTS = {"title": 3.0, "description": 1.0, "content": 0.2}
 SATURATION = 1.2
@@ -82,7 +82,7 @@ def score_lexical(
         terms, rarity = terms[keep], rarity[keep]
     heap, start = corpus.heap, corpus.at[slots]
     count = heap[start].astype(np.int64)
-    position, row = _ranges(start + HEADER, count)
+    position, row = ranges(start + HEADER, count)
     which = _lookup(terms, heap[position])
     hit = np.flatnonzero(which >= 0)
     hit_position, hit_row, hit_rarity = position[hit], row[hit], rarity[which[hit]]
@@ -109,7 +109,7 @@ def _score_pairs(question: Question, corpus: Corpus, start: Ints, count: Ints) -
     keys = np.fromiter(question.pairs, np.uint32, len(question.pairs))
     firsts, seconds = np.array(list(question.pairs.values()), np.uint32).T
     worth = np.minimum(corpus.rarity(firsts), corpus.rarity(seconds))
-    position, row = _ranges(start + HEADER + 2 * count, corpus.heap[start + 1].astype(np.int64))
+    position, row = ranges(start + HEADER + 2 * count, corpus.heap[start + 1].astype(np.int64))
     which = _lookup(keys, corpus.heap[position])
     hit = np.flatnonzero(which >= 0)
     return PAIR_BONUS * _sum(row[hit], worth[which[hit]], len(start))
@@ -119,7 +119,7 @@ def _score_titles(corpus: Corpus, start: Ints, position: Ints, row: Ints, rarity
     """The rarity of the title's terms that the query has, as a share of all of them."""
     heap = corpus.heap
     in_title = heap[start + 2].astype(np.int64)
-    title_position, title_row = _ranges(start + HEADER, in_title)
+    title_position, title_row = ranges(start + HEADER, in_title)
     whole = _sum(title_row, corpus.rarity(heap[title_position]), len(start))
     inside = position < (start + HEADER + in_title)[row]
     return _sum(row[inside], rarity[inside], len(start)) / np.maximum(whole, 1e-9)
@@ -157,12 +157,6 @@ def _of_best(score: Floats) -> Floats:
 def _sum(row: Ints, amount: Floats, rows: int) -> npt.NDArray[np.float64]:
     """The amounts added up by row. (Of nothing at all, numpy would make whole numbers.)"""
     return np.bincount(row, amount, rows).astype(np.float64, copy=False)
-
-
-def _ranges(start: Ints, count: Ints) -> tuple[Ints, Ints]:
-    """The positions start[i] … start[i] + count[i] for all i in one array, and the i of each."""
-    row = np.repeat(np.arange(len(count)), count)
-    return np.arange(len(row)) + (start - np.cumsum(count) + count)[row], row
 
 
 def _lookup(keys: Words, values: Words) -> Ints:

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -121,16 +122,18 @@ def count_words(text: str) -> dict[str, int]:
     """How often each word that could be a pointer stands in a text, in the order of first occurrence."""
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
-    counts: dict[str, int] = {}
-    for word, count in Counter(_WORD.findall(text)).items():
-        lower = word.lower()
-        if lower in STOP_WORDS or len(lower) > MAX_WORD or lower.isdecimal():
-            continue
-        counts[lower] = counts.get(lower, 0) + count
-        if "_" in word or (word[1:] != lower[1:] and not word.isupper()):
-            for part in _parts(word, lower):
-                counts[part] = counts.get(part, 0) + count
-    return counts
+    return Counter([pointer for word in _WORD.findall(text) for pointer in _pointers_of(word)])
+
+
+@lru_cache(1 << 16)
+def _pointers_of(word: str) -> tuple[str, ...]:
+    """What a word points with: itself in lower case, and its parts where it is an identifier."""
+    lower = word.lower()
+    if lower in STOP_WORDS or len(lower) > MAX_WORD or lower.isdecimal():
+        return ()
+    if "_" in word or (word[1:] != lower[1:] and not word.isupper()):
+        return lower, *_parts(word, lower)
+    return (lower,)
 
 
 def _parts(word: str, whole: str) -> Iterable[str]:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.trail.ranking import Floats, Ints, Words
-from clew.trail.text import HEADER
+from clew.trail.text import HEADER, ranges
 from clew.trail.vectors import sign_codes
 
 FOREVER = np.iinfo(np.int64).max
@@ -128,8 +128,7 @@ class Columns:
                 words + sign * float(lengths[mine].sum()),
             )
         count = self.heap[start].astype(np.int64)
-        row = np.repeat(np.arange(len(count)), count)
-        position = np.arange(len(row)) + (start + HEADER - np.cumsum(count) + count)[row]
+        position, _ = ranges(start + HEADER, count)
         buckets = self.heap[position] & (RARITY_BUCKETS - 1)
         if len(buckets) > 10_000:
             self._document_frequency += sign * np.bincount(buckets, minlength=RARITY_BUCKETS).astype(np.int32)

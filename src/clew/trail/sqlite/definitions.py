@@ -19,6 +19,8 @@ from clew.trail.validation import compile_schema
 
 SCHEMA, POLICY = "schema.def.v1", "ttl.policy.v1"
 DEFINITIONS = frozenset({SCHEMA, POLICY})
+NEWEST = "SELECT max(seq) FROM events WHERE schema_name IN ('schema.def.v1', 'ttl.policy.v1')"
+"""Spelled as in the partial index, which SQLite uses only then."""
 
 _decode = msgspec.json.Decoder().decode
 
@@ -39,14 +41,11 @@ class DefinitionBook:
     """Definitions by owner, read again when an event says that one changed, whichever process changed it."""
 
     def __init__(self) -> None:
-        self._seq = -1
+        self._seq: int | None = -1
         self._books: dict[str, Definitions] = {}
 
     def of(self, connection: Sql, owner_id: str) -> Definitions:
-        seq = max(
-            int(connection.execute("SELECT coalesce(max(seq), 0) FROM events WHERE schema_name = ?", (name,)).get)
-            for name in (SCHEMA, POLICY)
-        )
+        seq = connection.execute(NEWEST).get
         if seq != self._seq:
             self._books, self._seq = {}, seq
         if owner_id not in self._books:

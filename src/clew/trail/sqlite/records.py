@@ -16,7 +16,7 @@ from clew.clock import Clock
 from clew.errors import AlreadyExists, Conflict, InvalidInput, NotFound, TooLarge
 from clew.trail.breadcrumb import MAX_BATCH, Breadcrumb, Change, Draft, Page, View
 from clew.trail.hints import apply_hints, resolve_hints
-from clew.trail.prepare import Prepared, embed_all, prepare_change, prepare_draft
+from clew.trail.prepare import Prepared, finish, prepare_change, prepare_draft
 from clew.trail.selector import EVERYTHING, Selector, check_selector
 from clew.trail.sqlite import writing as write
 from clew.trail.sqlite.definitions import DEFINITIONS, DefinitionBook, check_definition
@@ -55,7 +55,7 @@ class SqliteRecords:
         if len(drafts) > MAX_BATCH:
             raise TooLarge("batch", len(drafts), MAX_BATCH, "breadcrumbs")
         prepared = self._engine.read(lambda connection: self._prepare(connection, drafts, by))
-        await self._embed(prepared)
+        await self._finish(prepared, by)
         return prepared
 
     def _prepare(self, connection: Sql, drafts: Sequence[Draft], by: Principal) -> list[Prepared]:
@@ -66,19 +66,19 @@ class SqliteRecords:
             try:
                 check_definition(draft.schema_name, draft.context)
                 rules = definitions.rules(draft.schema_name)
-                prepared.append(prepare_draft(draft, rules, self._embedder, now, by.owner_id))
+                prepared.append(prepare_draft(draft, rules, self._embedder, now))
             except InvalidInput as error:
                 if len(drafts) == 1:
                     raise
                 raise InvalidInput(f"[{at}].{error.field}", error.reason, hint=error.hint) from error
         return prepared
 
-    async def _embed(self, prepared: Sequence[Prepared]) -> None:
-        """A few texts are embedded faster here than another thread can be woken; many go aside."""
-        if sum(each.text is not None for each in prepared) <= INLINE_TEXTS:
-            embed_all(prepared, self._embedder)
+    async def _finish(self, prepared: Sequence[Prepared], by: Principal) -> None:
+        """A few texts are done faster here than another thread can be woken; many go aside."""
+        if len(prepared) <= INLINE_TEXTS:
+            finish(prepared, by.owner_id, self._embedder)
         else:
-            await asyncio.get_running_loop().run_in_executor(None, embed_all, prepared, self._embedder)
+            await asyncio.get_running_loop().run_in_executor(None, finish, prepared, by.owner_id, self._embedder)
 
     def insert_all(self, writing: Writing, prepared: Sequence[Prepared], by: Principal) -> list[Any]:
         """Write all within the caller's transaction; their rows in order."""
@@ -88,13 +88,13 @@ class SqliteRecords:
         if prepared.key is not None and (row := self._find_keyed(writing, prepared.key, by)) is not None:
             return row
         id = prepared.id or self._clock.new_id()
-        rid = write.insert(writing, prepared, id, by, self.space)
+        row = write.insert(writing, prepared, id, by, self.space)
         if prepared.key is not None:
             writing.execute(
                 "INSERT INTO idempotency (owner_id, key, id, created_at) VALUES (?, ?, ?, ?)",
                 (by.owner_id, prepared.key, id, writing.now),
             )
-        return writing.execute(f"{CURRENT} WHERE b.rid = ?", (rid,)).fetchone()
+        return row
 
     def to_breadcrumbs(self, rows: Sequence[Any]) -> list[Breadcrumb]:
         """The records of rows that are committed."""
@@ -118,7 +118,7 @@ class SqliteRecords:
         if before.version != expect:
             raise Conflict(id, expected=expect, actual=before.version)
         prepared = self._engine.read(lambda connection: self._prepare_change(connection, before, change, vector, by))
-        await self._embed([prepared])
+        await self._finish([prepared], by)
         row = await self._engine.write(lambda writing: self._replace(writing, id, prepared, expect, by))
         return to_breadcrumb(row, (by.owner_id, prepared.scopes))
 

@@ -11,43 +11,46 @@ from clew.trail.sqlite.engine import Writing, to_micros
 from clew.trail.sqlite.rows import ensure_audience
 
 CREATED, UPDATED, DELETED = 0, 1, 2
+INSERT = (
+    "INSERT INTO breadcrumbs (id, audience, version, schema_name, title, context, tags, llm_hints, entities,"
+    " entity_keywords, ttl_kind, expires_at, max_reads, read_count, checksum, created_at, updated_at, created_by,"
+    " updated_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING rid"
+)
 
 
-def insert(writing: Writing, prepared: Prepared, id: str, by: Principal, space: str | None) -> int:
-    """Write version 1 of a breadcrumb; its row id. Raises AlreadyExists when the id is taken."""
-    execute, ttl = writing.execute, prepared.ttl
+def insert(writing: Writing, prepared: Prepared, id: str, by: Principal, space: str | None) -> tuple[Any, ...]:
+    """Write version 1 of a breadcrumb; its row, as `rows.CURRENT` would read it. Raises AlreadyExists."""
+    execute, ttl, agent = writing.execute, prepared.ttl, by.agent_id or None
     audience = ensure_audience(execute, by.owner_id, prepared.scopes)
     if prepared.id is not None and execute("SELECT 1 FROM breadcrumbs WHERE id = ?", (id,)).get is not None:
         raise AlreadyExists("breadcrumb", id)
-    rid = execute(
-        "INSERT INTO breadcrumbs (id, audience, version, schema_name, title, context, tags, llm_hints, entities,"
-        " entity_keywords, ttl_kind, expires_at, max_reads, checksum, created_at, updated_at, created_by, updated_by)"
-        " VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING rid",
-        (
-            id,
-            audience,
-            prepared.schema_name,
-            prepared.title,
-            prepared.context,
-            prepared.tags_json,
-            prepared.llm_hints,
-            prepared.entities,
-            prepared.keywords,
-            ttl.kind,
-            to_micros(ttl.expires_at) if ttl.expires_at is not None else None,
-            ttl.max_reads,
-            prepared.checksum,
-            writing.now,
-            writing.now,
-            by.agent_id or None,
-            by.agent_id or None,
-        ),
-    ).get
+    row = (
+        id,
+        audience,
+        1,
+        prepared.schema_name,
+        prepared.title,
+        prepared.context,
+        prepared.tags_json,
+        prepared.llm_hints,
+        prepared.entities,
+        prepared.keywords,
+        ttl.kind,
+        to_micros(ttl.expires_at) if ttl.expires_at is not None else None,
+        ttl.max_reads,
+        0,
+        prepared.checksum,
+        writing.now,
+        writing.now,
+        agent,
+        agent,
+    )
+    rid = execute(INSERT, row).get
     put_tags(writing, audience, rid, prepared.tags)
     execute("INSERT INTO terms (rid, terms) VALUES (?, ?)", (rid, prepared.terms))
     put_vector(writing, rid, prepared.vector, space)
     log_event(writing, CREATED, rid, id, 1, audience, prepared.schema_name, prepared.tags_json)
-    return int(rid)
+    return (rid, *row)
 
 
 def replace(writing: Writing, row: Any, prepared: Prepared, by: Principal, space: str | None) -> None:

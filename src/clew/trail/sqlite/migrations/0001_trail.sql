@@ -96,7 +96,7 @@ CREATE TABLE events (
   tags        TEXT NOT NULL,
   at          INTEGER NOT NULL
 );
-CREATE INDEX events_definitions ON events (schema_name, seq) WHERE schema_name IN ('schema.def.v1', 'ttl.policy.v1');
+CREATE INDEX events_definitions ON events (seq) WHERE schema_name IN ('schema.def.v1', 'ttl.policy.v1');
 
 CREATE TABLE consumers (
   cid        INTEGER PRIMARY KEY AUTOINCREMENT,

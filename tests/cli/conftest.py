@@ -1,0 +1,103 @@
+"""The command line in this process, on a folder of its own; in another process where signals or pipes matter."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from clew.app import App, open_app
+from clew.cli import main
+from clew.config import read_config
+
+PATIENCE = 30.0
+COMMAND = [sys.executable, "-m", "clew"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command answered."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Clew(Protocol):
+    def __call__(self, *arguments: str, stdin: bytes | None = None) -> Result: ...
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that all commands of a test work on, also those in other processes."""
+    for name in [name for name in os.environ if name.startswith("CLEW_")]:
+        monkeypatch.delenv(name)
+    place = tmp_path / ".clew"
+    monkeypatch.setenv("CLEW_FOLDER", str(place))
+    monkeypatch.setenv("CLEW_EMBEDDER", "hash")
+    monkeypatch.setenv("PYTHONWARNINGS", "error")
+    monkeypatch.chdir(tmp_path)
+    return place
+
+
+@pytest.fixture
+def clew(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Clew:
+    """Run one command and return what it answered. Success is expected of those that do not look at the code."""
+
+    def run(*arguments: str, stdin: bytes | None = None) -> Result:
+        given = io.TextIOWrapper(io.BytesIO(stdin or b""), encoding="utf-8")
+        monkeypatch.setattr(sys, "stdin", given)
+        capsys.readouterr()
+        code = main(arguments)
+        return Result(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def put(clew: Clew) -> Callable[..., str]:
+    """Write a breadcrumb by the command line; its id."""
+
+    def write(title: str, *arguments: str, context: dict[str, Any] | None = None) -> str:
+        result = clew("trail", "put", "--title", title, "--context", json.dumps(context or {}), *arguments)
+        assert result.code == 0, result.err
+        return result.out.strip()
+
+    return write
+
+
+@pytest.fixture
+def in_trail(folder: Path) -> Callable[[Callable[[App], Awaitable[Any]]], Any]:
+    """Do something on the trail that no command does."""
+
+    def run(work: Callable[[App], Awaitable[Any]]) -> Any:
+        async def open_and_work() -> Any:
+            async with open_app(read_config(folder)) as app:
+                return await work(app)
+
+        return asyncio.run(open_and_work())
+
+    return run
+
+
+def start(*arguments: str, **more: Any) -> subprocess.Popen[str]:
+    """A command in a process of its own, with pipes."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL} | more
+    return subprocess.Popen([*COMMAND, *arguments], text=True, **pipes)

@@ -1,0 +1,224 @@
+"""The door itself: help, usage, errors, exit codes, signals and pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import clew
+from clew.cli import main
+from clew.cli.commands import COMMANDS, Command, Group, find_command
+from clew.cli.options import Here
+from tests.cli.conftest import COMMAND, PATIENCE, Clew, start
+
+LEAVES = [
+    (words, command)
+    for entry in COMMANDS
+    for words, command in (
+        [((entry.name,), entry)]
+        if isinstance(entry, Command)
+        else [((entry.name, one.name), one) for one in entry.commands]
+    )
+]
+
+LIGHT = """
+import sys
+from clew.cli import main
+assert main(["--help"]) == 0
+heavy = {"cyclopts", "rich", "msgspec", "apsw", "numpy", "asyncio", "httpx"} & set(sys.modules)
+sys.exit(f"loaded for help: {heavy}" if heavy else 0)
+"""
+
+
+def test_help_lists_every_command_and_shows_examples(clew: Clew) -> None:
+    result = clew("--help")
+    assert result.code == 0
+    for entry in COMMANDS:
+        assert f"  {entry.name} " in result.out
+        assert entry.summary in result.out
+    assert "Examples:" in result.out
+    assert clew().out == clew("-h").out == result.out
+
+
+@pytest.mark.parametrize(
+    "group", [entry for entry in COMMANDS if isinstance(entry, Group)], ids=lambda group: group.name
+)
+def test_a_group_lists_its_commands(clew: Clew, group: Group) -> None:
+    page = clew(group.name).out
+    assert clew(group.name, "--help").out == page
+    assert all(command.summary in page for command in group.commands)
+
+
+@pytest.mark.parametrize(
+    ("words", "command"), LEAVES, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
+)
+def test_the_help_of_a_command_begins_as_the_table_says_and_has_an_example(
+    clew: Clew, words: tuple[str, ...], command: Command
+) -> None:
+    page = clew(*words, "--help").out
+    assert page.startswith(f"Usage: clew {' '.join(words)}")
+    assert f"\n{command.summary}\n" in page
+    assert page.partition("Options:")[0].count(f"clew {' '.join(words)}") > 1
+    assert "--folder" in page
+    assert find_command(words) is command
+    module, _, function = command.target.partition(":")
+    assert getattr(import_module(module), function).__doc__.startswith(command.summary)
+
+
+def test_help_starts_in_less_than_300_ms_and_loads_nothing_heavy() -> None:
+    subprocess.run([sys.executable, "-c", LIGHT], check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL)
+    took = []
+    for _ in range(5):
+        began = time.perf_counter()
+        subprocess.run([*COMMAND, "--help"], check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL)
+        took.append(time.perf_counter() - began)
+    assert min(took) < 0.3
+
+
+def test_version_is_the_version(clew: Clew) -> None:
+    result = clew("--version")
+    assert (result.code, result.out) == (0, f"{sys.modules['clew'].__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "page"),
+    [
+        (["nothing"], 'Unknown command "nothing"', "`clew --help`"),
+        (["trail", "lst"], 'Did you mean "ls"', "`clew trail --help`"),
+        (["trail", "ls", "--schemas", "x"], "--schemas", "`clew trail ls --help`"),
+        (["trail", "ls", "--limit", "many"], "--limit", "`clew trail ls --help`"),
+        (["trail", "show"], "ID", "`clew trail show --help`"),
+        (["trail", "search", "x", "--ranking", "best"], "--ranking", "`clew trail search --help`"),
+        (["secret", "put", "name", "value"], "value", "`clew secret put --help`"),
+        (["up", "--port", "x"], "--port", "`clew up --help`"),
+    ],
+)
+def test_wrong_usage_is_one_line_that_names_the_mistake_and_a_page(
+    clew: Clew, arguments: list[str], said: str, page: str
+) -> None:
+    result = clew(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert len(result.err.splitlines()) == 1
+    assert result.err.startswith("clew: ")
+    assert said in result.err
+    assert page in result.err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["trail", "ls"], ["trail", "tail"], ["hygiene", "run"], ["secret", "ls"], ["token"]]
+)
+def test_where_there_is_no_trail_nothing_is_made_and_the_next_step_is_told(
+    clew: Clew, folder: Path, arguments: list[str]
+) -> None:
+    result = clew(*arguments)
+    assert (result.code, result.out) == (1, "")
+    assert "clew up" in result.err
+    assert len(result.err.splitlines()) == 1
+    assert not folder.exists()
+
+
+def test_the_folder_above_is_recognised_as_a_mistake(clew: Clew, put: Callable[..., str], folder: Path) -> None:
+    put("here")
+    result = clew("trail", "ls", "--folder", str(folder.parent))
+    assert f"Did you mean --folder {folder}?" in result.err
+
+
+def test_an_unforeseen_error_is_one_line_and_a_traceback_only_on_demand(
+    clew: Clew, put: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("here")
+
+    def fail(self: Here, flags: Any = None) -> None:
+        raise ZeroDivisionError("by nought")
+
+    monkeypatch.setattr(Here, "config", fail)
+    result = clew("trail", "ls")
+    assert result.code == 1
+    assert result.err == "clew: unforeseen ZeroDivisionError: by nought. Set CLEW_DEBUG=1 to see where it comes from\n"
+    monkeypatch.setenv("CLEW_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        main(["trail", "ls"])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_one_line(clew: Clew, put: Callable[..., str], folder: Path) -> None:
+    put("here")
+    (folder / "config.toml").chmod(0)
+    result = clew("trail", "ls")
+    assert (result.code, result.err) == (1, f"clew: {folder / 'config.toml'}: Permission denied\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["port = 1", "owner = ", "[server]\nport = 99999", "owner = 'a b'", "embedder = 'gpt'"]
+)
+def test_settings_that_cannot_be_used_are_one_line(
+    clew: Clew, put: Callable[..., str], folder: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("here")
+    monkeypatch.delenv("CLEW_EMBEDDER")
+    (folder / "config.toml").write_text(text)
+    result = clew("trail", "ls")
+    assert (result.code, len(result.err.splitlines())) == (1, 1)
+
+
+def test_flags_win_over_the_environment_and_that_over_the_file(
+    clew: Clew, put: Callable[..., str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("here")
+    owners = []
+    (folder / "config.toml").write_text('owner = "file"')
+    owners.append(clew("trail", "show", put("1"), "--full", "--json").json["owner_id"])
+    monkeypatch.setenv("CLEW_OWNER", "environment")
+    owners.append(clew("trail", "show", put("2"), "--full", "--json").json["owner_id"])
+    flagged = put("3", "--owner", "flag")
+    owners.append(clew("trail", "show", flagged, "--full", "--json", "--owner", "flag").json["owner_id"])
+    assert owners == ["file", "environment", "flag"]
+
+
+def test_a_reader_that_goes_away_ends_the_command_without_a_word(put: Callable[..., str], clew: Clew) -> None:
+    lines = b"".join(json.dumps({"title": f"t{at}", "context": {"x": "y" * 500}}).encode() + b"\n" for at in range(400))
+    assert clew("trail", "put", stdin=lines).code == 0
+    with start("trail", "export") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert "header" in process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(PATIENCE) == 141
+
+
+def test_ctrl_c_ends_a_command_without_a_word(put: Callable[..., str]) -> None:
+    put("here", "--tag", "mine")
+    with start("trail", "tail", "--tag", "mine") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert "here" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 130
+        assert (process.stdout.read(), process.stderr.read()) == ("", "")
+
+
+def test_output_that_the_encoding_cannot_hold_is_spelled_out(
+    put: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("Zürich ✓")
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    with start("trail", "ls", "--limit", "1") as process:
+        out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, err.count("Error")) == (0, 0)
+    assert "Z\\xfcrich \\u2713" in out
+
+
+def test_python_m_clew_is_clew() -> None:
+    done = subprocess.run([*COMMAND, "--version"], check=True, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.stdout.strip() == clew.__version__

@@ -1,0 +1,68 @@
+"""The folder that `clew up` makes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from clew.cli.project import ABOUT, prepare_folder, render_settings, trail_file
+from clew.config import Config, read_config
+from clew.errors import ReadOnly
+
+
+def test_the_settings_show_every_default_and_change_nothing(tmp_path: Path) -> None:
+    prepare_folder(tmp_path / ".clew")
+    assert read_config(tmp_path / ".clew") == Config(folder=tmp_path / ".clew")
+    uncommented = "\n".join(
+        line.removeprefix("# ") if " = " in line else line for line in render_settings().splitlines()
+    )
+    (tmp_path / ".clew" / "config.toml").write_text(uncommented)
+    settings = tomllib.loads(uncommented)
+    assert read_config(tmp_path / ".clew") == Config(folder=tmp_path / ".clew")
+    flat = {f"{name}.{inner}" for name, value in settings.items() if isinstance(value, dict) for inner in value}
+    assert flat | {name for name, value in settings.items() if not isinstance(value, dict)} == set(ABOUT)
+
+
+def test_what_is_there_already_stays(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('owner = "ann"')
+    prepare_folder(tmp_path)
+    assert (tmp_path / "config.toml").read_text() == 'owner = "ann"'
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_git_sees_the_settings_and_neither_the_trail_nor_the_keys(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    folder = tmp_path / ".clew"
+    prepare_folder(folder)
+    (folder / "keys").mkdir()
+    (folder / "trail.db-index").mkdir()
+    for name in ("trail.db", "trail.db-wal", "trail.db.key", "credential", "keys/private.pem", "trail.db-index/x"):
+        (folder / name).touch()
+    shown = subprocess.run(
+        ["git", "-C", str(tmp_path), "status", "--porcelain", "-uall"], check=True, capture_output=True, text=True
+    )
+    assert sorted(line[3:] for line in shown.stdout.splitlines()) == [".clew/.gitignore", ".clew/config.toml"]
+
+
+def test_others_cannot_look_into_a_new_folder(tmp_path: Path) -> None:
+    prepare_folder(tmp_path / "deep" / ".clew")
+    assert (tmp_path / "deep" / ".clew").stat().st_mode & 0o077 == 0
+
+
+def test_a_place_where_no_folder_can_be_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ReadOnly, match="cannot be set up"):
+        prepare_folder(tmp_path / "file" / ".clew")
+
+
+@pytest.mark.parametrize(
+    ("address", "file"),
+    [("", Path(".clew/trail.db")), ("sqlite:///var/x.db", Path("/var/x.db")), ("sqlite://:memory:", None)],
+)
+def test_the_file_of_a_trail_is_known(address: str, file: Path | None) -> None:
+    assert trail_file(msgspec.structs.replace(Config(), trail=address)) == file

@@ -1,0 +1,44 @@
+"""Secrets on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.app import App
+from tests.cli.conftest import Clew
+
+VALUE = "hunter2-ü\n with a second line"
+
+
+def test_a_secret_goes_in_and_only_its_name_comes_out(clew: Clew, folder: Path, in_trail: Callable[..., Any]) -> None:
+    kept = clew("secret", "put", "api-key", stdin=VALUE.encode() + b"\n")
+    assert (kept.code, kept.out, kept.err) == (0, "", "api-key is kept.\n")
+    assert clew("secret", "ls").lines == ["api-key"]
+    assert clew("secret", "ls", "--json").json == {"items": ["api-key"]}
+    assert clew("trail", "export").out.count("hunter2") == 0
+
+    async def reveal(app: App) -> str:
+        return await app.trail.secrets.reveal("api-key", by=app.me)
+
+    assert in_trail(reveal) == VALUE
+    assert all(b"hunter2" not in file.read_bytes() for file in folder.iterdir() if file.is_file())
+
+
+def test_a_secret_is_replaced_and_removed(clew: Clew) -> None:
+    for value in (b"one", b"two"):
+        assert clew("secret", "put", "key", stdin=value).code == 0
+    assert clew("secret", "rm", "key").code == 0
+    gone = clew("secret", "rm", "key")
+    assert (gone.code, gone.err) == (1, "clew: no secret 'key'\n")
+    assert clew("secret", "rm").code == 1
+
+
+@pytest.mark.parametrize(("name", "stdin"), [("key", b""), ("key", b"\n"), ("key", b"\xff"), ("a b", b"x"), ("", b"x")])
+def test_a_value_or_name_that_cannot_be_is_refused_without_repeating_it(clew: Clew, name: str, stdin: bytes) -> None:
+    result = clew("secret", "put", name, stdin=stdin)
+    assert (result.code, result.out) == (1, "")
+    assert len(result.err.splitlines()) == 1

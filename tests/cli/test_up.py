@@ -1,0 +1,125 @@
+"""Serving."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from clew.client import Client
+from clew.trail.breadcrumb import Draft
+from tests.cli.conftest import PATIENCE, Clew, start
+from tests.serving import give_key
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """`clew up` in a process of its own, once it answers."""
+    with start("up", "--port", "0", "--json", *arguments) as process:
+        assert process.stdout is not None
+        try:
+            yield process, json.loads(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+@pytest.mark.req("RCR-54")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_one_command_serves_a_new_folder_and_a_signal_ends_it_cleanly(clew: Clew, folder: Path, number: int) -> None:
+    with running() as (process, serving):
+        assert process.stderr is not None
+        assert (folder / "config.toml").exists()
+        assert serving["trail"] == str(folder / "trail.db")
+        assert serving["pid"] == process.pid
+        assert httpx.get(f"{serving['url']}/ready", timeout=PATIENCE).json()["status"] == "ready"
+        assert "<html" in httpx.get(serving["docs"], timeout=PATIENCE).text
+        headers = {"Authorization": f"Bearer {clew('token').out.strip()}"}
+        draft = {"title": "over HTTP", "context": {}, "tags": ["mine"]}
+        answer = httpx.post(f"{serving['url']}/breadcrumbs", json=draft, headers=headers, timeout=PATIENCE)
+        assert answer.status_code == 201
+        assert clew("trail", "ls", "--tag", "mine").lines[0].split("\t")[3] == "over HTTP"
+        process.send_signal(number)
+        assert process.wait(PATIENCE) == 0
+        assert process.stderr.read() == ""
+    assert not (folder / "trail.db-wal").exists()
+    assert clew("trail", "ls", "--tag", "mine").out
+
+
+def test_what_the_command_line_writes_reaches_a_client_of_the_server(clew: Clew, folder: Path) -> None:
+    give_key(folder)
+
+    async def listen(url: str) -> str:
+        async with Client(url, credential=(folder / "credential").read_text().strip()) as client:
+            first = await client.create(Draft(title="from the client", context={}, tags=["mine"]))
+            events = client.events(after=0)
+            async with asyncio.timeout(PATIENCE):
+                async for event in events:
+                    if event.breadcrumb_id == first.id:
+                        await asyncio.to_thread(clew, "trail", "put", "--title", "from the shell", "--tag", "mine")
+                    elif "mine" in event.tags:
+                        await events.aclose()
+                        return event.type
+        return "nothing"
+
+    with running() as (_, serving):
+        assert asyncio.run(listen(serving["url"])) == "breadcrumb.created"
+
+
+@pytest.mark.req("RCR-12")
+def test_expired_breadcrumbs_go_while_it_serves(clew: Clew, folder: Path) -> None:
+    give_key(folder)
+    clew("trail", "put", "--title", "old", "--ttl", "2020-01-01T00:00:00Z", "--tag", "mine")
+    with running():
+        clew("trail", "tail", "--schema", "system.hygiene.v1", "--count", "1")
+        assert clew("hygiene", "stats", "--json").json["total_breadcrumbs_purged"] == 1
+
+
+def test_a_port_in_use_is_one_line_that_names_the_option(clew: Clew, folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = clew("up", "--port", str(port))
+    assert (result.code, result.out) == (1, "")
+    assert (
+        result.err
+        == f"clew: cannot listen on 127.0.0.1:{port} (Address already in use). Choose another with --port or --host\n"
+    )
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--host", "no.such.host.invalid"], ["--port", "70000"], ["--host", "192.0.2.1"]]
+)
+def test_an_address_that_cannot_be_is_one_line(clew: Clew, folder: Path, arguments: list[str]) -> None:
+    result = clew("up", *arguments)
+    assert (result.code, len(result.err.splitlines())) == (1, 1)
+    assert not folder.exists()
+
+
+def test_it_tells_people_what_it_serves_and_how_to_get_a_token(clew: Clew, folder: Path) -> None:
+    give_key(folder)
+    with start("up", "--port", "0", "--owner", "ann", env=os.environ | {"PYTHONUNBUFFERED": "1"}) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        lines = [process.stdout.readline() for _ in range(7)]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 0
+        ending = process.stderr.read()
+    url = lines[0].split()[-1]
+    assert url.startswith("http://127.0.0.1:")
+    assert lines[1].split()[-1] == f"{url}/docs"
+    assert lines[2].startswith(f"  trail      {folder / 'trail.db'} (")
+    assert "0 edges" in lines[2]
+    assert lines[3].split() == ["owner", "ann"]
+    assert lines[4].strip() == f"token      clew token --folder {folder} --owner ann"
+    assert "Ctrl-C" in lines[6]
+    assert ending == "Closed; everything that was accepted is on the trail.\n"
