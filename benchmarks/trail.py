@@ -16,24 +16,28 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
 from speed import creates, filters, handlers, ingest, rest, searches, startup
-from speed.report import Finding, describe_machine, find_file_system, render, write_json
+from speed.contenders import close_stores
+from speed.report import Finding, Row, describe_machine, find_file_system, render, write_json
 from speed.stage import Settings, Stage
 from speed.timing import tell
 
 MEASURES: dict[str, Callable[[Stage], Awaitable[list[Finding]]]] = {
-    "creates": creates.measure,
-    "ingest": ingest.measure,
     "search": searches.measure,
     "filters": filters.measure,
+    "creates": creates.measure,
+    "ingest": ingest.measure,
     "handlers": handlers.measure,
     "rest": rest.measure,
     "startup": startup.measure,
 }
+SHARING = ("search", "filters", "creates")
+"""Measures that work on the same stores, which are loaded once; those that add most come last."""
 PEERS = ("sqlite", "chroma", "lancedb", "postgres", "fastapi", "starlette")
 RESULTS = Path(__file__).parent / "results" / "trail.json"
 
@@ -43,37 +47,60 @@ def main() -> None:
     signal.signal(signal.SIGTERM, end_cleanly)
     scratch = Path(tempfile.mkdtemp(prefix="clew-bench-", dir=arguments.scratch))
     scratch.chmod(0o711)  # PostgreSQL runs as another user, and must reach its own folder in there
+    run = Run(arguments, scratch)
     try:
-        if find_file_system(scratch) == "tmpfs":
-            tell(f"{scratch} is in memory: nothing here is durable; choose a disk with --scratch")
-        about = {
+        asyncio.run(run.measure_all())
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(render(run.findings))
+    tell(f"written to {arguments.json}")
+    sys.exit(1 if run.has_failed else 0)
+
+
+class Run:
+    """One run of the benchmark. Results are written after each measure: a late failure does not lose them."""
+
+    def __init__(self, arguments: argparse.Namespace, scratch: Path) -> None:
+        self.findings: list[Finding] = []
+        self.has_failed = False
+        self._arguments = arguments
+        self._scratch = scratch
+        self._about = {
             "taken_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "settings": {"records": arguments.records, "rounds": arguments.rounds, "quick": arguments.quick},
             "machine": describe_machine(scratch),
         }
-        findings = asyncio.run(run_all(arguments, scratch))
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    print(render(findings))
-    write_json(arguments.json, findings, about)
-    tell(f"written to {arguments.json}")
+        if find_file_system(scratch) == "tmpfs":
+            tell(f"{scratch} is in memory: nothing here is durable; choose a disk with --scratch")
 
+    async def measure_all(self) -> None:
+        arguments = self._arguments
+        settings = Settings(rounds=arguments.rounds, quick=arguments.quick, without=frozenset(arguments.without))
+        for size in arguments.records:
+            folder = self._scratch / str(size)
+            folder.mkdir(mode=0o711)
+            stage = Stage(size, folder, settings)
+            gc.collect()
+            gc.freeze()  # the records stay for long, and nobody's clock should pay for looking at them again
+            try:
+                for name in arguments.only:
+                    await self._measure(name, stage)
+            finally:
+                await close_stores(stage)
+            gc.unfreeze()
+            shutil.rmtree(folder, ignore_errors=True)
 
-async def run_all(arguments: argparse.Namespace, scratch: Path) -> list[Finding]:
-    settings = Settings(rounds=arguments.rounds, quick=arguments.quick, without=frozenset(arguments.without))
-    findings: list[Finding] = []
-    for size in arguments.records:
-        folder = scratch / str(size)
-        folder.mkdir()
-        folder.chmod(0o711)
-        stage = Stage(size, folder, settings)
-        gc.collect()
-        gc.freeze()  # the records stay for long, and nobody's clock should pay for looking at them again
-        for name in arguments.only:
-            findings += await MEASURES[name](stage)
-        gc.unfreeze()
-        shutil.rmtree(folder, ignore_errors=True)
-    return findings
+    async def _measure(self, name: str, stage: Stage) -> None:
+        if name not in SHARING:
+            await close_stores(stage)
+        try:
+            self.findings += await MEASURES[name](stage)
+        except Exception as error:  # the boundary of a measure: the others are worth having all the same
+            traceback.print_exc()
+            self.has_failed = True
+            note = f"failed: {type(error).__name__}: {error}"[:200]
+            self.findings.append(Row(measure=name, records=stage.size, contender="all", note=note))
+        write_json(self._arguments.json, self.findings, self._about)
 
 
 def parse_arguments() -> argparse.Namespace:

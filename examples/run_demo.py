@@ -5,6 +5,7 @@ Without a terminal it ends by itself after the demonstration. It needs neither a
 
 import asyncio
 import json
+import os
 import shutil
 import signal
 import socket
@@ -16,13 +17,12 @@ from pathlib import Path
 
 from clew.app import open_app
 from clew.client import Client
-from clew.config import Config
+from clew.config import Config, read_config
 from clew.trail.breadcrumb import Change, Draft
 from clew.trail.selector import Selector
 from clew.trail.transfer import import_trail
 
 DATA = Path(__file__).parent / "data" / "northline.jsonl"
-PORT = 8081
 QUESTION = "customer was charged twice"
 PAUSE = 0.6
 """Seconds between the writes, so that a person can watch them arrive."""
@@ -34,10 +34,11 @@ async def main() -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     folder = Path(tempfile.mkdtemp(prefix="clew-demo-"))
     try:
-        await fill(folder)
-        async with running_server(folder) as url:
+        config = read_config(folder, os.environ)
+        await fill(config)
+        async with running_server(config) as url:
             credential = (folder / "credential").read_text().strip()
-            async with Client(url, credential=credential, agent_id="demo") as client:
+            async with Client(url, credential=credential, owner_id=config.owner, agent_id="demo") as client:
                 await show_search(client)
                 await show_events(client)
             await stay(folder, url)
@@ -45,9 +46,9 @@ async def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-async def fill(folder: Path) -> None:
+async def fill(config: Config) -> None:
     """The trail of a small ferry line: its tools, decisions, notes, and one conversation."""
-    async with open_app(Config(folder=folder)) as app:
+    async with open_app(config) as app:
         await app.bootstrap()
         with DATA.open("rb") as lines:
             report = await import_trail(app.trail, app.me, lines)
@@ -55,8 +56,9 @@ async def fill(folder: Path) -> None:
 
 
 @asynccontextmanager
-async def running_server(folder: Path) -> AsyncIterator[str]:
-    command = [sys.executable, "-m", "clew", "up", "--json", "--folder", str(folder), "--port", str(free_port())]
+async def running_server(config: Config) -> AsyncIterator[str]:
+    port = free_port(config.server.host, config.server.port)
+    command = [sys.executable, "-m", "clew", "up", "--json", "--folder", str(config.folder), "--port", str(port)]
     server = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     assert server.stdout is not None
     try:
@@ -70,13 +72,13 @@ async def running_server(folder: Path) -> AsyncIterator[str]:
         await server.wait()
 
 
-def free_port() -> int:
-    """The usual port, or a free one where that is taken."""
+def free_port(host: str, wanted: int) -> int:
+    """The port of the settings, 8081 by default; 0 for any free one where that is taken."""
     try:
-        socket.create_server(("127.0.0.1", PORT)).close()
+        socket.create_server((host, wanted)).close()
     except OSError:
         return 0
-    return PORT
+    return wanted
 
 
 async def show_search(client: Client) -> None:

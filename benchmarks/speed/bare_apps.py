@@ -1,7 +1,9 @@
 """The yardsticks for REST: a FastAPI and a Starlette + msgspec application that store one JSON row in sqlite3, with the
 trail's durability and without anything else: no owners, no tokens, no search, no events.
 
-Usage: python -m speed.bare_apps fastapi|starlette FILE. Prints where it answers, ends when its standard input does.
+Usage: python -m speed.bare_apps fastapi|fastapi-async|starlette FILE. Prints where it answers, and ends when its
+standard input does. FastAPI is there with its database calls in threads and in the event loop: which of them is faster
+depends on the disk.
 """
 
 from __future__ import annotations
@@ -14,13 +16,15 @@ import sqlite3
 import sys
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import uvicorn
 
-from speed.bare_sqlite import connect
+from speed.durable import connect
 
 SCHEMA = (
     "CREATE TABLE IF NOT EXISTS records (id TEXT PRIMARY KEY, title TEXT NOT NULL, context TEXT NOT NULL,"
@@ -29,11 +33,19 @@ SCHEMA = (
 
 
 class Rows:
-    """One connection, used from the event loop: handing each statement to a thread made both applications slower."""
+    """The table, with a connection for each thread that comes."""
 
     def __init__(self, path: Path) -> None:
-        self._connection: sqlite3.Connection = connect(path)
+        self._path = path
+        self._local = threading.local()
         self._connection.execute(SCHEMA)
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        found: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if found is None:
+            found = self._local.connection = connect(self._path)
+        return found
 
     def insert(self, title: str, context: str, tags: str, schema_name: str | None) -> tuple[str, float]:
         id, now = str(uuid4()), time.time()
@@ -59,7 +71,7 @@ class Rows:
         self._connection.close()
 
 
-def build_fastapi(rows: Rows) -> Any:
+def build_fastapi(rows: Rows, *, in_loop: bool = False) -> Any:
     from fastapi import FastAPI, HTTPException
     from pydantic import BaseModel
 
@@ -74,13 +86,11 @@ def build_fastapi(rows: Rows) -> Any:
         version: int
         created_at: float
 
-    app = FastAPI()
-
-    async def create(body: NewRecord) -> Record:
+    def create(body: Any) -> Any:
         id, now = rows.insert(body.title, json.dumps(body.context), json.dumps(body.tags), body.schema_name)
         return Record(**body.model_dump(), id=id, version=1, created_at=now)
 
-    async def read(id: str) -> Record:
+    def read(id: str) -> Any:
         row = rows.find(id)
         if row is None:
             raise HTTPException(404)
@@ -95,11 +105,18 @@ def build_fastapi(rows: Rows) -> Any:
             created_at=created_at,
         )
 
-    # types of a nested scope: FastAPI resolves names in the module, so it is given the objects themselves
-    create.__annotations__ = {"body": NewRecord, "return": Record}
-    read.__annotations__ = {"id": str, "return": Record}
-    app.post("/breadcrumbs", status_code=201)(create)
-    app.get("/breadcrumbs/{id}")(read)
+    async def create_in_loop(body: Any) -> Any:
+        return create(body)
+
+    async def read_in_loop(id: str) -> Any:
+        return read(id)
+
+    app, post, get = FastAPI(), create_in_loop if in_loop else create, read_in_loop if in_loop else read
+    # the classes are of this scope, where FastAPI cannot find them by name
+    post.__annotations__ = {"body": NewRecord, "return": Record}
+    get.__annotations__ = {"id": str, "return": Record}
+    app.post("/breadcrumbs", status_code=201)(post)
+    app.get("/breadcrumbs/{id}")(get)
     return app
 
 
@@ -155,6 +172,13 @@ class Server(uvicorn.Server):
         print(json.dumps({"url": f"http://127.0.0.1:{sockets[0].getsockname()[1]}"}), flush=True)
 
 
+APPLICATIONS: dict[str, Callable[[Rows], Any]] = {
+    "fastapi": build_fastapi,
+    "fastapi-async": partial(build_fastapi, in_loop=True),
+    "starlette": build_starlette,
+}
+
+
 def end_with_input() -> None:
     """End when whoever started this is gone, however it ended."""
     sys.stdin.buffer.read()
@@ -163,7 +187,7 @@ def end_with_input() -> None:
 
 def main() -> None:
     kind, file = sys.argv[1:]
-    build = {"fastapi": build_fastapi, "starlette": build_starlette}[kind]
+    build = APPLICATIONS[kind]
     threading.Thread(target=end_with_input, daemon=True).start()
     config = uvicorn.Config(
         build(Rows(Path(file))), http="httptools", loop="none", lifespan="off", log_config=None, access_log=False

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 import time
 from array import array
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from speed.corpus import Item
+from speed.durable import connect
 from speed.stage import LOAD_BATCH, Stage, split
 
 SCHEMA = """
@@ -34,14 +34,6 @@ CREATE TABLE events (
   version INTEGER NOT NULL, tags TEXT NOT NULL, at INTEGER NOT NULL
 );
 """
-
-
-def connect(path: Path) -> sqlite3.Connection:
-    """A connection whose commits survive a power cut. Transactions are begun by hand."""
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=FULL")
-    return connection
 
 
 class BareSqlite:

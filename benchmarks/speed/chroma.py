@@ -75,7 +75,6 @@ class Chroma:
 
 
 async def open_store(stage: Stage) -> Chroma:
-    number = len(list(stage.folder.glob("chroma-*")))
-    store = Chroma(str(stage.folder / f"chroma-{number}"), stage.corpus)
+    store = Chroma(str(stage.folder / "chroma"), stage.corpus)
     store.load(stage.items)
     return store

@@ -81,21 +81,25 @@ PLACES = {
 
 
 async def open_stores(stage: Stage, names: Sequence[str], measure: str) -> tuple[list[Any], list[Row]]:
-    """The stores that can be had, loaded with the stage's items, and a row for each that cannot."""
-    stores: list[Any] = []
+    """The stores that can be had, loaded with the stage's items, and a row for each that cannot.
+
+    A store that an earlier measure opened is taken as that one left it. `close_stores` closes them all.
+    """
     missing: list[Row] = []
     for name in names:
         try:
             if name in stage.settings.without:
                 raise Unavailable("left out")
             opener = PLACES[name].load()
-            tell(f"{measure}: opening {name} with {stage.size:,} records")
-            stores.append(await opener(stage))
+            if name not in stage.stores:
+                tell(f"opening {name} with {stage.size:,} records")
+                stage.stores[name] = await opener(stage)
         except Unavailable as reason:
             missing.append(Row(measure=measure, records=stage.size, contender=name, note=str(reason)))
-    return stores, missing
+    return [stage.stores[name] for name in names if name in stage.stores], missing
 
 
-async def close_stores(stores: Sequence[Store]) -> None:
-    for store in stores:
+async def close_stores(stage: Stage) -> None:
+    while stage.stores:
+        _, store = stage.stores.popitem()
         await store.close()

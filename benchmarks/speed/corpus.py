@@ -124,10 +124,11 @@ def vocabulary() -> tuple[str, ...]:
     """Some 20,000 words, the frequent ones first."""
     path = find_weights() / "tokenizers" / "l2_supercat_tokenizer_config.json"
     tokens: dict[str, int] = json.loads(path.read_text(encoding="utf-8"))["model"]["vocab"]
-    pieces = (token[1:] for token, _ in sorted(tokens.items(), key=lambda pair: pair[1]) if token.startswith("▁"))
-    whole = [word for word in pieces if word.isascii() and word.isalpha() and (len(word) > 3 or word in STOP)]
+    pieces = (token[1:].lower() for token, _ in sorted(tokens.items(), key=lambda pair: pair[1]) if token[0] == "▁")
+    known = STOP - {"s", "t", "d", "m"}
+    whole = [word for word in pieces if word.isascii() and word.isalpha() and (len(word) > 3 or word in known)]
     inflected = (word + ending for ending in ("s", "ed", "ing", "ment") for word in whole if word not in STOP)
-    return tuple(dict.fromkeys((*(word.lower() for word in whole), *inflected)))[:VOCABULARY]
+    return tuple(dict.fromkeys((*whole, *inflected)))[:VOCABULARY]
 
 
 def read_real_texts(limit: int) -> list[tuple[str, dict[str, str]]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from speed.contenders import OURS, Store, close_stores, open_stores
+from speed.contenders import OURS, Store, open_stores
 from speed.corpus import Item
 from speed.report import Finding, Promise, Row
 from speed.stage import Stage, split
@@ -25,19 +25,16 @@ Rates = dict[str, tuple[list[float], list[float]]]
 async def measure(stage: Stage) -> list[Finding]:
     stores, missing = await open_stores(stage, CONTENDERS, MEASURE)
     rates: Rates = {store.name: ([], []) for store in stores}
-    try:
-        for store in stores:
-            await rate_of_singles(store, stage.corpus.make(WARM_UP))
-            await rate_of_batches(store, stage.corpus.make(BATCH))
-        for turn in range(stage.settings.rounds):
-            tell(f"{MEASURE}: round {turn + 1} of {stage.settings.rounds}")
-            singles = stage.corpus.make(stage.settings.samples(SINGLES))
-            batches = stage.corpus.make(BATCH * stage.settings.samples(BATCHES, least=2))
-            for store in rotate(stores, turn):
-                rates[store.name][0].append(await rate_of_singles(store, singles))
-                rates[store.name][1].append(await rate_of_batches(store, batches))
-    finally:
-        await close_stores(stores)
+    for store in stores:
+        await rate_of_singles(store, stage.corpus.make(WARM_UP))
+        await rate_of_batches(store, stage.corpus.make(BATCH))
+    for turn in range(stage.settings.rounds):
+        tell(f"{MEASURE}: round {turn + 1} of {stage.settings.rounds}")
+        singles = stage.corpus.make(stage.settings.samples(SINGLES))
+        batches = stage.corpus.make(BATCH * stage.settings.samples(BATCHES, least=2))
+        for store in rotate(stores, turn):
+            rates[store.name][0].append(await rate_of_singles(store, singles))
+            rates[store.name][1].append(await rate_of_batches(store, batches))
     return [*summarize(rates, stage.size), *missing]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import numpy as np
 
-from speed.contenders import OURS, SearchStore, close_stores, open_stores
+from speed.contenders import OURS, SearchStore, open_stores
 from speed.corpus import SHARES, Floats, Query, item_number
 from speed.ours import Ours
 from speed.report import Finding, Promise, Row
@@ -67,12 +67,9 @@ def tag_of(share: int) -> str:
 async def measure(stage: Stage) -> list[Finding]:
     stores, missing = await open_stores(stage, CONTENDERS, MEASURE)
     exact, found = Exact(stage), []
-    try:
-        for share in SHARES:
-            tell(f"{MEASURE}: {share} % of the records pass")
-            found += await measure_share(stage, stores, exact, share)
-    finally:
-        await close_stores(stores)
+    for share in SHARES:
+        tell(f"{MEASURE}: {share} % of the records pass")
+        found += await measure_share(stage, stores, exact, share)
     return [*found, *missing]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from clew.llm.wordllama import WordLlamaEmbedder, find_weights
 from clew.trail.breadcrumb import Draft
@@ -98,6 +99,7 @@ def open_ours() -> Embed:
     return embed
 
 
+@cache
 def open_package() -> Embed:
     """The package pads each batch to its longest text, so the texts are sorted by length."""
     from wordllama import WordLlama  # takes seconds to import, and only this measure needs it

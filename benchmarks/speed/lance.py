@@ -86,5 +86,4 @@ class Lance:
 
 
 async def open_store(stage: Stage) -> Lance:
-    number = len(list(stage.folder.glob("lance-*")))
-    return Lance(str(stage.folder / f"lance-{number}"), stage)
+    return Lance(str(stage.folder / "lance"), stage)

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from speed.contenders import OURS, SearchStore, close_stores, open_stores
+from speed.contenders import OURS, SearchStore, open_stores
 from speed.corpus import Item, Query
-from speed.ours import Ours
+from speed.ours import Ours, open_store
 from speed.report import Finding, Promise, Row
-from speed.stage import Stage
+from speed.stage import Stage, split
 from speed.timing import Rounds, paired_ratio, rotate, settle, tell, timed
 
 MEASURE = "hybrid search, k = 10"
@@ -19,7 +19,7 @@ CONTENDERS = (OURS, "lancedb", "chroma")
 RANKS_BY = {OURS: "clew", "lancedb": "lancedb", "chroma": "chroma (vectors only)"}
 SEARCHES, BETWEEN_WRITES, K = 200, 25, 10
 WARM_UP = 20
-MANY_WRITES, OPENINGS = 1_000, 3
+MANY_WRITES, BATCH, OPENINGS = 1_000, 100, 3
 GOAL = 5.0
 
 
@@ -35,18 +35,13 @@ class Kept:
 async def measure(stage: Stage) -> list[Finding]:
     stores, missing = await open_stores(stage, CONTENDERS, MEASURE)
     kept = {store.name: Kept() for store in stores}
-    try:
-        for store in stores:
-            for query in stage.corpus.ask(stage.items, WARM_UP):
-                await store.search(query, K)
-        for turn in range(stage.settings.rounds):
-            tell(f"{MEASURE}: round {turn + 1} of {stage.settings.rounds}")
-            await run_round(stage, stores, kept, turn)
-        ours = next(store for store in stores if isinstance(store, Ours))
-        alone = [await measure_many_writes(stage, ours), *await measure_opening(stage, ours)]
-    finally:
-        await close_stores(stores)
-    return [*summarize(kept, stage.size), *missing, *alone]
+    for store in stores:
+        for query in stage.corpus.ask(stage.items, WARM_UP):
+            await store.search(query, K)
+    for turn in range(stage.settings.rounds):
+        tell(f"{MEASURE}: round {turn + 1} of {stage.settings.rounds}")
+        await run_round(stage, stores, kept, turn)
+    return [*summarize(kept, stage.size), *missing, *await measure_alone(stage)]
 
 
 async def run_round(stage: Stage, stores: Sequence[SearchStore], kept: dict[str, Kept], turn: int) -> None:
@@ -97,23 +92,17 @@ def summarize(kept: dict[str, Kept], size: int) -> list[Finding]:
     return found
 
 
-async def measure_many_writes(stage: Stage, ours: Ours) -> Row:
-    """The search that has to read all that was written since the last one."""
-    first, steady = Rounds(), Rounds()
-    writes = stage.settings.samples(MANY_WRITES, least=100)
-    for query, again in zip(*[iter(stage.corpus.ask(stage.items, 2 * OPENINGS))] * 2, strict=True):
-        drafts = ours.prepare(stage.corpus.make(writes))
-        for at in range(0, writes, 100):
-            await ours.create_batch(drafts[at : at + 100])
-        for rounds, asked in ((first, query), (steady, again)):
-            rounds.begin()
-            rounds.add((await timed(ours.search(asked, K)))[0])
-        await settle()
-    values = {"first search ms": first.milliseconds(0.5), "second search ms": steady.milliseconds(0.5)}
-    return Row(measure=OPENING, records=stage.size, contender=f"{OURS}, after {writes:,} writes", values=values)
+async def measure_alone(stage: Stage) -> list[Finding]:
+    """What only the trail is asked, on a copy of its own: the others are not to differ by these writes."""
+    tell(OPENING)
+    ours = await open_store(stage)
+    try:
+        return [await measure_opening(stage, ours), await measure_many_writes(stage, ours)]
+    finally:
+        await ours.close()
 
 
-async def measure_opening(stage: Stage, ours: Ours) -> list[Row]:
+async def measure_opening(stage: Stage, ours: Ours) -> Row:
     """Opening a trail and asking at once, nothing having been loaded before."""
     opening, first, second = Rounds(), Rounds(), Rounds()
     for query in stage.corpus.ask(stage.items, OPENINGS):
@@ -125,4 +114,19 @@ async def measure_opening(stage: Stage, ours: Ours) -> list[Row]:
         "first search ms": first.milliseconds(0.5),
         "second search ms": second.milliseconds(0.5),
     }
-    return [Row(measure=OPENING, records=stage.size, contender=f"{OURS}, after opening", values=values)]
+    return Row(measure=OPENING, records=stage.size, contender=f"{OURS}, after opening", values=values)
+
+
+async def measure_many_writes(stage: Stage, ours: Ours) -> Row:
+    """The search that has to read all that was written since the last one."""
+    first, second = Rounds(), Rounds()
+    writes = stage.settings.samples(MANY_WRITES, least=BATCH)
+    for query in stage.corpus.ask(stage.items, OPENINGS):
+        for some in split(stage.corpus.make(writes), BATCH):
+            await ours.create_batch(ours.prepare(some))
+        for rounds in (first, second):
+            rounds.begin()
+            rounds.add((await timed(ours.search(query, K)))[0])
+        await settle()
+    values = {"first search ms": first.milliseconds(0.5), "second search ms": second.milliseconds(0.5)}
+    return Row(measure=OPENING, records=stage.size, contender=f"{OURS}, after {writes:,} writes", values=values)

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from clew.access import Principal
 from clew.config import Config
@@ -32,7 +33,7 @@ class Settings:
 
 
 class Stage:
-    """`items` are the records that every store holds before it is measured."""
+    """`items` are the records that every store holds before it is measured; `stores` those that are open."""
 
     def __init__(self, size: int, folder: Path, settings: Settings) -> None:
         self.size = size
@@ -41,6 +42,7 @@ class Stage:
         self.corpus = Corpus()
         tell(f"{size:,} records: making texts and vectors")
         self.items = self.corpus.make(size)
+        self.stores: dict[str, Any] = {}
         self._base: Path | None = None
 
     async def copy_trail(self, name: str) -> Path:

@@ -34,10 +34,11 @@ def measure_commands(stage: Stage) -> list[Finding]:
     commands = {
         "python alone": [sys.executable, "-c", "pass"],
         "import clew": [sys.executable, "-c", "import clew"],
+        "import clew.trail": [sys.executable, "-c", "import clew.trail"],
         "clew --help": [*clew_command(), "--help"],
     }
     times: dict[str, list[float]] = {name: [] for name in commands}
-    for _ in range(1 + stage.settings.samples(RUNS, least=3)):
+    for _ in range(1 + stage.settings.samples(RUNS, least=2)):
         for name, command in commands.items():
             times[name].append(run_seconds(command))
     took = {name: 1000 * median(seconds[1:]) for name, seconds in times.items()}
@@ -66,7 +67,8 @@ async def measure_server(stage: Stage) -> list[Finding]:
     ready, at_first, first, later = [], [], [], []
     folder = await stage.copy_trail("startup")
     starts = stage.settings.samples(STARTS, least=1)
-    await start_once(stage, folder)
+    if not stage.settings.quick:
+        await start_once(stage, folder)  # its file was copied just now, and others would wait for that as well
     for turn in range(starts):
         tell(f"{SERVER_MEASURE}: {turn + 1} of {starts}")
         seconds, resident, search, afterwards = await start_once(stage, folder)

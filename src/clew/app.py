@@ -9,6 +9,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from clew.access import Principal
 from clew.clock import Clock, SystemClock
@@ -18,6 +19,9 @@ from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
 from clew.trail.hygiene import Hygiene
 from clew.trail.store import Embedder, Trail
+
+if TYPE_CHECKING:
+    from clew.trail.webhooks import WebhookSender
 
 log = logging.getLogger(__name__)
 
@@ -43,11 +47,33 @@ class App:
     async def background(
         self, on_delivery: Callable[[str, float], None] = lambda outcome, seconds: None
     ) -> AsyncIterator[Callable[[], None]]:
-        """Run the sweeper and the webhooks while the context is open; yields a call that looks for new webhooks."""
-        # httpx takes a quarter of a second to import; only a serving process sends webhooks
-        from clew.trail.webhooks import WebhookSender
+        """Warm the index, run the sweeper and the webhooks while the context is open; yields a call that looks for
+        new webhooks."""
+        # Making the sender takes a third of a second (httpx, certificates), which no start should wait for.
+        building = asyncio.create_task(asyncio.to_thread(self._build_sender, on_delivery))
 
-        sender = WebhookSender(
+        async def send() -> None:
+            await (await building).run()
+
+        async def refresh() -> None:
+            await (await building).refresh()
+
+        tasks = [asyncio.create_task(send()), asyncio.create_task(self.trail.index.warm())]
+        if self.config.hygiene.enabled:
+            tasks.append(asyncio.create_task(self.hygiene.run_forever()))
+        try:
+            yield lambda: tasks.append(asyncio.create_task(refresh()))
+        finally:
+            for task in tasks:
+                task.cancel()
+            for outcome in await asyncio.gather(building, *tasks, return_exceptions=True):
+                if isinstance(outcome, Exception):
+                    log.error("a background task failed: %s", outcome)
+
+    def _build_sender(self, on_delivery: Callable[[str, float], None]) -> WebhookSender:
+        from clew.trail.webhooks import WebhookSender  # httpx is for serving processes only
+
+        return WebhookSender(
             self.trail,
             owners=self._webhook_owners,
             clock=self.clock,
@@ -56,17 +82,6 @@ class App:
             timeout=self.config.webhooks.timeout_seconds,
             on_delivery=on_delivery,
         )
-        tasks = [asyncio.create_task(sender.run())]
-        if self.config.hygiene.enabled:
-            tasks.append(asyncio.create_task(self.hygiene.run_forever()))
-        try:
-            yield lambda: tasks.append(asyncio.create_task(sender.refresh()))
-        finally:
-            for task in tasks:
-                task.cancel()
-            for outcome in await asyncio.gather(*tasks, return_exceptions=True):
-                if isinstance(outcome, Exception):
-                    log.error("a background task failed: %s", outcome)
 
     async def _webhook_owners(self) -> list[Principal]:
         return [Principal(owner_id=owner) for owner in await self.trail.upkeep.webhook_owners()]

@@ -142,7 +142,7 @@ class StorageError(ClewError):
 
 
 class Corrupted(StorageError):
-    hint = "Run `clew doctor` for what is damaged and how to get the rest out"
+    hint = "Run `clew doctor` for what is damaged; then restore a copy or import an export"
 
 
 class StorageFull(StorageError):

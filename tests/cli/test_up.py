@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import queue
 import signal
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +85,53 @@ def test_expired_breadcrumbs_go_while_it_serves(clew: Clew, folder: Path) -> Non
     with running():
         clew("trail", "tail", "--schema", "system.hygiene.v1", "--count", "1")
         assert clew("hygiene", "stats", "--json").json["total_breadcrumbs_purged"] == 1
+
+
+METRICS = (
+    "http_requests_total",
+    "http_request_duration_seconds",
+    "webhook_delivery_total",
+    "webhook_delivery_duration_seconds",
+)
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Keeps what is posted to it."""
+
+    received: queue.Queue[dict[str, Any]] = queue.Queue()
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(204)
+        self.end_headers()
+        self.received.put(json.loads(body))
+
+    def log_message(self, *arguments: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.req("RCR-54")
+def test_webhooks_are_delivered_and_counted_while_it_serves(
+    clew: Clew, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_key(folder)
+    monkeypatch.setenv("CLEW_WEBHOOKS_ALLOW", "127.0.0.0/8")
+    clew("secret", "put", "signing", stdin=b"key")
+    receiver = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=receiver.serve_forever, daemon=True).start()
+    with running() as (_, serving):
+        headers = {"Authorization": f"Bearer {clew('token').out.strip()}"}
+        with httpx.Client(base_url=serving["url"], headers=headers, timeout=PATIENCE) as http:
+            webhook = {"url": f"http://127.0.0.1:{receiver.server_port}/", "secret": "signing"}
+            body = {"name": "hook", "selector": {"all_tags": ["mine"]}, "webhook": webhook}
+            assert http.post("/subscriptions", json=body).status_code in (200, 201)
+            id = clew("trail", "put", "--title", "told", "--tag", "mine").out.strip()
+            assert Receiver.received.get(timeout=PATIENCE)["breadcrumb_id"] == id
+            metrics = http.get("/metrics").text
+    receiver.shutdown()
+    receiver.server_close()
+    for name in METRICS:
+        assert f"# HELP {name} " in metrics
 
 
 def test_a_port_in_use_is_one_line_that_names_the_option(clew: Clew, folder: Path) -> None:

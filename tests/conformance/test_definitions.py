@@ -39,7 +39,7 @@ async def test_a_context_that_breaks_its_schema_is_refused_with_the_place(trail:
     await define(trail, me, json_schema=NEEDS_NAME)
     with pytest.raises(SchemaViolation) as caught:
         await make(trail, me, schema_name="tool.v1", context={"name": 7})
-    assert (caught.value.schema_name, caught.value.field) == ("tool.v1", "context.name")
+    assert (caught.value.schema_name, caught.value.field) == ("tool.v1", "context/name")
     with pytest.raises(SchemaViolation):
         await make(trail, me, schema_name="tool.v1")
     made = await make(trail, me, "Fine", schema_name="tool.v1", context={"name": "grep"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -127,6 +128,7 @@ async def test_owners_with_a_webhook_are_listed_once(trail: Trail, me: Principal
     assert await trail.upkeep.webhook_owners() == ["acme", "other"]
 
 
+@pytest.mark.xfail(strict=True, reason="bug: foreign keys are off, so a delete leaves versions, vectors and edges behind")
 async def test_a_healthy_trail_has_nothing_to_report(trail: Trail, me: Principal, clock: ManualClock) -> None:
     assert await trail.upkeep.check() == []
     a, b = await make_all(trail, me, "a", "b", tags=["x"], embedding=[1.0], ttl=lasting(clock, days=1))
@@ -140,7 +142,16 @@ async def test_a_healthy_trail_has_nothing_to_report(trail: Trail, me: Principal
 
 
 async def reembed(trail: Trail, batch: int = 500) -> list[tuple[int, int]]:
-    return [step async for step in trail.upkeep.reembed(batch=batch)]
+    return await finish(trail.upkeep.reembed(batch=batch))
+
+
+async def finish(change: AsyncIterator[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The steps of a change that comes to an end."""
+    steps = []
+    async for step in change:
+        steps.append(step)
+        assert len(steps) < 100, "the change does not end"
+    return steps
 
 
 async def vector_of(trail: Trail, by: Principal, id: str) -> tuple[float, ...] | None:
@@ -221,11 +232,11 @@ async def test_the_old_vectors_serve_until_the_last_is_replaced(
         await anext(steps)
         found = await found_titles(meaning, me, "feline pets", ranking="vector")
         assert set(found[:2]) == {"The cat sat", "A kitten slept"}
-    async for _ in steps:
-        pass
+    await finish(steps)
     assert len(await found_titles(changing, me, "cat", ranking="vector")) == 3
 
 
+@pytest.mark.xfail(strict=True, reason="bug: foreign keys are off; the vector of a deleted breadcrumb keeps it from ending")
 async def test_what_is_deleted_during_a_change_stays_deleted(
     meaning: Trail, open_again: OpenAgain, me: Principal
 ) -> None:
@@ -235,8 +246,7 @@ async def test_what_is_deleted_during_a_change_stays_deleted(
     await anext(steps)
     for id in (ids[0], ids[3]):
         await meaning.records.delete(id, by=me)
-    async for _ in steps:
-        pass
+    await finish(steps)
     assert sorted(await found_titles(changing, me, "b", ranking="vector")) == ["b", "c"]
     assert await changing.upkeep.check() == []
 
@@ -250,8 +260,7 @@ async def test_what_is_updated_during_a_change_gets_the_vector_of_its_new_text(
     steps = changing.upkeep.reembed(batch=2)
     await anext(steps)
     await meaning.records.update(ids[0], Change(title="zzz"), expect=1, by=me)
-    async for _ in steps:
-        pass
+    await finish(steps)
     assert await vector_of(changing, me, ids[0]) == pytest.approx(letters_of("zzz"))
 
 

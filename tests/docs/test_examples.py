@@ -84,21 +84,16 @@ def test_the_example_data_is_a_sound_export_of_a_few_dozen_breadcrumbs() -> None
 
 @pytest.mark.req("RCR-54")
 def test_the_demonstration_ends_by_itself_without_a_terminal_and_with_its_port_taken(tmp_path: Path) -> None:
-    try:
-        taken = socket.create_server(("127.0.0.1", 8081))
-    except OSError:
-        taken = None
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / "run_demo.py")],
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    if taken is not None:
-        taken.close()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = subprocess.run(
+            [sys.executable, str(EXAMPLES / "run_demo.py")],
+            cwd=tmp_path,
+            env=environment(tmp_path) | {"CLEW_SERVER_PORT": str(taken.getsockname()[1])},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
     assert (done.returncode, done.stderr) == (0, "")
     assert "1. " in done.stdout
     assert "Incident: passengers charged twice" in done.stdout
@@ -113,7 +108,7 @@ def test_on_a_terminal_the_demonstration_stays_until_ctrl_c_and_tidies_up(tmp_pa
         stdin=follower,
         stdout=follower,
         stderr=subprocess.PIPE,
-        env=environment(tmp_path),
+        env=environment(tmp_path) | {"CLEW_SERVER_PORT": "0"},
         start_new_session=True,
     )
     os.close(follower)

@@ -18,13 +18,14 @@ from typing import Any, Literal
 from clew.access import Principal
 from clew.trail.breadcrumb import Breadcrumb, Draft
 from clew.trail.claims import ClaimLoop
-from clew.trail.event import Claim, Consumer
+from clew.trail.event import Claim, Consumer, RetryPolicy
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
 from tests.faults.processes import open_at
 
 ME = Principal(owner_id="acme", agent_id="chain")
 LEASE = timedelta(milliseconds=250)
+RETRY = RetryPolicy(attempts=20, backoff=0.01)
 STEPS = {"plan": "request.v1", "act": "draft.v1", "report": "result.v1"}
 EVENTS = (("plan", "job"), ("act", "job-1"), ("act", "job-2"), ("report", "job-1"), ("report", "job-2"))
 """Every event of a run, by the step that handles it and the name of its breadcrumb."""
@@ -69,7 +70,8 @@ class Outside:
 
 def consumers() -> list[Consumer]:
     return [
-        Consumer(name=step, selector=Selector(schema_name=schema), start="beginning") for step, schema in STEPS.items()
+        Consumer(name=step, selector=Selector(schema_name=schema), retry=RETRY, start="beginning")
+        for step, schema in STEPS.items()
     ]
 
 
@@ -111,10 +113,13 @@ class MortalDeliveries:
         return getattr(self._deliveries, name)
 
     async def finish(self, claim: Claim, outputs: Sequence[Draft], *, by: Principal) -> list[Breadcrumb]:
-        finishing = asyncio.create_task(self._deliveries.finish(claim, outputs, by=by))
+        finishing = asyncio.create_task(self._finish_and_die(claim, outputs, by))
         await asyncio.sleep(0)  # the write is on its way; whether it is committed is open
         self._doom.strike(claim, "finishing")
-        made = await finishing
+        return await asyncio.shield(finishing)  # doom comes although the heartbeat may stop the work just now
+
+    async def _finish_and_die(self, claim: Claim, outputs: Sequence[Draft], by: Principal) -> list[Breadcrumb]:
+        made = await self._deliveries.finish(claim, outputs, by=by)
         self._doom.strike(claim, "after")
         return made
 

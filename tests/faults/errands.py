@@ -228,8 +228,8 @@ async def write_to_a_read_only_file(folder: Path) -> dict[str, Any]:
     }
     file.chmod(0o644)
     seen["after"] = await outcome(trail.records.create(note("after"), by=ME))
-    seen["counted"] = await count(trail)
     await trail.close()
+    seen["reopened"] = await outcome(open_and_write(folder))
     return seen
 
 

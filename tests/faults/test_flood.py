@@ -99,16 +99,16 @@ async def test_refused_writes_do_not_pile_up_in_memory(tmp_path: Path) -> None:
     refused = 0
     try:
         with writing_elsewhere(tmp_path), traced() as grown:
-            for number in range(3_000):
-                call = asyncio.create_task(trail.records.create(note("a few words " * 400 + str(number)), by=ME))
+            for number in range(600):
+                call = asyncio.create_task(trail.records.create(note("-" * 10_000 + str(number)), by=ME))
                 await asyncio.sleep(0)  # one step: it is refused, or waits
                 if call.done():
                     refused += isinstance(call.exception(), Busy)
                 else:
                     waiting.add(call)
-            assert grown() < 2 * MEGABYTE, "15 megabytes were offered"
+            assert grown() < 2 * MEGABYTE, "6 megabytes were offered"
         await asyncio.gather(*waiting)
-        assert refused + len(waiting) == 3_000
+        assert refused + len(waiting) == 600
         assert len(waiting) <= QUEUE + engine.GROUP
     finally:
         await trail.close()
@@ -125,13 +125,17 @@ def traced() -> Iterator[Any]:
         tracemalloc.stop()
 
 
+@pytest.mark.xfail(
+    strict=True, reason="bug: words of any length are remembered, up to a number of words and not of bytes"
+)
 async def test_long_words_do_not_stay_in_memory(trail: Trail) -> None:
     """Such as encoded images: no word of them comes again."""
-    noise = random.Random(9)
-    await trail.records.create(note(noise.randbytes(50_000).hex()), by=ME)
+    noise, letters = random.Random(9), bytes(ord("a") + byte % 26 for byte in range(256))
+    images = [noise.randbytes(100_000).translate(letters).decode() for _ in range(101)]
+    await trail.records.create(note(images.pop()), by=ME)
     with traced() as grown:
-        for _ in range(100):
-            await trail.records.create(note(noise.randbytes(50_000).hex()), by=ME)
+        while images:
+            await trail.records.create(note(images.pop()), by=ME)
         assert grown() < 3 * MEGABYTE, "10 megabytes were written"
 
 
@@ -156,14 +160,14 @@ async def test_a_slow_reader_of_the_log_holds_no_more_than_it_was_given(trail: T
     async with aclosing(aiter(trail.log.follow(0, by=ME))) as reader:  # type: ignore[type-var]
         await anext(reader)
         with traced() as grown:
-            for _ in range(50):
-                await trail.records.create_many([note("a few words " * 170) for _ in range(100)], by=ME)
-            assert grown() < 2 * MEGABYTE, "10 megabytes were written"
+            for _ in range(30):
+                await trail.records.create_many([note("-" * 2_000) for _ in range(100)], by=ME)
+            assert grown() < 2 * MEGABYTE, "6 megabytes were written"
             await anext(reader)
-            assert grown() < 6 * MEGABYTE, "one stretch of the log was read"
-        rest = [await anext(reader) for _ in range(4_999)]
+            assert grown() < 4 * MEGABYTE, "one stretch of the log was read"
+        rest = [await anext(reader) for _ in range(2_999)]
 
-    assert [event.seq for event in rest] == list(range(3, 5_002))
+    assert [event.seq for event in rest] == list(range(3, 3_002))
 
 
 async def test_a_read_of_the_log_stops_at_its_limit_and_goes_on_from_its_cursor(trail: Trail) -> None:

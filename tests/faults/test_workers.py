@@ -29,7 +29,7 @@ from tests.faults.processes import KILLED, Child, drain, eventually, is_settled,
 
 WORKERS, EVENTS = 10, 1_000
 LONG = timedelta(seconds=30)
-LEASE = timedelta(seconds=1)
+LEASE = timedelta(seconds=2)
 SHORT = timedelta(milliseconds=200)
 SLACK = timedelta(seconds=2)
 """What a loaded machine may add to a lease before another worker has written its output."""

@@ -13,7 +13,7 @@ from io import TextIOWrapper
 from typing import Any
 
 from clew import __version__
-from clew.cli.commands import HELP_FLAGS, find_page
+from clew.cli.commands import HELP_FLAGS, find_command, find_page
 from clew.cli.output import clean, note
 from clew.errors import ClewError
 
@@ -83,15 +83,9 @@ def _run(given: list[str]) -> int:
 def _where_to_look(given: list[str]) -> str:
     """The help page that is nearest to what was asked."""
     words = [word for word in given[:2] if not word.startswith("-")]
-    while words and find_page([*words, HELP_FLAGS[0]]) is None and not _is_command(words):
+    while words and find_page([*words, HELP_FLAGS[0]]) is None and find_command(words) is None:
         words.pop()
     return f"See `{' '.join(['clew', *words, HELP_FLAGS[0]])}`"
-
-
-def _is_command(words: list[str]) -> bool:
-    from clew.cli.commands import find_command  # see the import of the parser
-
-    return find_command(words) is not None
 
 
 def _explain(error: Exception) -> str:

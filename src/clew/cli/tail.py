@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import aclosing
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
@@ -45,13 +44,11 @@ async def tail(
         selector = check_selector(which.selector())
         start = after if after is not None else await _start(app, selector, last)
         shown = 0
-        events: Any = app.trail.log.follow(start, by=app.me, selector=selector)
-        async with aclosing(events):
-            async for event in events:
-                _print(event, as_json=json)
-                shown += 1
-                if shown == count:
-                    return
+        async for event in app.trail.log.follow(start, by=app.me, selector=selector):
+            _print(event, as_json=json)
+            shown += 1
+            if shown == count:
+                return
 
 
 async def _start(app: App, selector: Selector, last: int) -> int:

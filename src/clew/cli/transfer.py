@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, BinaryIO
 
 from cyclopts import Parameter
 
@@ -122,9 +122,8 @@ async def reembed(*, json: Json = False, here: Here = HERE) -> None:
     """
     done = 0
     async with open_here(here) as app:
-        steps: Any = app.trail.upkeep.reembed()
         with _progress("Embedding") as advance:
-            async for done, total in steps:
+            async for done, total in app.trail.upkeep.reembed():
                 advance(done, total)
     if json:
         print_json({"embedded": done, "embedder": app.config.embedder})

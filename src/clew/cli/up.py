@@ -61,7 +61,7 @@ def up(
 
 
 async def serve(config: Config, scopes: frozenset[str], *, as_json: bool = False) -> None:
-    """Open, set up, warm up, then answer until a signal; everything accepted is finished at the end."""
+    """Open, set up, then answer until a signal; everything accepted is finished at the end."""
     # the REST door takes a third of a second to import; wrong arguments are told before
     from clew.adapters.rest import Metrics, build_app, open_keys, run_server
 
@@ -70,7 +70,6 @@ async def serve(config: Config, scopes: frozenset[str], *, as_json: bool = False
     async with open_app(config, scopes=scopes) as app:
         keys = open_keys(config.folder, app.clock, timedelta(minutes=server.token_minutes))
         await app.bootstrap()
-        await app.trail.index.warm()
         told = await _teller(app, as_json=as_json)
         async with app.background(metrics.record_delivery) as refresh:
             door = build_app(

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -118,37 +119,31 @@ async def edit(
         clew trail edit 4a7c1b22f0de
     """
     assignments = [split_assignment(text, "--set") for text in set]
+
+    def merge(found: Breadcrumb) -> Change:
+        for path, value in assignments:
+            set_value(found.context, path, value)
+        tags = [tag for tag in (*found.tags, *add_tag) if tag not in remove_tag]
+        return Change(title=found.title if title is None else title, context=found.context, tags=tags)
+
     async with open_here(here) as app:
         found_id = await find_id(app, id)
         if assignments or title is not None or add_tag or remove_tag:
-            written = await _apply(app, found_id, assignments, title, add_tag, remove_tag)
+            written = await _update(app, found_id, merge)
         else:
             written = await _edit_by_hand(app, found_id)
     print_json(written) if json else say(f"{written.id} version {written.version}")
 
 
-async def _apply(
-    app: App,
-    id: str,
-    assignments: list[tuple[str, Any]],
-    title: str | None,
-    add_tag: tuple[str, ...],
-    remove_tag: tuple[str, ...],
-) -> Breadcrumb:
-    """Change what is asked on the newest version, whoever else writes meanwhile."""
-    for attempt in range(1, ATTEMPTS + 1):
+async def _update(app: App, id: str, merge: Callable[[Breadcrumb], Change]) -> Breadcrumb:
+    """Change the newest version, again from the start when somebody else wrote in between."""
+    for _ in range(ATTEMPTS):
         found = await app.trail.records.get(id, by=app.me)
-        context = found.context
-        for path, value in assignments:
-            set_value(context, path, value)
-        tags = [tag for tag in (*found.tags, *add_tag) if tag not in remove_tag]
-        change = Change(title=title if title is not None else msgspec.UNSET, context=context, tags=tags)
         try:
-            return await app.trail.records.update(id, change, expect=found.version, by=app.me)
-        except Conflict:
-            if attempt == ATTEMPTS:
-                raise
-    raise AssertionError("the loop returns or raises")
+            return await app.trail.records.update(id, merge(found), expect=found.version, by=app.me)
+        except Conflict as conflict:
+            lost = conflict
+    raise lost
 
 
 class Editable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

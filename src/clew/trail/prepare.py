@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from clew.errors import EmbedderMismatch, InvalidInput
 from clew.trail.breadcrumb import (
@@ -175,9 +174,9 @@ def embedding_text(shown: Readable) -> str:
 
 
 def finish(prepared: Sequence[Prepared], owner_id: str, embedder: Embedder | None) -> None:
-    """Give all their terms, and vectors to those that want one, each in one batch."""
-    for each, terms in zip(prepared, pack_terms([each.shown for each in prepared], owner_id), strict=True):
-        each.terms = terms
+    """Give all their terms, and vectors to those that want one, in one batch."""
+    for each in prepared:
+        each.terms = pack_terms(each.shown, owner_id)
     waiting = [each for each in prepared if each.text is not None]
     if embedder is None or not waiting:
         return
@@ -191,6 +190,9 @@ def pack_vector(numbers: Sequence[float], embedder: Embedder | None) -> bytes:
         raise InvalidInput("embedding", f"must have 1 to {MAX_DIMENSION:,} numbers")
     if embedder is not None and len(numbers) != embedder.dimension:
         raise EmbedderMismatch(f"{embedder.dimension} dimensions ({embedder.name})", f"{len(numbers)} dimensions")
+    # a tenth of a second to import, and few callers bring vectors of their own
+    import numpy as np
+
     try:
         vector = np.asarray(numbers, np.float64)
     except (TypeError, ValueError):

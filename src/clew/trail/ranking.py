@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from clew.trail.text import HEADER, MAX_QUERY_CHARS, STOP, owner_salt, pair_id, ranges, split_text, term_id
+from clew.trail.text import HEADER, MAX_QUERY_CHARS, STOP, owner_salt, pair_id, split_text, term_id
 
 FIELD_WEIGHTS = {"title": 3.0, "description": 1.0, "content": 0.2}
 SATURATION = 1.2
@@ -157,6 +157,12 @@ def _of_best(score: Floats) -> Floats:
 def _sum(row: Ints, amount: Floats, rows: int) -> npt.NDArray[np.float64]:
     """The amounts added up by row. (Of nothing at all, numpy would make whole numbers.)"""
     return np.bincount(row, amount, rows).astype(np.float64, copy=False)
+
+
+def ranges(start: Ints, count: Ints) -> tuple[Ints, Ints]:
+    """The positions start[i] … start[i] + count[i] for all i in one array, and the i of each."""
+    row = np.repeat(np.arange(len(count)), count)
+    return np.arange(len(row)) + (start - np.cumsum(count) + count)[row], row
 
 
 def _lookup(keys: Words, values: Words) -> Ints:

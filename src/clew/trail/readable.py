@@ -7,7 +7,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -16,6 +15,7 @@ MAX_TEXT = 20_000
 MAX_VALUES = 50_000
 MAX_POINTERS = 32
 MAX_WORD = 64
+MAX_KNOWN_WORDS = 100_000
 
 TagKind = Literal["routing", "pointer", "state"]
 
@@ -43,7 +43,9 @@ STATES = frozenset(_STATES.split())
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 """English words that point at nothing; other languages are left as they are."""
 
-_WORD = re.compile(r"\w{3,}")
+_WORD = re.compile(r"\w+")
+_BLANKS = bytes(code if code < 128 and _WORD.match(chr(code)) else 32 for code in range(256))
+# ASCII with blanks for all that is not part of a word: several times faster than the expression.
 _UPPER = "A-ZÀ-ÖØ-ÞΑ-ΩА-Я"
 _PART = re.compile(rf"[{_UPPER}]?[^\W\d_{_UPPER}]+|[{_UPPER}]+(?![^\W\d_{_UPPER}])")
 _SECRET = "$secret"
@@ -120,20 +122,32 @@ def pointers(tags: Sequence[str], shown: Readable) -> tuple[str, ...]:
 
 def count_words(text: str) -> dict[str, int]:
     """How often each word that could be a pointer stands in a text, in the order of first occurrence."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", text)
-    return Counter([pointer for word in _WORD.findall(text) for pointer in _pointers_of(word)])
+    return Counter([pointer for word in find_words(text) for pointer in _pointers[word]])
 
 
-@lru_cache(1 << 16)
-def _pointers_of(word: str) -> tuple[str, ...]:
-    """What a word points with: itself in lower case, and its parts where it is an identifier."""
-    lower = word.lower()
-    if lower in STOP_WORDS or len(lower) > MAX_WORD or lower.isdecimal():
-        return ()
-    if "_" in word or (word[1:] != lower[1:] and not word.isupper()):
-        return lower, *_parts(word, lower)
-    return (lower,)
+def find_words(text: str) -> list[str]:
+    """The words of a text as they are written, compatibility forms made plain."""
+    if text.isascii():
+        return text.encode().translate(_BLANKS).decode().split()
+    return _WORD.findall(unicodedata.normalize("NFKC", text))
+
+
+class _Pointers(dict[str, tuple[str, ...]]):
+    """What each word met so far points with: itself in lower case, and its parts where it is an identifier."""
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        lower = word.lower()
+        found: tuple[str, ...] = (lower,)
+        if not 2 < len(lower) <= MAX_WORD or lower in STOP_WORDS or lower.isdecimal():
+            found = ()
+        elif "_" in word or (word[1:] != lower[1:] and not word.isupper()):
+            found = (lower, *_parts(word, lower))
+        if len(self) < MAX_KNOWN_WORDS and len(word) <= MAX_WORD:
+            self[word] = found
+        return found
+
+
+_pointers = _Pointers()
 
 
 def _parts(word: str, whole: str) -> Iterable[str]:

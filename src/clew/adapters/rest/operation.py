@@ -39,8 +39,8 @@ class Sweeper(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What the routes work with. `operator` is the owner that runs the server; `closing` is set when the server begins to stop; `refresh_webhooks` tells
-    the sender that subscriptions or dead letters have changed."""
+    """What the routes work with. `operator` is the owner that runs the server; `closing` is set when the server
+    begins to stop; `refresh_webhooks` tells the sender that subscriptions or dead letters have changed."""
 
     trail: Trail
     keys: Keys

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clew.trail.ranking import Floats, Ints, Words
-from clew.trail.text import HEADER, ranges
+from clew.trail.ranking import Floats, Ints, Words, ranges
+from clew.trail.text import HEADER
 from clew.trail.vectors import sign_codes
 
 FOREVER = np.iinfo(np.int64).max

@@ -122,7 +122,8 @@ class Engine:
         found: apsw.Connection | None = getattr(self._local, "connection", None)
         if found is None:
             found = connect(self.path)
-            found.execute("PRAGMA query_only=1; PRAGMA cache_size=-8000")
+            for setting in ("query_only=1", "cache_size=-8000"):
+                found.execute(f"PRAGMA {setting}").fetchall()
             self._on_connect(found)
             self._local.connection = found
             with self._lock:
@@ -235,8 +236,7 @@ class Engine:
 
     def _abandon(self, error: BaseException) -> None:
         """Leave the failed transaction, and open the file anew: it may be writable again by the next one."""
-        if isinstance(error, Corrupted):
-            self.damage = error.message
+        self._note_damage(error)
         with contextlib.suppress(apsw.Error):
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
@@ -256,8 +256,8 @@ class Engine:
 
     def _open_writer(self) -> apsw.Connection:
         connection = connect(self.path)
-        connection.execute("PRAGMA journal_mode=WAL; PRAGMA foreign_keys=ON; PRAGMA cache_size=-32000")
-        connection.execute("PRAGMA wal_autocheckpoint=0")
+        for setting in ("journal_mode=WAL", "foreign_keys=ON", "cache_size=-32000", "wal_autocheckpoint=0"):
+            connection.execute(f"PRAGMA {setting}").fetchall()
         connection.set_wal_hook(self._note_wal)
         self._full_sync = None
         self._on_connect(connection)
@@ -297,8 +297,13 @@ class Engine:
             with translated(self.path):
                 yield
         except Corrupted as error:
-            self.damage = error.message
+            self._note_damage(error)
             raise
+
+    def _note_damage(self, error: BaseException) -> None:
+        """Serve nothing more from a file that SQLite itself calls damaged. One bad record is only refused."""
+        if isinstance(error, Corrupted) and isinstance(error.__cause__, apsw.Error):
+            self.damage = error.message
 
 
 def _give(answers: list[Answer]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clew.clock import Clock
 from clew.errors import ReadOnly
@@ -15,11 +17,13 @@ from clew.trail.sqlite.engine import Engine
 from clew.trail.sqlite.log import SqliteLog
 from clew.trail.sqlite.records import SqliteRecords
 from clew.trail.sqlite.rows import Audiences
-from clew.trail.sqlite.search import SqliteSearch
 from clew.trail.sqlite.secrets import SqliteSecrets
 from clew.trail.sqlite.upkeep import SqliteUpkeep
 from clew.trail.sqlite.where import add_functions
 from clew.trail.store import Embedder
+
+if TYPE_CHECKING:
+    from clew.trail.sqlite.search import SqliteSearch
 
 
 class SqliteTrail:
@@ -40,17 +44,31 @@ class SqliteTrail:
         self.deliveries = SqliteDeliveries(self._engine, audiences, self.records, clock)
         self.dead_letters = SqliteDeadLetters(self._engine, audiences)
         self.edges = SqliteEdges(self._engine, audiences)
-        self.index = SqliteSearch(self._engine, audiences, embedder, self.records.space)
         self.upkeep = SqliteUpkeep(self._engine, audiences, embedder, self.records.space)
         self.secrets = SqliteSecrets(self._engine, self.path.with_name(self.path.name + ".key"))
-        self._engine.on_commit = lambda changed: self.log.signal()
+        self._audiences = audiences
+        self._embedder = embedder
+        self._engine.on_commit = self._committed
         self._engine.on_rollback = audiences.forget
+
+    @cached_property
+    def index(self) -> SqliteSearch:
+        # numpy and tantivy take longer to import than a short command takes to run
+        from clew.trail.sqlite.search import SqliteSearch
+
+        return SqliteSearch(self._engine, self._audiences, self._embedder, self.records.space)
+
+    def _committed(self, changed: list[int]) -> None:
+        self.log.signal()
+        if "index" in self.__dict__:
+            self.index.note_writes(len(changed))
 
     async def close(self) -> None:
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
-        self.index.close()
+        if "index" in self.__dict__:
+            self.index.close()
         self._engine.close()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)

@@ -1,0 +1,518 @@
+"""`Search`: the best breadcrumbs, what was just written included, filters never starving the limit."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from clew.access import Principal
+from clew.clock import ManualClock
+from clew.errors import InvalidInput, TooLarge
+from clew.trail.breadcrumb import Change, Draft, Ttl
+from clew.trail.query import MAX_LIMIT, MAX_QUERY, SearchRequest
+from clew.trail.selector import ContextMatch, Selector
+from clew.trail.store import Trail
+from tests.conformance.conftest import OpenAgain
+from tests.conformance.making import draft, found_titles, lasting, look_for, make, make_all
+
+pytestmark = pytest.mark.req("O2")
+
+
+async def test_an_empty_trail_answers_with_nothing(trail: Trail, me: Principal) -> None:
+    await trail.index.warm()
+    await trail.index.warm()
+    for ranking in ("default", "rcrt", "rrf", "text"):
+        result = await look_for(trail, me, "anything", ranking=ranking)
+        assert (result.hits, result.ranking) == ((), ranking)
+    assert (await look_for(trail, me, vector=[1.0, 0.0])).hits == ()
+
+
+async def test_words_of_title_description_and_content_are_found(trail: Trail, me: Principal) -> None:
+    await make(trail, me, "Ariadne")
+    await make(trail, me, "A", context={"description": "gave Theseus a thread"})
+    await make(trail, me, "B", context={"deep": [{"er": "the Minotaur"}], "number": 77})
+    assert await found_titles(trail, me, "ariadne") == ["Ariadne"]
+    assert await found_titles(trail, me, "threads") == ["A"]
+    assert await found_titles(trail, me, "minotaur labyrinth") == ["B"]
+    assert await found_titles(trail, me, "labyrinth") == []
+    assert await found_titles(trail, me, "deep er number") == []
+
+
+async def test_a_hit_is_the_whole_breadcrumb_with_its_scores(trail: Trail, me: Principal) -> None:
+    made = await make(trail, me, "Ball of thread", context={"a": 1}, tags=["t"], embedding=[1.0, 0.0])
+    (hit,) = (await look_for(trail, me, "thread", vector=[1.0, 1.0])).hits
+    assert hit.breadcrumb == await trail.records.get(made.id, by=me)
+    assert hit.score > 0
+    assert hit.text_score is not None
+    assert hit.text_score > 0
+    assert hit.vector_score == pytest.approx(0.707107)
+    assert not hit.exact
+    (hit,) = (await look_for(trail, me, "thread", ranking="text")).hits
+    assert hit.vector_score is None
+    (hit,) = (await look_for(trail, me, vector=[0.0, 1.0], ranking="vector")).hits
+    assert (hit.score, hit.vector_score, hit.text_score) == (0.0, 0.0, None)
+
+
+# -- bad requests -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"text": " \n"},
+        {"text": "x" * (MAX_QUERY + 1)},
+        {"text": "a", "limit": 0},
+        {"text": "a", "limit": MAX_LIMIT + 1},
+        {"vector": []},
+        {"vector": [float("nan")]},
+        {"vector": [float("inf"), 1.0]},
+        {"vector": [1.0] * 5_000},
+        {"text": "a", "weights": {"tags": 1.0}},
+        {"text": "a", "weights": {"title": -1.0}},
+        {"text": "a", "weights": {"title": float("nan")}},
+        {"text": "a", "exclude": ["x"] * (MAX_LIMIT + 1)},
+        {"text": "a", "keywords": ["x"] * (MAX_LIMIT + 1)},
+        {"text": "a", "selector": Selector(tag_prefix="")},
+        {"text": "a", "ranking": "vector"},
+    ],
+    ids=lambda parts: "+".join(parts) or "nothing",
+)
+async def test_a_request_that_makes_no_sense_is_refused(trail: Trail, me: Principal, parts: dict[str, Any]) -> None:
+    with pytest.raises((InvalidInput, TooLarge)):
+        await trail.index.search(SearchRequest(**parts), by=me)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"thread',
+        'thread"',
+        "thread*",
+        "*thread",
+        "NEAR(thread",
+        "NEAR(thread thread, 5)",
+        "thread AND OR NOT",
+        "title:thread",
+        "-thread +thread",
+        "^thread",
+        "(thread",
+        "thread)",
+        "{thread}",
+        "thread\\",
+        "'thread'",
+        "thread; DROP TABLE breadcrumbs",
+        "thread\x00",
+        "thread\ud83d",
+        "thread \U0010ffff",
+        "thread~2",
+        "[thread TO *]",
+        "thread" + " !" * 9_000,
+    ],
+)
+async def test_query_syntax_has_no_meaning(trail: Trail, me: Principal, text: str) -> None:
+    await make(trail, me, "Ball of thread")
+    await make(trail, me, "Something else")
+    assert (await found_titles(trail, me, text))[:1] == ["Ball of thread"]
+
+
+@pytest.mark.parametrize("text", ["!!!", "…", '"', "*", "\x00", "_", "()", "\ud83d"])
+async def test_a_text_without_words_finds_nothing(trail: Trail, me: Principal, text: str) -> None:
+    await make(trail, me, "Ball of thread")
+    assert await found_titles(trail, me, text) == []
+
+
+async def test_a_text_of_only_stop_words_is_taken_literally(trail: Trail, me: Principal) -> None:
+    await make_all(trail, me, "To be or not to be", "Ball of thread", "Something else")
+    assert (await found_titles(trail, me, "to be or not to be"))[0] == "To be or not to be"
+    assert await found_titles(trail, me, "of") == ["Ball of thread"]
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("糸の玉を追う", "糸の玉"),
+        ("실타래를 따라", "실타래"),
+        ("כדור חוטים", "חוטים"),
+        ("كرة من الخيط", "الخيط"),
+        ("Клубок ниток", "КЛУБОК"),
+        ("Café Müller", "cafe muller"),
+        ("Cafe Muller", "café MÜLLER"),
+        ("ﬁle ﬂow", "file"),
+        ("Straße", "STRASSE"),
+    ],
+)
+async def test_words_of_any_script_are_found(trail: Trail, me: Principal, title: str, text: str) -> None:
+    await make_all(trail, me, "Ball of thread", title, "Something else")
+    assert await found_titles(trail, me, text) == [title]
+
+
+@pytest.mark.xfail(strict=True, reason="bug: of a long text only the 128 rarest words count, and unknown ones are rarest")
+async def test_unknown_words_do_not_push_out_the_one_that_is_known(trail: Trail, me: Principal) -> None:
+    await make_all(trail, me, "Ball of thread", "Something else")
+    strange = " ".join(f"qx{number}z" for number in range(150))
+    assert await found_titles(trail, me, f"{strange} thread") == ["Ball of thread"]
+
+
+# -- filters ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ({}, "abcd"),
+        ({"schema_name": "note.v1"}, "ab"),
+        ({"schema_names": ["note.v1", "task.v1"]}, "abc"),
+        ({"any_tags": ["red", "blue"]}, "abc"),
+        ({"all_tags": ["red", "blue"]}, "a"),
+        ({"tag_prefix": "session:"}, "ad"),
+        ({"session": "s1"}, "a"),
+        ({"path": "src/**/*.py"}, "ab"),
+        ({"context_match": [ContextMatch(path="n", op="gte", value=2)]}, "bc"),
+        ({"schema_name": "note.v1", "all_tags": ["red"], "path": "src/*/*.py"}, "b"),
+        ({"any_tags": ["blue"], "tag_prefix": "session:", "context_match": [ContextMatch(path="n", value=1)]}, "a"),
+        ({"schema_name": "absent.v1"}, ""),
+    ],
+)
+@pytest.mark.parametrize("by_vector", [False, True], ids=["text", "vector"])
+@pytest.mark.req("RCR-15")
+async def test_each_filter_alone_and_combined(
+    trail: Trail, me: Principal, parts: dict[str, Any], expected: str, by_vector: bool
+) -> None:
+    fields: dict[str, dict[str, Any]] = {
+        "a": {"schema_name": "note.v1", "tags": ["red", "blue", "session:s1"], "context": {"path": "src/m.py", "n": 1}},
+        "b": {"schema_name": "note.v1", "tags": ["red"], "context": {"path": "src/a/b.py", "n": 2}},
+        "c": {"schema_name": "task.v1", "tags": ["blue"], "context": {"path": 7, "n": 3}},
+        "d": {"tags": ["session:s2"]},
+    }
+    for name, given in fields.items():
+        await make(trail, me, f"{name} thread", **given, embedding=[1.0, 0.5])
+    request = {"vector": [1.0, 0.5], "ranking": "vector"} if by_vector else {"text": "thread"}
+    found = await found_titles(trail, me, selector=Selector(**parts), **request)
+    assert "".join(sorted(title[0] for title in found)) == expected
+
+
+async def test_times_and_exclusions_filter_too(trail: Trail, me: Principal, clock: ManualClock) -> None:
+    start = clock.now()
+    for name in "abc":
+        await make(trail, me, f"{name} thread")
+        clock.advance(seconds=1)
+    assert await found_titles(trail, me, "thread", selector=Selector(created_after=start)) == ["b thread", "c thread"]
+    assert await found_titles(trail, me, "thread", selector=Selector(created_before=clock.now())) == [
+        "a thread", "b thread", "c thread",
+    ]  # fmt: skip
+    first = (await look_for(trail, me, "thread")).hits[0].breadcrumb.id
+    assert await found_titles(trail, me, "thread", exclude=[first, "unknown"]) == ["b thread", "c thread"]
+
+
+async def test_filters_never_starve_the_limit(trail: Trail, me: Principal) -> None:
+    """30 of 3,000 pass, and all the others match the query better."""
+    crowd = [draft(f"thread thread {number}", embedding=[1.0, number / 9_000]) for number in range(2_970)]
+    few = [
+        draft(f"Rare {number}", context={"text": "a thread"}, tags=["rare"], embedding=[-1.0, number / 100])
+        for number in range(30)
+    ]
+    await trail.records.create_many([*crowd, *few], by=me)
+    rare = Selector(all_tags=["rare"])
+    wanted = {f"Rare {number}" for number in range(30)}
+    for request in (
+        {"text": "thread"},
+        {"text": "thread", "ranking": "text"},
+        {"text": "thread", "vector": [1.0, 0.0]},
+        {"text": "thread", "vector": [1.0, 0.0], "ranking": "rrf"},
+        {"text": "thread", "vector": [1.0, 0.0], "ranking": "rcrt"},
+        {"vector": [1.0, 0.0], "ranking": "vector"},
+    ):
+        assert set(await found_titles(trail, me, selector=rare, limit=30, **request)) == wanted
+    assert len((await look_for(trail, me, "thread", limit=1_000)).hits) == 1_000
+
+
+@pytest.fixture
+def crowded() -> list[Draft]:
+    """Enough breadcrumbs that not every one of them can be a candidate: half in a zone, few of those fitting."""
+    outside = [draft(f"thread thread {number}") for number in range(2_200)]
+    inside = [draft(f"Other {number}", tags=["zone"]) for number in range(2_200)]
+    fitting = [draft(f"Fits {number}", context={"text": "a thread"}, tags=["zone"]) for number in range(40)]
+    return [*outside, *inside, *fitting]
+
+
+async def settled(trail: Trail, open_again: OpenAgain, by: Principal) -> Trail:
+    """The trail opened again after its derived index, if it has one, took in all that was written."""
+    await look_for(trail, by, "anything")
+    await trail.close()
+    again = await open_again()
+    await again.index.warm()
+    return again
+
+
+async def test_a_wide_filter_does_not_starve_the_limit_either(
+    trail: Trail, open_again: OpenAgain, me: Principal, crowded: list[Draft]
+) -> None:
+    await trail.records.create_many(crowded, by=me)
+    zone = Selector(all_tags=["zone"])
+    wanted = sorted(f"Fits {number}" for number in range(40))
+    assert sorted(await found_titles(trail, me, "thread", selector=zone, limit=40)) == wanted
+    again = await settled(trail, open_again, me)
+    assert sorted(await found_titles(again, me, "thread", selector=zone, limit=40)) == wanted
+    assert len(await found_titles(again, me, "thread", limit=1_000)) == 1_000
+
+
+@pytest.mark.xfail(strict=True, reason="bug: in a large trail only the 32 rarest words propose candidates, known or not")
+async def test_unknown_words_do_not_hide_candidates_in_a_large_trail(
+    trail: Trail, open_again: OpenAgain, me: Principal, crowded: list[Draft]
+) -> None:
+    await trail.records.create_many(crowded, by=me)
+    again = await settled(trail, open_again, me)
+    strange = " ".join(f"qx{number}z" for number in range(40))
+    assert len(await found_titles(again, me, f"{strange} fits", limit=10)) == 10
+
+
+@pytest.mark.xfail(strict=True, reason="bug: in a large trail the best candidates may all be used up, and none is left")
+async def test_what_was_used_up_does_not_starve_the_limit_of_a_large_trail(
+    trail: Trail, open_again: OpenAgain, me: Principal, crowded: list[Draft]
+) -> None:
+    used = [draft("ship", ttl=Ttl(kind="usage", max_reads=1)) for _ in range(200)]
+    left = [draft(f"one of the many words beside a ship {number}") for number in range(10)]
+    made = await trail.records.create_many([*crowded, *used, *left], by=me)
+    await asyncio.gather(*(trail.records.read(each.id, by=me) for each in made if each.title == "ship"))
+    again = await settled(trail, open_again, me)
+    assert len(await found_titles(again, me, "a ship sails", limit=10)) == 10
+
+
+async def test_what_was_used_up_gives_its_place_to_the_next(trail: Trail, me: Principal) -> None:
+    used = [draft(f"thread {number}", ttl=Ttl(kind="usage", max_reads=1)) for number in range(30)]
+    made = await trail.records.create_many([*used, *(draft(f"a thread of {n}") for n in range(10))], by=me)
+    assert len(await found_titles(trail, me, "thread", limit=10)) == 10
+    await asyncio.gather(*(trail.records.read(each.id, by=me) for each in made[:30]))
+    found = await found_titles(trail, me, "thread", limit=10)
+    assert sorted(found) == sorted(f"a thread of {number}" for number in range(10))
+
+
+# -- exact names ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("BEY-02")
+@pytest.mark.parametrize(
+    "text", ["getUserProfile", "get_user_profile", "get user profile", "GetUserProfile", "get-user-profile", "GET_USER_PROFILE"]
+)
+@pytest.mark.parametrize("stored", ["getUserProfile", "get_user_profile", "Get user profile"])
+async def test_an_exact_name_comes_first_in_whatever_spelling(
+    trail: Trail, me: Principal, text: str, stored: str
+) -> None:
+    await make(trail, me, "User profile get", context={"description": "get user profile " * 5})
+    await make(trail, me, stored)
+    await make(trail, me, "get user profile picture", context={"description": "get_user_profile getUserProfile"})
+    hits = (await look_for(trail, me, text)).hits
+    assert hits[0].breadcrumb.title == stored
+    assert [hit.exact for hit in hits] == [True, False, False]
+
+
+async def test_an_identifier_within_a_sentence_brings_its_name_first(trail: Trail, me: Principal) -> None:
+    await make(trail, me, "How to call the profile endpoint", context={"text": "call profile endpoint and more"})
+    await make(trail, me, "get_user_profile")
+    found = await found_titles(trail, me, "how do I call getUserProfile on the profile endpoint?")
+    assert found[0] == "get_user_profile"
+
+
+@pytest.mark.req("BEY-02")
+async def test_of_three_thousand_tools_each_is_first_by_its_name_and_quickly(trail: Trail, me: Principal) -> None:
+    verbs = ["get", "list", "create", "delete", "update", "search", "export", "import", "sync", "archive"]
+    nouns = ["user", "invoice", "branch", "ticket", "page", "image", "queue", "secret", "volume", "report"]
+    kinds = [f"{prefix}{suffix}" for prefix in ("git", "cloud", "mail", "chat", "shop", "doc") for suffix in "abcde"]
+    names = [f"{verb}_{noun}_{kind}" for verb in verbs for noun in nouns for kind in kinds]
+    assert len(names) == 3_000
+    tools = [draft(name, context={"description": f"Can {name.replace('_', ' ')} and similar"}) for name in names]
+    await trail.records.create_many(tools, by=me)
+    await trail.index.warm()
+    took = []
+    for name in names[::23]:
+        for text in (name, name.title().replace("_", ""), name.replace("_", " ")):
+            started = time.perf_counter()
+            (hit,) = (await look_for(trail, me, text, limit=1)).hits
+            took.append(time.perf_counter() - started)
+            assert hit.breadcrumb.title == name
+    assert sorted(took)[len(took) * 95 // 100] < 0.05
+
+
+# -- ranking ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("BEY-02")
+async def test_a_hundred_repeats_give_the_same_answer_also_from_another_open_trail(
+    meaning: Trail, open_again: OpenAgain, me: Principal, wordllama: Any
+) -> None:
+    words = ["thread", "maze", "wool", "king", "ship", "sail", "crete"]
+    titles = [f"{one} and {two}" for one in words for two in words]
+    await make_all(meaning, me, *titles)
+    request = SearchRequest(text="the thread through the maze", limit=20)
+    first = await meaning.index.search(request, by=me)
+    assert len(first.hits) == 20
+    for _ in range(99):
+        assert await meaning.index.search(request, by=me) == first
+    assert await (await open_again(wordllama)).index.search(request, by=me) == first
+
+
+async def test_equal_scores_stand_in_order_of_creation(trail: Trail, me: Principal) -> None:
+    ids = await make_all(trail, me, *["Ball of thread"] * 20, embedding=[1.0, 0.0])
+    for request in ({"text": "ball"}, {"vector": [1.0, 0.5]}, {"vector": [1.0, 0.5], "ranking": "vector"}):
+        hits = (await look_for(trail, me, limit=12, **request)).hits
+        assert [hit.breadcrumb.id for hit in hits] == ids[:12]
+
+
+async def test_scores_fall_and_the_limit_takes_the_best(trail: Trail, me: Principal) -> None:
+    await make_all(trail, me, *(f"thread {'x ' * number}" for number in range(1, 30)))
+    hits = (await look_for(trail, me, "thread", limit=29)).hits
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    for limit in (1, 7):
+        assert (await look_for(trail, me, "thread", limit=limit)).hits == hits[:limit]
+
+
+async def test_field_weights_change_the_order(trail: Trail, me: Principal) -> None:
+    await make(trail, me, "Thread", context={"description": "about something", "text": "else entirely"})
+    await make(trail, me, "Thing", context={"description": "thread", "text": "else entirely"})
+    await make(trail, me, "Item", context={"description": "about something", "text": "thread entirely"})
+    order = [("title", "Thread"), ("description", "Thing"), ("content", "Item")]
+    for field, first in order:
+        weights = {name: 50.0 if name == field else 0.1 for name, _ in order}
+        assert (await found_titles(trail, me, "thread wool", weights=weights, ranking="text"))[0] == first
+    only = await found_titles(trail, me, "thread wool", weights={"title": 0.0, "description": 0.0, "content": 1.0})
+    assert only == ["Item"]
+
+
+@pytest.mark.req("RCR-16")
+async def test_the_rcrt_ranking_is_the_hand_computed_one(trail: Trail, me: Principal) -> None:
+    await make(trail, me, "near", embedding=[1.0, 0.0])
+    await make(trail, me, "lifted", embedding=[0.8, 0.6], tags=["click"])
+    await make(trail, me, "both", embedding=[0.6, 0.8], tags=["click", "screenshot"])
+    result = await look_for(
+        trail, me, vector=[2.0, 0.0], ranking="rcrt", keywords=["Click", "screenshot"]
+    )
+    assert [(hit.breadcrumb.title, hit.score) for hit in result.hits] == [
+        ("both", pytest.approx(0.6 / 1.4 + 0.4 * 2 / 2, abs=1e-6)),
+        ("lifted", pytest.approx(0.6 / 1.2 + 0.4 * 1 / 2, abs=1e-6)),
+        ("near", pytest.approx(0.6 / 1.0 + 0.4 * 0 / 2, abs=1e-6)),
+    ]
+    assert result.ranking == "rcrt"
+
+
+@pytest.mark.req("RCR-16")
+async def test_the_rcrt_ranking_is_safe_without_keywords_and_takes_them_from_the_text(
+    trail: Trail, me: Principal
+) -> None:
+    await make(trail, me, "near", embedding=[1.0, 0.0])
+    await make(trail, me, "lifted", embedding=[0.8, 0.6], tags=["click"])
+    plain = await look_for(trail, me, vector=[1.0, 0.0], ranking="rcrt")
+    assert [(hit.breadcrumb.title, hit.score) for hit in plain.hits] == [
+        ("near", pytest.approx(0.6, abs=1e-6)), ("lifted", pytest.approx(0.5, abs=1e-6)),
+    ]  # fmt: skip
+    worded = await look_for(trail, me, "the click", vector=[1.0, 0.0], ranking="rcrt")
+    assert [hit.breadcrumb.title for hit in worded.hits] == ["lifted", "near"]
+    assert worded.hits[0].score == pytest.approx(0.5 + 0.4, abs=1e-6)
+
+
+async def test_rank_fusion_sums_reciprocal_ranks(trail: Trail, me: Principal) -> None:
+    await make(trail, me, "thread", context={"text": "more"}, embedding=[0.0, 1.0])
+    await make(trail, me, "thread and wool", embedding=[1.0, 1.0])
+    await make(trail, me, "neither", embedding=[1.0, 0.0])
+    hits = (await look_for(trail, me, "threads", vector=[1.0, 0.0], ranking="rrf")).hits
+    scores = {hit.breadcrumb.title: hit.score for hit in hits}
+    by_text = sorted((hit for hit in hits if hit.text_score), key=lambda hit: -(hit.text_score or 0))
+    rank = {hit.breadcrumb.title: place for place, hit in enumerate(by_text, 1)}
+    assert set(rank) == {"thread", "thread and wool"}
+    assert scores["neither"] == pytest.approx(1 / 61, abs=1e-6)
+    assert scores["thread and wool"] == pytest.approx(1 / 62 + 1 / (60 + rank["thread and wool"]), abs=1e-6)
+    assert scores["thread"] == pytest.approx(1 / (60 + rank["thread"]), abs=1e-6)
+
+
+async def test_meaning_is_found_without_a_common_word(meaning: Trail, me: Principal) -> None:
+    await make_all(meaning, me, "Quarterly revenue report", "The kitten slept", "Compile the kernel")
+    for ranking in ("default", "vector", "rrf", "rcrt"):
+        found = await found_titles(meaning, me, "small cats", ranking=ranking)
+        assert found[0] == "The kitten slept"
+        assert len(found) == 3
+
+
+# -- freshness --------------------------------------------------------------------------------------------
+
+
+async def test_a_write_is_found_by_the_next_search_in_every_open_trail(
+    trail: Trail, open_again: OpenAgain, me: Principal
+) -> None:
+    other = await open_again()
+    for each in (trail, other):
+        assert await found_titles(each, me, "thread") == []
+    for number, writer in enumerate((trail, other, trail, other), 1):
+        await make(writer, me, f"thread {number}", embedding=[1.0, number])
+        for each in (trail, other):
+            assert len(await found_titles(each, me, "thread", limit=100)) == number
+            assert len(await found_titles(each, me, vector=[1.0, 1.0], ranking="vector", limit=100)) == number
+
+
+async def test_updates_and_deletes_are_seen_by_the_next_search(
+    trail: Trail, open_again: OpenAgain, me: Principal
+) -> None:
+    other = await open_again()
+    made = await make(trail, me, "thread", tags=["a"], embedding=[1.0, 0.0])
+    assert await found_titles(other, me, "thread", selector=Selector(all_tags=["a"])) == ["thread"]
+    await trail.records.update(made.id, Change(title="wool", tags=["b"], embedding=[0.0, 1.0]), expect=1, by=me)
+    for each in (trail, other):
+        assert await found_titles(each, me, "thread") == []
+        assert await found_titles(each, me, "wool", selector=Selector(all_tags=["a"])) == []
+        (hit,) = (await look_for(each, me, "wool", vector=[0.0, 1.0], selector=Selector(all_tags=["b"]))).hits
+        assert (hit.breadcrumb.version, hit.vector_score) == (2, 1.0)
+    await trail.records.update(made.id, Change(embedding=None), expect=2, by=me)
+    for each in (trail, other):
+        assert await found_titles(each, me, vector=[0.0, 1.0], ranking="vector") == []
+    await other.records.delete(made.id, by=me)
+    for each in (trail, other):
+        assert await found_titles(each, me, "wool") == []
+
+
+async def test_hits_expire_between_two_searches(trail: Trail, me: Principal, clock: ManualClock) -> None:
+    await make(trail, me, "thread for a minute", ttl=lasting(clock, minutes=1), tags=["t"])
+    await make(trail, me, "thread for ever", tags=["t"])
+    tagged = Selector(all_tags=["t"])
+    for selector in (Selector(), tagged):
+        assert len(await found_titles(trail, me, "thread", selector=selector)) == 2
+    clock.advance(minutes=1)
+    for selector in (Selector(), tagged):
+        assert await found_titles(trail, me, "thread", selector=selector) == ["thread for ever"]
+
+
+async def test_searches_and_writes_at_once_disturb_nobody(trail: Trail, me: Principal) -> None:
+    await make_all(trail, me, *(f"thread {number}" for number in range(50)))
+
+    async def write(number: int) -> int:
+        made = await make(trail, me, f"thread new {number}")
+        if number % 2:
+            await trail.records.delete(made.id, by=me)
+        return 0
+
+    async def search() -> int:
+        return len(await found_titles(trail, me, "thread", limit=1_000))
+
+    counts = await asyncio.gather(*(search() if number % 3 else write(number) for number in range(90)))
+    assert all(50 <= count <= 80 for count in counts if count)
+    assert await search() == 50 + sum(number % 2 == 0 for number in range(0, 90, 3))
+
+
+async def test_a_reopened_trail_finds_what_it_found(trail: Trail, open_again: OpenAgain, me: Principal) -> None:
+    await make_all(trail, me, *(f"thread {number}" for number in range(700)), embedding=[1.0, 2.0])
+    before = await look_for(trail, me, "thread 77", vector=[1.0, 0.0], limit=50)
+    await trail.close()
+    assert await look_for(await open_again(), me, "thread 77", vector=[1.0, 0.0], limit=50) == before
+
+
+# -- owners -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("RCR-19")
+async def test_what_others_wrote_neither_shows_nor_weighs(trail: Trail, me: Principal, stranger: Principal) -> None:
+    await make_all(trail, me, "thread of wool", "wool and more wool", "a ship with a thread", embedding=[1.0, 0.0])
+    before = await look_for(trail, me, "thread wool ship", vector=[1.0, 1.0])
+    await make_all(trail, stranger, *["thread of wool", "ship"] * 50, embedding=[1.0, 1.0])
+    assert await look_for(trail, me, "thread wool ship", vector=[1.0, 1.0]) == before
+    assert await found_titles(trail, Principal(owner_id="nobody"), "thread wool ship") == []
