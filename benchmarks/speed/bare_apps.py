@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import msgspec
 import uvicorn
 
 from speed.durable import connect
@@ -120,18 +121,22 @@ def build_fastapi(rows: Rows, *, in_loop: bool = False) -> Any:
     return app
 
 
+class NewRow(msgspec.Struct):
+    """What the Starlette application takes; what it only stores stays as it came."""
+
+    title: str
+    context: msgspec.Raw
+    tags: msgspec.Raw
+    schema_name: str | None = None
+
+
 def build_starlette(rows: Rows) -> Any:
-    import msgspec
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import Route
 
-    new_record = msgspec.defstruct(
-        "NewRecord",
-        [("title", str), ("context", msgspec.Raw), ("tags", msgspec.Raw), ("schema_name", str | None, None)],
-    )
-    decode, encode = msgspec.json.Decoder(new_record).decode, msgspec.json.Encoder().encode
+    decode, encode = msgspec.json.Decoder(NewRow).decode, msgspec.json.Encoder().encode
 
     async def create(request: Request) -> Response:
         body = decode(await request.body())

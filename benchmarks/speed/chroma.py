@@ -20,7 +20,7 @@ class Chroma:
 
     def __init__(self, folder: str, corpus: Corpus) -> None:
         self._corpus = corpus
-        self._client = chromadb.PersistentClient(folder, settings=Settings(anonymized_telemetry=False))
+        self._client: Any = chromadb.PersistentClient(folder, settings=Settings(anonymized_telemetry=False))
         self._collection: Any = self._client.create_collection(
             "records", embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
         )

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from statistics import median
 
 from speed.contenders import OURS, Store, open_stores
 from speed.corpus import Item
 from speed.report import Finding, Promise, Row
 from speed.stage import Stage, split
-from speed.timing import median, paired_ratio, rotate, tell
+from speed.timing import paired_ratio, rotate, tell
 
 MEASURE = "durable creates"
 CONTENDERS = (OURS, "sqlite", "postgres", "chroma")

@@ -33,6 +33,7 @@ class Exact:
         }
 
     async def find_nearest(self, query: Query, tag: str, k: int) -> list[int]:
+        assert query.vector is not None
         passing = self._passing[tag]
         cosine = self._vectors[passing] @ query.vector
         best = np.argpartition(-cosine, k - 1)[:k] if k < len(cosine) else np.arange(len(cosine))

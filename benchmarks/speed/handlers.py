@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
+from statistics import median
 
 from clew.trail.breadcrumb import Draft
 from clew.trail.event import Event
@@ -16,7 +17,7 @@ from speed.bare_loop import BareLoop
 from speed.contenders import OURS
 from speed.report import Finding, Promise, Row
 from speed.stage import ME, Stage, open_file
-from speed.timing import Rounds, median, paired_ratio, rotate, tell
+from speed.timing import Rounds, paired_ratio, rotate, tell
 
 LATENCY = "write to handler"
 RATE = "events handled"

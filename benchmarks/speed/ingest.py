@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
+from statistics import median
 
 from clew.llm.wordllama import WordLlamaEmbedder, find_weights
 from clew.trail.breadcrumb import Draft
@@ -15,7 +16,7 @@ from speed.contenders import OURS
 from speed.corpus import read_real_texts
 from speed.report import Finding, Promise, Row
 from speed.stage import ME, Stage, open_file
-from speed.timing import median, paired_ratio, tell
+from speed.timing import paired_ratio, tell
 
 MEASURE = "ingest with embedding"
 BATCH = 1_000

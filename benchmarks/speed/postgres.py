@@ -122,18 +122,18 @@ class Postgres:
 
 
 def teach_vectors(connection: psycopg.Connection) -> None:
-    """Send arrays as pgvector's binary form, which costs a tenth of its text."""
+    """Send arrays in the binary form of pgvector, which spares both sides the text."""
     found = TypeInfo.fetch(connection, "vector")
     assert found is not None, "the extension was created before"
     found.register(connection)
 
     class VectorDumper(Dumper):
         format = Format.BINARY
-        oid = found.oid
 
         def dump(self, obj: Any) -> bytes:
-            return struct.pack(">HH", len(obj), 0) + obj.astype(">f4").tobytes()
+            return struct.pack(">HH", len(obj), 0) + bytes(obj.astype(">f4"))
 
+    VectorDumper.oid = found.oid
     connection.adapters.register_dumper(np.ndarray, VectorDumper)
 
 

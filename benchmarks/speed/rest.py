@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 
 from clew.adapters.rest import open_keys
 from clew.clock import SystemClock
@@ -20,7 +21,7 @@ from speed.load import CONNECTIONS, build_request, send_all
 from speed.processes import Server, clean_environment, clew_up, serving
 from speed.report import Finding, Promise, Row
 from speed.stage import ME, Stage, split
-from speed.timing import median, paired_ratio, percentile, rotate, tell
+from speed.timing import paired_ratio, percentile, rotate, tell
 
 MEASURE = f"REST with {CONNECTIONS} connections"
 CREATES, GETS, WARM_UP = 600, 2_000, 100
@@ -61,8 +62,9 @@ async def measure(stage: Stage) -> list[Finding]:
                 missing.append(Row(measure=MEASURE, records=stage.size, contender=name, note=reason))
             else:
                 contenders.append(start_bare(stage, running, kind, name))
+        warm_up = stage.settings.samples(WARM_UP, least=16)
         for contender in contenders:
-            await run_round(contender, stage.corpus.make(WARM_UP), WARM_UP)
+            await run_round(contender, stage.corpus.make(warm_up), warm_up)
             contender.creates.clear()
             contender.gets.clear()
         for turn in range(stage.settings.rounds):
@@ -117,7 +119,8 @@ def encode(item: Item) -> bytes:
 
 
 def summarize(contenders: Sequence[Contender], size: int) -> list[Finding]:
-    ours, found = contenders[0], []
+    ours = contenders[0]
+    found: list[Finding] = []
     for each in contenders:
         values: dict[str, float] = {}
         for what in ("creates", "gets"):

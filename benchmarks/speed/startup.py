@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
 from clew.adapters.rest import open_keys
 from clew.clock import SystemClock
@@ -16,7 +17,7 @@ from speed.load import build_request, send_all
 from speed.processes import clean_environment, clew_command, clew_up, serving
 from speed.report import Finding, Promise, Row
 from speed.stage import ME, Stage
-from speed.timing import median, tell
+from speed.timing import tell
 
 COMMANDS_MEASURE = "starting a command"
 SERVER_MEASURE = "starting the server"

@@ -31,11 +31,11 @@ from tests.faults.damage import (
     make_trail,
     offsets,
     page_size,
-    word_of,
     write_and_wait,
     zero_page,
 )
 from tests.faults.processes import Child, open_at
+from tests.faults.writer import word_of
 
 LOGGED = 12
 """Notes that are in the log of the file only, behind the ones in the file."""
@@ -152,9 +152,6 @@ async def test_a_changed_content_is_found_by_the_check_and_named(folder: Path) -
         await trail.close()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bug: one wrong checksum makes the engine refuse the whole trail, check() included"
-)
 @pytest.mark.req("RCR-05")
 async def test_a_damaged_record_is_refused_and_the_others_are_still_served(folder: Path) -> None:
     notes = await make_trail(folder)
@@ -172,9 +169,6 @@ async def test_a_damaged_record_is_refused_and_the_others_are_still_served(folde
         await trail.close()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bug: one wrong checksum makes the engine refuse the whole trail, check() included"
-)
 @pytest.mark.req("RCR-05")
 async def test_a_damaged_old_version_is_refused_and_the_present_one_served(folder: Path) -> None:
     notes = await make_trail(folder)
@@ -241,7 +235,6 @@ async def test_the_event_of_a_damaged_record_does_not_hold_up_other_sessions(fol
         await trail.close()
 
 
-@pytest.mark.xfail(strict=True, reason="bug: foreign keys are off, so nothing is removed with a breadcrumb")
 async def test_a_deleted_record_leaves_nothing_behind_that_the_check_complains_of(folder: Path) -> None:
     notes = await make_trail(folder)
     trail = await open_at(folder)

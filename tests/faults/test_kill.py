@@ -42,7 +42,7 @@ async def test_kills_lose_no_acknowledged_write_skip_no_event_and_repeat_no_outp
         check_keys(notes, events)
         await check_search(trail, notes)
         assert await trail.dead_letters.list(by=ME) == []
-        check_damage(await trail.upkeep.check())
+        assert await trail.upkeep.check() == []
     finally:
         await trail.close()
 
@@ -138,12 +138,6 @@ def check_keys(notes: list[tuple[str, str, int, str]], events: list[Event]) -> N
         event.breadcrumb.context["key"] for event in events if event.schema_name == "keyed.v1" if event.breadcrumb
     )
     assert set(keys.values()) == set(made.values()) == {1}, "one key made two records"
-
-
-def check_damage(found: list[str]) -> None:
-    if found and all("points to a missing row" in line for line in found):
-        pytest.xfail("bug: foreign keys are off, so a deleted breadcrumb leaves its terms and versions behind")
-    assert found == []
 
 
 async def check_search(trail: Trail, notes: list[tuple[str, str, int, str]]) -> None:
