@@ -16,6 +16,7 @@ from clew.trail.text import HEADER
 from clew.trail.vectors import sign_codes
 
 FOREVER = np.iinfo(np.int64).max
+NONE = -1
 RARITY_BUCKETS = 1 << 21
 COLUMNS = (
     ("rid", np.int64),
@@ -40,7 +41,7 @@ class Columns:
         self.heap_size = HEADER
         self.vectors: Floats = np.zeros((0, 0), np.float32)
         self.signs: npt.NDArray[np.uint64] = np.zeros((0, 0), np.uint64)
-        self.slot_of: dict[int, int] = {}
+        self._slot_of: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._document_frequency = np.zeros(RARITY_BUCKETS, np.int32)
         self._totals: dict[int, tuple[int, float]] = {}
 
@@ -60,26 +61,31 @@ class Columns:
         self.expires[first:last] = [FOREVER if row[2] is None else row[2] for row in rows]
         self._put_terms(slots, [row[3] for row in rows])
         self._put_vectors(slots, [row[4] for row in rows])
-        self.slot_of.update(zip((row[0] for row in rows), range(first, last), strict=True))
+        self._place(self.rid[slots], slots)
         self.size = last
         self._count(slots, 1)
         return slots
 
     def drop(self, rid: int) -> None:
         """Empty the slot of a record, if it has one."""
-        slot = self.slot_of.pop(rid, None)
+        slot = self.find(rid)
         if slot is None:
             return
+        self._slot_of[rid] = NONE
         self._count(np.array([slot]), -1)
         self.rid[slot], self.audience[slot], self.expires[slot], self.name[slot] = -1, -1, 0, 0
         self.at[slot] = 0
         if len(self.vectors):
             self.vectors[slot] = 0
 
+    def reserve(self, records: int) -> None:
+        """Make room for so many records at once, rather than step by step."""
+        self._reserve(records + records // 16 + 1_024)
+
     def _reserve(self, needed: int) -> None:
         room = len(self.rid)
         if needed > room:
-            room = max(needed, int(room * 1.5), 1_024)
+            room = max(needed, int(room * 1.25), 1_024)
             for name, kind in COLUMNS:
                 setattr(self, name, _grown(getattr(self, name), room, kind))
             self._reserve_vectors(room)
@@ -92,6 +98,14 @@ class Columns:
             signs = np.zeros((len(self.signs), room), np.uint64)
             signs[:, : self.signs.shape[1]] = self.signs
             self.vectors, self.signs = vectors, signs
+
+    def _place(self, rids: Ints, slots: Ints) -> None:
+        newest = int(rids.max())
+        if newest >= len(self._slot_of):
+            grown = np.full(max(newest + 1, int(len(self._slot_of) * 1.25), 1_024), NONE, np.int32)
+            grown[: len(self._slot_of)] = self._slot_of
+            self._slot_of = grown
+        self._slot_of[rids] = slots
 
     def _put_terms(self, slots: Ints, blobs: Sequence[bytes]) -> None:
         sizes = np.fromiter((len(blob) // 4 for blob in blobs), np.int64, len(blobs))
@@ -136,6 +150,17 @@ class Columns:
             np.add.at(self._document_frequency, buckets, sign)
 
     # -- asking -------------------------------------------------------------------------------------------
+
+    def find(self, rid: int) -> int | None:
+        """The slot of a record, if it has one."""
+        slot = int(self._slot_of[rid]) if 0 <= rid < len(self._slot_of) else NONE
+        return None if slot == NONE else slot
+
+    def slots(self, rids: Any) -> Ints:
+        """The slots of those records that have one, in the order given."""
+        wanted = np.asarray(rids, np.int64)
+        found = self._slot_of[wanted[wanted < len(self._slot_of)]].astype(np.int64)
+        return found[found != NONE]
 
     def totals(self, audiences: Sequence[int]) -> tuple[int, float]:
         """How many records these audiences have, and their mean length in words."""

@@ -45,6 +45,7 @@ SMALL = 2_000
 STAGE_ONE_TERMS = 32
 PENDING = 512
 MASKS = 64
+FEW_CHANGES = 2_000
 LOAD_BATCH = 5_000
 LOAD = (
     "SELECT b.rid, b.audience, b.expires_at, t.terms, v.vector FROM breadcrumbs b"
@@ -71,7 +72,7 @@ class SqliteSearch:
         self._epoch = ""
         self._pending: dict[int, int] = {}
         self._gone: dict[int, int] = {}
-        self._masks: OrderedDict[Any, tuple[int, int, Mask]] = OrderedDict()
+        self._masks: OrderedDict[Any, _Known] = OrderedDict()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="clew-search")
         self._indexer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="clew-index")
         self._indexing: Future[None] | None = None
@@ -109,7 +110,7 @@ class SqliteSearch:
         self._sync(connection)
         visible = self._audiences.visible(connection, by.owner_id, by.scopes)
         mask = self._mask(connection, request.selector, visible)
-        excluded = self._slots(_rids(connection, request.exclude)) if request.exclude else np.zeros(0, np.int64)
+        excluded = self._columns.slots(_rids(connection, request.exclude))
         mask[excluded] = False
         question = parse_question(request.text, by.owner_id)
         query = self._query_vector(connection, request)
@@ -171,19 +172,15 @@ class SqliteSearch:
         fetch = min(self._columns.size + 1, int(wanted / share * 1.2) + 50)
         while True:
             rids = self._postings.find(terms, fetch)
-            slots = self._slots(rids)
+            slots = self._columns.slots(rids)
             passing = slots[found.mask[slots]]
             if len(passing) >= wanted or len(rids) < fetch:
                 return passing[:wanted]
             fetch *= 4
 
     def _pending_slots(self, mask: Mask) -> Ints:
-        slots = self._slots(list(self._pending))
+        slots = self._columns.slots(list(self._pending))
         return slots[mask[slots]]
-
-    def _slots(self, rids: Sequence[int]) -> Ints:
-        slot_of = self._columns.slot_of
-        return np.array([slot for rid in rids if (slot := slot_of.get(rid)) is not None], np.int64)
 
     def _rank(self, connection: Sql, found: _Found) -> Ints:
         """Places among the candidates, best first: exact names, then by score, then by creation."""
@@ -245,21 +242,30 @@ class SqliteSearch:
         return mask
 
     def _selected(self, connection: Sql, selector: Selector, visible: Sequence[int]) -> Mask:
-        """The slots a selector means, remembered from the last time and brought up to date."""
+        """The slots a selector means: remembered from the last time, and asked anew only for what has changed."""
         key = (msgspec.json.encode(selector), tuple(visible))
-        size = self._columns.size
         known = self._masks.pop(key, None)
-        if known is not None and known[0] == self._seq and known[1] == size:
-            self._masks[key] = known
-            return known[2]
-        where, values = build_where(selector, visible, self._engine.now())
-        mask = np.zeros(size, np.bool_)
-        rows = connection.execute(f"SELECT b.rid FROM breadcrumbs b WHERE {where}", values).fetchall()
-        mask[self._slots([rid for (rid,) in rows])] = True
-        self._masks[key] = (self._seq, size, mask)
+        if known is None or known.seq != self._seq:
+            known = self._bring_up(connection, known, *build_where(selector, visible, self._engine.now()))
+        self._masks[key] = known
         if len(self._masks) > MASKS:
             self._masks.popitem(last=False)
-        return mask
+        return known.mask
+
+    def _bring_up(self, connection: Sql, known: _Known | None, where: str, values: dict[str, Any]) -> _Known:
+        """A mask as of now. After few changes only they are looked at; what left a slot has left every mask."""
+        mask = np.zeros(self._columns.size, np.bool_)
+        if known is not None:
+            recent = connection.execute(
+                f"SELECT DISTINCT rid FROM events WHERE seq > ? AND seq <= ? LIMIT {FEW_CHANGES + 1}",
+                (known.seq, self._seq),
+            ).fetchall()
+            if len(recent) <= FEW_CHANGES:
+                mask[: len(known.mask)] = known.mask
+                where += f" AND b.rid IN {in_list([rid for (rid,) in recent])}"
+        rows = connection.execute(f"SELECT b.rid FROM breadcrumbs b WHERE {where}", values)
+        mask[self._columns.slots(np.fromiter((rid for (rid,) in rows), np.int64))] = True
+        return _Known(self._seq, mask)
 
     # -- keeping up ---------------------------------------------------------------------------------------
 
@@ -284,6 +290,7 @@ class SqliteSearch:
         try:
             head = read_head(connection)
             columns = Columns()
+            columns.reserve(connection.execute("SELECT count(*) FROM terms").get)
             rows = connection.execute(f"{LOAD} ORDER BY b.rid")
             while some := list(islice(rows, LOAD_BATCH)):
                 columns.put(some)
@@ -293,8 +300,8 @@ class SqliteSearch:
             connection.execute("ROLLBACK")
         self._columns, self._postings, self._seq = columns, postings, head
         self._masks.clear()
-        self._pending = {rid: head for (rid,) in changed if rid in columns.slot_of}
-        self._gone = {rid: head for (rid,) in changed if rid not in columns.slot_of}
+        self._pending = {rid: head for (rid,) in changed if columns.find(rid) is not None}
+        self._gone = {rid: head for (rid,) in changed if columns.find(rid) is None}
 
     def _catch_up(self, connection: Sql, head: int) -> None:
         changed = [
@@ -330,7 +337,7 @@ class SqliteSearch:
         if len(self._pending) + len(self._gone) < PENDING or self._postings is None:
             return
         pending, gone, seq = sorted(self._pending), sorted(self._gone), self._seq
-        texts = self._columns.term_texts(self._slots(pending))
+        texts = self._columns.term_texts(self._columns.slots(pending))
         work = list(zip(pending, texts, strict=True))
         self._indexing = self._indexer.submit(self._update_postings, self._postings, work, gone, seq)
 
@@ -348,6 +355,13 @@ class SqliteSearch:
         done = self._postings.seq
         self._pending = {rid: seq for rid, seq in self._pending.items() if seq > done}
         self._gone = {rid: seq for rid, seq in self._gone.items() if seq > done}
+
+
+class _Known(msgspec.Struct):
+    """The slots that a selector meant when the index stood at `seq`."""
+
+    seq: int
+    mask: Mask
 
 
 class _Found:
