@@ -48,6 +48,11 @@ PATIENCE = 10.0
 """Seconds after which a test that waits has failed."""
 
 
+def short(value: object) -> str:
+    """A test's name for a value."""
+    return ascii(value)[:40]
+
+
 def draft(title: str = "Note", /, **fields: Any) -> Draft:
     """A draft that needs to say only what its test is about."""
     return Draft(title=title, **{"context": {}, **fields})

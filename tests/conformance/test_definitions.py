@@ -14,7 +14,7 @@ from clew.trail.bootstrap import bootstrap
 from clew.trail.breadcrumb import NEVER, Breadcrumb, Change, Ttl
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import draft, lasting, list_titles, make, succeeds
+from tests.conformance.making import draft, lasting, list_titles, make, short, succeeds
 
 NEEDS_NAME = {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}
 
@@ -99,7 +99,7 @@ async def test_a_definition_with_scopes_governs_nobody(trail: Trail) -> None:
         {"schema_name": "x.v1", "llm_hints": []},
         {"schema_name": "x.v1", "embed": "sometimes"},
     ],
-    ids=str,
+    ids=short,
 )
 async def test_a_definition_that_could_not_work_is_refused_when_it_is_written(
     trail: Trail, me: Principal, context: dict[str, Any]
@@ -332,7 +332,7 @@ async def test_a_policy_and_a_definition_of_one_schema_both_hold(trail: Trail, m
 
 
 @pytest.mark.parametrize(
-    "context", [{}, {"seconds": 60}, {"schema_name": "x.v1"}, {"schema_name": "x.v1", "seconds": -1}, {"tags": 1}], ids=str
+    "context", [{}, {"seconds": 60}, {"schema_name": "x.v1"}, {"schema_name": "x.v1", "seconds": -1}, {"tags": 1}], ids=short
 )
 async def test_a_policy_that_could_not_work_is_refused_when_it_is_written(
     trail: Trail, me: Principal, context: dict[str, Any]

@@ -18,7 +18,7 @@ from clew.trail.event import Claim, Consumer, RetryPolicy
 from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import PATIENCE, claim_one, draft, list_titles, make, make_all, read_log, succeeds
+from tests.conformance.making import PATIENCE, claim_one, draft, list_titles, make, make_all, read_log, short, succeeds
 
 LEASE = timedelta(seconds=30)
 
@@ -506,7 +506,7 @@ async def test_a_claim_that_buries_one_event_still_gets_the_next(
     assert titles(await claim(trail, me, limit=1)) == ["waiting"]
 
 
-@pytest.mark.parametrize("reason", ["", "x" * 100_000, "nul \x00", "🧵", "שלום"])
+@pytest.mark.parametrize("reason", ["", "x" * 100_000, "nul \x00", "🧵", "שלום"], ids=short)
 async def test_any_reason_is_kept_as_far_as_it_fits(trail: Trail, me: Principal, reason: str) -> None:
     await register(trail, me)
     await make(trail, me, "a")

@@ -16,7 +16,7 @@ from clew.trail.breadcrumb import Change
 from clew.trail.edge import ACYCLIC, REVERSES, Edge
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import UNKNOWN, is_there, lasting, make, make_all, succeeds
+from tests.conformance.making import UNKNOWN, is_there, lasting, make, make_all, short, succeeds
 
 pytestmark = pytest.mark.req("O6")
 
@@ -184,7 +184,7 @@ async def test_a_long_chain_is_checked_to_its_end(trail: Trail, me: Principal) -
         {"metadata": {"a": "x" * 64_000}},
         {"target": "same"},
     ],
-    ids=str,
+    ids="+".join,
 )
 async def test_an_edge_that_makes_no_sense_is_refused(trail: Trail, me: Principal, fields: dict[str, Any]) -> None:
     ids = await nodes(trail, me, "ab")
@@ -201,7 +201,7 @@ async def test_too_many_edges_at_once_are_refused(trail: Trail, me: Principal) -
     assert await trail.edges.add([], by=me) == []
 
 
-@pytest.mark.parametrize("end", [UNKNOWN, "x", "\x00", "' --", "x" * 10_000])
+@pytest.mark.parametrize("end", [UNKNOWN, "x", "\x00", "' --", "x" * 10_000], ids=short)
 async def test_an_end_that_does_not_exist_is_not_found(trail: Trail, me: Principal, end: str) -> None:
     ids = await nodes(trail, me, "a")
     for call in (

@@ -12,7 +12,7 @@ from clew.errors import AlreadyExists, InvalidInput
 from clew.trail.breadcrumb import Change
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import draft, lasting, list_all, list_titles, make
+from tests.conformance.making import draft, lasting, list_all, list_titles, make, short
 
 pytestmark = pytest.mark.req("RCR-06")
 
@@ -119,7 +119,7 @@ async def test_a_repeat_of_a_create_with_its_own_id_returns_the_first(trail: Tra
     assert await make(trail, me, id=id, idempotency_key="k") == first
 
 
-@pytest.mark.parametrize("key", ["k" * 300, "ключ 🔑", "' OR 1=1 --"])
+@pytest.mark.parametrize("key", ["k" * 300, "ключ 🔑", "' OR 1=1 --"], ids=short)
 async def test_keys_of_any_printable_text_work(trail: Trail, me: Principal, key: str) -> None:
     first = await make(trail, me, idempotency_key=key)
     assert (await make(trail, me, idempotency_key=key)).id == first.id

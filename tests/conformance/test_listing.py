@@ -15,7 +15,7 @@ from clew.trail.breadcrumb import Change
 from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import list_titles, make, make_all
+from tests.conformance.making import list_titles, make, make_all, short
 
 HALF = "\ud83d"
 
@@ -105,7 +105,7 @@ async def test_an_absurd_limit_is_refused(trail: Trail, me: Principal, limit: in
         await trail.records.list(by=me, limit=limit)
 
 
-@pytest.mark.parametrize("cursor", ["", "x", "AAAA", "🧵", HALF, "_" * 11, "A" * 10_000, "' OR 1=1 --", "//////////8="])
+@pytest.mark.parametrize("cursor", ["", "x", "AAAA", "🧵", HALF, "_" * 11, "A" * 10_000, "' --", "//////////8="], ids=short)
 async def test_a_cursor_that_no_listing_returned_is_refused(trail: Trail, me: Principal, cursor: str) -> None:
     with pytest.raises(InvalidInput):
         await trail.records.list(by=me, cursor=cursor)

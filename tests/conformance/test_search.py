@@ -16,7 +16,7 @@ from clew.trail.query import MAX_LIMIT, MAX_QUERY, SearchRequest
 from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
-from tests.conformance.making import draft, found_titles, lasting, look_for, make, make_all
+from tests.conformance.making import draft, found_titles, lasting, look_for, make, make_all, short
 
 pytestmark = pytest.mark.req("O2")
 
@@ -112,6 +112,7 @@ async def test_a_request_that_makes_no_sense_is_refused(trail: Trail, me: Princi
         "[thread TO *]",
         "thread" + " !" * 9_000,
     ],
+    ids=short,
 )
 async def test_query_syntax_has_no_meaning(trail: Trail, me: Principal, text: str) -> None:
     await make(trail, me, "Ball of thread")
@@ -119,7 +120,7 @@ async def test_query_syntax_has_no_meaning(trail: Trail, me: Principal, text: st
     assert (await found_titles(trail, me, text))[:1] == ["Ball of thread"]
 
 
-@pytest.mark.parametrize("text", ["!!!", "…", '"', "*", "\x00", "_", "()", "\ud83d"])
+@pytest.mark.parametrize("text", ["!!!", "…", '"', "*", "\x00", "_", "()", "\ud83d"], ids=short)
 async def test_a_text_without_words_finds_nothing(trail: Trail, me: Principal, text: str) -> None:
     await make(trail, me, "Ball of thread")
     assert await found_titles(trail, me, text) == []
@@ -144,6 +145,7 @@ async def test_a_text_of_only_stop_words_is_taken_literally(trail: Trail, me: Pr
         ("ﬁle ﬂow", "file"),
         ("Straße", "STRASSE"),
     ],
+    ids=short,
 )
 async def test_words_of_any_script_are_found(trail: Trail, me: Principal, title: str, text: str) -> None:
     await make_all(trail, me, "Ball of thread", title, "Something else")

@@ -107,10 +107,7 @@ async def test_the_shared_memory_file_is_never_needed(folder: Path, shm: str) ->
         "gone",
         "noise",
         "empty files",
-        pytest.param(
-            "a file",
-            marks=pytest.mark.xfail(strict=True, reason="bug: an index that cannot be begun stops the search"),
-        ),
+        pytest.param("a file"),
     ],
 )
 async def test_the_search_index_is_never_needed(folder: Path, index: str) -> None:
@@ -144,7 +141,6 @@ def damage_index(place: Path, how: str) -> None:
                 place.write_text("in the way")
 
 
-@pytest.mark.xfail(strict=True, reason="bug: the index trusts its note although the trail is another than it has seen")
 async def test_a_trail_put_back_from_a_copy_is_searched_as_it_is_now(folder: Path) -> None:
     """The index beside the file has seen events that the copy has not, and the next ones get the same numbers."""
     await write_and_index(folder, "first", 2_200)

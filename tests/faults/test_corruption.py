@@ -73,7 +73,6 @@ async def test_a_zeroed_page_is_reported_wherever_it_is(folder: Path) -> None:
     assert await unreported(folder, notes, pages - derived_pages(file_of(folder))) == []
 
 
-@pytest.mark.xfail(strict=True, reason="bug: check() does not compare the terms with their records")
 async def test_a_zeroed_page_of_what_search_needs_is_reported_too(folder: Path) -> None:
     notes = await make_trail(folder)
     pages = derived_pages(file_of(folder))
@@ -214,7 +213,6 @@ async def by_claiming(trail: Trail) -> list[Breadcrumb]:
     return [claim.event.breadcrumb for claim in claims if claim.event.breadcrumb is not None]
 
 
-@pytest.mark.xfail(strict=True, reason="bug: a consumer cannot move its cursor past the event of a damaged record")
 async def test_the_event_of_a_damaged_record_does_not_hold_up_other_sessions(folder: Path) -> None:
     notes = await make_trail(folder)
     change_word(folder, notes[3])

@@ -79,12 +79,10 @@ def test_events_accepted_before_the_disk_was_full_are_handled_once_afterwards(sm
     assert (seen["copied"], seen["dead"]) == (seen["accepted"], 0)
 
 
-@pytest.mark.xfail(strict=True, reason="bug: an index that cannot be begun stops the search with a foreign error")
 def test_search_goes_on_while_the_disk_is_full(small_disk: Path) -> None:
     assert send_on(errands.search_while_full, small_disk) == ["heron"]
 
 
-@pytest.mark.xfail(strict=True, reason="bug: no room for the -shm file is told as a failing disk")
 def test_opening_a_trail_on_a_full_disk_says_so_and_works_when_there_is_room(small_disk: Path) -> None:
     seen = send_on(errands.open_while_full, small_disk)
 
@@ -111,14 +109,10 @@ def test_a_read_only_file_is_read_and_searched_and_refuses_writes(own_folder: Pa
     assert (seen["read"], seen["found"], seen["listed"]) == ("heron", ["heron"], 1)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bug: the -wal and -shm made while the file was read-only stay so, and readers hold on to them"
-)
 def test_a_file_that_becomes_writable_is_written_without_opening_it_again(own_folder: Path) -> None:
     assert send_on(errands.write_to_a_read_only_file, own_folder, unprivileged=True)["after"] == "ok"
 
 
-@pytest.mark.xfail(strict=True, reason="bug: the -shm made while the file was read-only stays so")
 def test_a_file_that_became_writable_is_written_when_opened_again(own_folder: Path) -> None:
     assert send_on(errands.write_to_a_read_only_file, own_folder, unprivileged=True)["reopened"] == "ok"
 
@@ -132,7 +126,6 @@ def test_a_read_only_folder_gives_a_clear_error_and_is_over_when_writable(own_fo
     assert seen["after"] == "ok"
 
 
-@pytest.mark.xfail(strict=True, reason="bug: a foreign PermissionError escapes")
 def test_a_file_that_may_not_be_read_gives_a_clear_error(own_folder: Path) -> None:
     seen = send_on(errands.open_an_unreadable_file, own_folder, unprivileged=True)
 
@@ -141,7 +134,6 @@ def test_a_file_that_may_not_be_read_gives_a_clear_error(own_folder: Path) -> No
     assert seen["after"] == "ok"
 
 
-@pytest.mark.xfail(strict=True, reason="bug: an index that cannot be begun stops the search with a foreign error")
 def test_an_index_folder_that_cannot_be_written_does_not_stop_the_search(own_folder: Path) -> None:
     index = own_folder / "trail.db-index"
     index.mkdir()

@@ -125,9 +125,6 @@ def traced() -> Iterator[Any]:
         tracemalloc.stop()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bug: words of any length are remembered, up to a number of words and not of bytes"
-)
 async def test_long_words_do_not_stay_in_memory(trail: Trail) -> None:
     """Such as encoded images: no word of them comes again."""
     noise, letters = random.Random(9), bytes(ord("a") + byte % 26 for byte in range(256))

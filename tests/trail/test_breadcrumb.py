@@ -36,15 +36,22 @@ from clew.trail.breadcrumb import (
 )
 
 HALF = "\ud83d"
+
+
+def short(value: object) -> str:
+    """A test's name for a value."""
+    return ascii(value)[:40]
+
+
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("title", ["x", "x" * MAX_TITLE, "🧵" * MAX_TITLE, "tab\tinside", " padded ", "שלום"])
+@pytest.mark.parametrize("title", ["x", "x" * MAX_TITLE, "🧵" * MAX_TITLE, "tab\tinside", " padded ", "שלום"], ids=short)
 def test_a_title_within_its_limits_is_kept_as_it_is(title: str) -> None:
     assert check_title(title) == title
 
 
-@pytest.mark.parametrize("title", ["", " ", "\n\t", "a\x00", HALF, "x" * (MAX_TITLE + 1)])
+@pytest.mark.parametrize("title", ["", " ", "\n\t", "a\x00", HALF, "x" * (MAX_TITLE + 1)], ids=short)
 def test_a_title_beyond_its_limits_is_refused(title: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         check_title(title)
@@ -64,12 +71,12 @@ def test_tags_lose_repeats_and_keep_their_order() -> None:
     assert len(check_tags([f"t{number}" for number in range(MAX_TAGS)])) == MAX_TAGS
 
 
-@pytest.mark.parametrize("tag", ["a", "two words", "namespace:id", "x" * MAX_TAG, "🧵", "a:b:c", "%_*", "日本"])
+@pytest.mark.parametrize("tag", ["a", "two words", "namespace:id", "x" * MAX_TAG, "🧵", "a:b:c", "%_*", "日本"], ids=short)
 def test_a_tag_may_be_any_printable_text(tag: str) -> None:
     assert check_tags([tag]) == (tag,)
 
 
-@pytest.mark.parametrize("tag", ["", " ", " a", "a ", "a  b", "a\tb", "a\nb", "\x00", "\x7f", HALF, "x" * (MAX_TAG + 1), 7, None])
+@pytest.mark.parametrize("tag", ["", " ", " a", "a ", "a  b", "a\tb", "a\nb", "\x00", "\x7f", HALF, "x" * (MAX_TAG + 1), 7], ids=short)
 def test_a_tag_that_cannot_be_kept_is_refused_by_its_place(tag: Any) -> None:
     with pytest.raises(InvalidInput) as caught:
         check_tags(["fine", tag])
@@ -90,12 +97,12 @@ def test_scopes_are_a_sorted_set() -> None:
             check_scopes(scopes)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["note.v1", "a", "A_b-c.d:e", "x" * 200, None])
+@pytest.mark.parametrize("name", ["note.v1", "a", "A_b-c.d:e", "x" * 200, None], ids=short)
 def test_a_schema_name_that_is_accepted(name: str | None) -> None:
     assert check_schema_name(name) == name
 
 
-@pytest.mark.parametrize("name", ["", ".a", "a b", "é", "x" * 201, "a\n", "a\x00", HALF])
+@pytest.mark.parametrize("name", ["", ".a", "a b", "é", "x" * 201, "a\n", "a\x00", HALF], ids=short)
 def test_a_schema_name_that_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput):
         check_schema_name(name)
@@ -108,7 +115,7 @@ def test_an_id_must_be_a_lower_case_uuid(id: str) -> None:
     assert check_id("0198c0de-0000-7000-8000-000000000000")
 
 
-@pytest.mark.parametrize("key", ["", "a\nb", "\x00", HALF, "k" * 301])
+@pytest.mark.parametrize("key", ["", "a\nb", "\x00", HALF, "k" * 301], ids=short)
 def test_a_key_must_be_printable(key: str) -> None:
     with pytest.raises(InvalidInput):
         check_key(key)
@@ -139,7 +146,8 @@ def test_canonical_json_comes_back_equal_and_does_not_depend_on_the_order_of_key
 
 
 @pytest.mark.parametrize(
-    "context", [{"a": HALF}, {HALF: 1}, {"a": [{"b": HALF}]}, {1: 2}, {None: 1}, {"a": {1: 2}}, {"a": object()}, [], "x", None]
+    "context", [{"a": HALF}, {HALF: 1}, {"a": [{"b": HALF}]}, {1: 2}, {None: 1}, {"a": {1: 2}}, {"a": object()}, [], "x", None],
+    ids=lambda context: type(context).__name__,
 )
 def test_what_json_cannot_hold_is_refused(context: Any) -> None:
     with pytest.raises(InvalidInput) as caught:

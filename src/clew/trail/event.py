@@ -15,7 +15,8 @@ EventType = Literal["breadcrumb.created", "breadcrumb.updated", "breadcrumb.dele
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """One change. `seq` orders all changes of a trail and never repeats. `breadcrumb` is the version that the
-    change made, or None when that breadcrumb is gone."""
+    change made, or None when that breadcrumb is gone. On a claimed event `key` is the same for every attempt: give
+    it to an outside system that can recognise a repeated effect."""
 
     seq: int
     type: EventType
@@ -26,6 +27,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...]
     at: datetime
     breadcrumb: Breadcrumb | None = None
+    key: str = ""
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):

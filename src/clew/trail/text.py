@@ -70,7 +70,7 @@ def split_word(word: str) -> tuple[str, ...]:
 
 
 def split_text(text: str) -> Words:
-    pieces = [split_word(word) for word in find_words(text)]
+    pieces = [split_word(word[:MAX_KNOWN_LENGTH]) for word in find_words(text)]
     compounds = ["".join(parts) for parts in pieces if 1 < len(parts) <= MAX_PARTS]
     return Words([part for parts in pieces for part in parts], compounds)
 
@@ -113,7 +113,7 @@ class WordTerms(dict[str, tuple[tuple[int, ...], tuple[int, ...]]]):
         self._salt = salt
 
     def __missing__(self, word: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        parts = split_word(word)
+        parts = split_word(word[:MAX_KNOWN_LENGTH])
         whole = ("".join(parts),) if 1 < len(parts) <= MAX_PARTS else ()
         kept = tuple(term_id(part, self._salt) for part in parts if part not in STOP)
         aside = tuple(term_id(part, self._salt) for part in (*whole, *(part for part in parts if part in STOP)))

@@ -160,7 +160,8 @@ class Columns:
         """The slots of those records that have one, in the order given."""
         wanted = np.asarray(rids, np.int64)
         found = self._slot_of[wanted[wanted < len(self._slot_of)]].astype(np.int64)
-        return found[found != NONE]
+        placed: Ints = found[found != NONE]
+        return placed
 
     def totals(self, audiences: Sequence[int]) -> tuple[int, float]:
         """How many records these audiences have, and their mean length in words."""

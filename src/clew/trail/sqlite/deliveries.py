@@ -15,7 +15,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.errors import InvalidInput, LeaseLost, NotFound
+from clew.errors import Corrupted, InvalidInput, LeaseLost, NotFound
 from clew.trail.breadcrumb import Breadcrumb, Draft, session_of
 from clew.trail.event import Claim, Consumer, ConsumerState, DeadLetter, Event, retry_delay
 from clew.trail.selector import EVERYTHING, check_selector
@@ -105,11 +105,13 @@ class SqliteDeliveries:
         by.require("subscribe")
         if not 1 <= limit <= MAX_CLAIMS:
             raise InvalidInput("limit", f"must be between 1 and {MAX_CLAIMS:,}")
-        if not self._engine.read(lambda connection: self._has_work(connection, consumer, by)):
-            return []
-        return await self._engine.write(
-            lambda writing: self._claim(writing, consumer, by, worker, limit, lease), durable=False
-        )
+        while self._engine.read(lambda connection: self._has_work(connection, consumer, by)):
+            claims = await self._engine.write(
+                lambda writing: self._claim(writing, consumer, by, worker, limit, lease), durable=False
+            )
+            if claims:
+                return claims
+        return []
 
     def _has_work(self, connection: Sql, consumer: str, by: Principal) -> bool:
         """Whether a transaction is worth its while: something is due, or the log has moved on."""
@@ -122,10 +124,12 @@ class SqliteDeliveries:
     def _claim(
         self, writing: Writing, name: str, by: Principal, worker: str, limit: int, lease: timedelta
     ) -> list[Claim]:
+        """Claim what is due. At most one stretch of the log is looked at: other writers want their turn."""
         stored = _find(writing.execute, name, by)
+        if stored.consumer.agent_id:
+            note_agent(writing, by.owner_id, stored.consumer.agent_id)
         rows = self._due(writing, stored, limit)
-        while len(rows) < limit and self._scan(writing, stored):
-            stored = _find(writing.execute, name, by)
+        if len(rows) < limit and self._scan(writing, stored):
             rows = self._due(writing, stored, limit)
         return [claim for row in rows if (claim := self._take(writing, stored, row, worker, lease)) is not None]
 
@@ -150,7 +154,12 @@ class SqliteDeliveries:
             (stored.cursor,),
         ).fetchall()
         for row in rows:
-            event = load_event(connection, self._audiences, row, stored.consumer.selector)
+            try:
+                event = load_event(connection, self._audiences, row, stored.consumer.selector)
+            except Corrupted as error:
+                self._enqueue(writing, stored, to_event(row, "", None))
+                _bury(writing, stored.cid, row[0], error.message)
+                continue
             if event is not None:
                 self._enqueue(writing, stored, event)
         cursor = rows[-1][0] if len(rows) == SCAN else head
@@ -180,16 +189,24 @@ class SqliteDeliveries:
             (attempts + 1, until, first_at, token, worker[:200], stored.cid, seq),
         )
         event_row = writing.execute(f"{EVENT} WHERE seq = ?", (seq,)).fetchone()
-        event = load_event(writing.connection, self._audiences, event_row, EVERYTHING)
-        assert event is not None
+        event = self._load(writing, event_row)
+        key = f"{stored.consumer.name}/{seq}"
         return Claim(
             consumer=stored.consumer.name,
-            event=event,
+            event=msgspec.structs.replace(event, key=key),
             attempt=attempts + 1,
             lease_until=from_micros(until),
             token=token,
-            key=f"{stored.consumer.name}/{seq}",
+            key=key,
         )
+
+    def _load(self, writing: Writing, row: Any) -> Event:
+        """The event of a claim. One whose record was damaged meanwhile comes without it."""
+        try:
+            event = load_event(writing.connection, self._audiences, row, EVERYTHING)
+        except Corrupted:
+            event = None
+        return event or to_event(row, self._audiences.of(writing.connection, row[5])[0], None)
 
     async def extend(self, claim: Claim, *, by: Principal, lease: timedelta) -> Claim:
         def work(writing: Writing) -> Claim:

@@ -39,7 +39,7 @@ class SqliteEdges:
     def _add_all(self, writing: Writing, edges: Sequence[tuple[Edge, str]], by: Principal, replace: bool) -> list[Edge]:
         visible = self._audiences.visible(writing.connection, by.owner_id, by.scopes)
         wanted = {id for edge, _ in edges for id in (edge.source, edge.target)}
-        rids = _rids(writing.execute, wanted, visible, writing.now)
+        rids = _rids(writing.execute, wanted, visible, writing.wall)
         return [self._add(writing, edge, packed, rids, replace) for edge, packed in edges]
 
     def _add(self, writing: Writing, edge: Edge, packed: str, rids: dict[str, int], replace: bool) -> Edge:
@@ -61,7 +61,7 @@ class SqliteEdges:
 
         def work(writing: Writing) -> None:
             visible = self._audiences.visible(writing.connection, by.owner_id, by.scopes)
-            rids = _rids(writing.execute, {edge.source, edge.target}, visible, writing.now)
+            rids = _rids(writing.execute, {edge.source, edge.target}, visible, writing.wall)
             writing.execute(
                 "DELETE FROM edges WHERE source = ? AND type = ? AND target = ?",
                 (rids[edge.source], edge.type, rids[edge.target]),
@@ -86,7 +86,7 @@ class SqliteEdges:
 
         def work(connection: Sql) -> list[Edge]:
             visible = self._audiences.visible(connection, by.owner_id, by.scopes)
-            now = self._engine.now()
+            now = self._engine.wall()
             _rids(connection.execute, {id}, visible, now)
             found = {_key(edge): edge for edge in self._around(connection, [id], wanted, direction, visible, now)}
             return [found[key] for key in sorted(found)][:limit]
@@ -140,7 +140,7 @@ class SqliteEdges:
 
         def work(connection: Sql) -> list[Reached]:
             visible = self._audiences.visible(connection, by.owner_id, by.scopes)
-            now = self._engine.now()
+            now = self._engine.wall()
             _rids(connection.execute, set(starts), visible, now)
             return run(
                 build(starts),

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import queue
 import random
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import apsw
 
 from clew.clock import Clock
-from clew.errors import Busy, ClewError, Corrupted, ReadOnly, StorageError, StorageFull
+from clew.errors import Busy, Corrupted, ReadOnly, StorageError, StorageFull
 
 T = TypeVar("T")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,6 +31,8 @@ BUSY_SECONDS = 30.0
 GROUP = 256
 CHECKPOINT_IDLE, CHECKPOINT_BUSY = 1_000, 8_000
 QUICK_CHECK_BYTES = 32_000_000
+NEARLY_FULL = 1_000_000
+"""With fewer bytes free, an error of the disk is taken for a full one: SQLite does not always say which."""
 
 
 def to_micros(moment: datetime) -> int:
@@ -53,13 +56,14 @@ class Sql(Protocol):
 class Writing:
     """What a unit of work sees inside its transaction."""
 
-    __slots__ = ("changed", "connection", "execute", "executemany", "now")
+    __slots__ = ("changed", "connection", "execute", "executemany", "now", "wall")
 
-    def __init__(self, connection: Sql, now: int) -> None:
+    def __init__(self, connection: Sql, now: int, wall: int) -> None:
         self.connection = connection
         self.execute = connection.execute
         self.executemany = connection.executemany
         self.now = now
+        self.wall = wall
         self.changed: list[int] = []
 
 
@@ -91,15 +95,19 @@ class Engine:
         self._durable = durable
         self._queue: queue.Queue[Job | None] = queue.Queue(queue_limit)
         self._last_now = 0
+        self._ahead = 0
         self._wal_pages = 0
         self._full_sync: bool | None = None
+        self._must_reopen = False
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
+        self._generation = 0
         self._lock = threading.Lock()
         self.damage: str | None = None
         self.on_commit: Callable[[list[int]], None] = lambda changed: None
         self.on_rollback: Callable[[], None] = lambda: None
         with translated(self.path):
+            free_companions(path)
             check_file(path)
             self._writer = self._open_writer()
             self._last_now = int(self._writer.execute("SELECT coalesce(max(at), 0) FROM events").get)
@@ -111,21 +119,30 @@ class Engine:
     # -- time ---------------------------------------------------------------------------------------------
 
     def now(self) -> int:
-        """Microseconds that never run backwards on this trail, whatever the clock does."""
-        self._last_now = max(to_micros(self._clock.now()), self._last_now)
+        """Microseconds that go on at the clock's pace and never backwards: for order, leases and retries.
+
+        When the clock is set back, the difference is added from then on.
+        """
+        clock = to_micros(self._clock.now())
+        self._ahead = max(self._ahead, self._last_now - clock)
+        self._last_now = clock + self._ahead
         return self._last_now
+
+    def wall(self) -> int:
+        """Microseconds as the clock has them: expiry is a promise about the time of day."""
+        return to_micros(self._clock.now())
 
     # -- reading ------------------------------------------------------------------------------------------
 
     def reader(self) -> apsw.Connection:
         """This thread's own connection for reading."""
         found: apsw.Connection | None = getattr(self._local, "connection", None)
-        if found is None:
+        if found is None or self._local.generation != self._generation:
             found = connect(self.path)
             for setting in ("query_only=1", "cache_size=-8000"):
                 found.execute(f"PRAGMA {setting}").fetchall()
             self._on_connect(found)
-            self._local.connection = found
+            self._local.connection, self._local.generation = found, self._generation
             with self._lock:
                 self._readers.append(found)
         return found
@@ -205,6 +222,8 @@ class Engine:
         _give(answers)
 
     def _begin(self, *, durable: bool) -> None:
+        if self._must_reopen:
+            self._reopen()
         full = durable and self._durable
         if full != self._full_sync:
             self._writer.execute(f"PRAGMA synchronous={'FULL' if full else 'NORMAL'}")
@@ -212,7 +231,7 @@ class Engine:
         self._writer.execute("BEGIN IMMEDIATE")
 
     def _run_job(self, job: Job, changed: list[int]) -> tuple[Any, BaseException | None]:
-        writing = Writing(self._writer, self.now())
+        writing = Writing(self._writer, self.now(), self.wall())
         self._writer.execute("SAVEPOINT job")
         try:
             value = job.work(writing)
@@ -235,17 +254,26 @@ class Engine:
         self.on_rollback()
 
     def _abandon(self, error: BaseException) -> None:
-        """Leave the failed transaction, and open the file anew: it may be writable again by the next one."""
+        """Leave the failed transaction. The next one opens the file anew: it may be writable by then."""
         self._note_damage(error)
         with contextlib.suppress(apsw.Error):
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
         self.on_rollback()
-        if isinstance(error, StorageError):
-            with contextlib.suppress(apsw.Error, ClewError):
-                fresh = self._open_writer()
-                self._writer.close()
-                self._writer = fresh
+        self._must_reopen = isinstance(error, StorageError)
+
+    def _reopen(self) -> None:
+        """Let go of the file in every thread, and open it anew. SQLite keeps a log that was made read-only for as
+        long as any connection of this process is open."""
+        with self._lock:
+            old, self._readers = self._readers, []
+            self._generation += 1
+        for connection in (self._writer, *old):
+            with contextlib.suppress(apsw.Error):
+                connection.close()
+        free_companions(self.path)
+        self._writer = self._open_writer()
+        self._must_reopen = False
 
     def _checkpoint(self) -> None:
         """Move the log into the file while nobody waits, or when it has grown long."""
@@ -353,6 +381,8 @@ def translated(path: Path) -> Iterator[None]:
     except apsw.CantOpenError as error:
         raise ReadOnly(f"{path} cannot be opened") from error
     except apsw.IOError as error:
+        if shutil.disk_usage(path.parent).free < NEARLY_FULL:
+            raise StorageFull(f"no space left for {path}") from error
         raise StorageError(f"the disk refused: {error}", hint=f"Check the disk that holds {path}") from error
     except apsw.BusyError as error:
         raise Busy(f"another process has held {path} for {BUSY_SECONDS:.0f} s") from error
@@ -381,12 +411,25 @@ class _Patience:
         return True
 
 
+def free_companions(path: Path) -> None:
+    """Make log and shared memory writable where the file is: SQLite made them like the file when it was not."""
+    with contextlib.suppress(OSError):
+        mode = path.stat().st_mode & 0o777
+        for suffix in ("-wal", "-shm"):
+            companion = path.with_name(path.name + suffix)
+            if mode & 0o200 and companion.exists() and not companion.stat().st_mode & 0o200:
+                companion.chmod(mode)
+
+
 def check_file(path: Path) -> None:
     """Refuse a file that is torn: shorter than its header says, or (when small) failing SQLite's quick check."""
     if not path.exists() or path.stat().st_size == 0:
         return
-    with path.open("rb") as file:
-        header = file.read(100)
+    try:
+        with path.open("rb") as file:
+            header = file.read(100)
+    except PermissionError as error:
+        raise ReadOnly(f"{path} may not be read") from error
     if len(header) < 100 or header[:16] != b"SQLite format 3\x00":
         raise Corrupted(f"{path} is not a SQLite file")
     size = path.stat().st_size

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from clew.access import Principal
-from clew.errors import ClewError, InvalidInput
+from clew.errors import ClewError, Corrupted, InvalidInput
 from clew.trail.event import Event
 from clew.trail.selector import EVERYTHING, Selector, check_selector, matches_content, matches_envelope
 from clew.trail.sqlite.engine import Engine, Sql
@@ -50,7 +50,10 @@ class SqliteLog:
             (after, head),
         )
         for row in rows:
-            event = load_event(connection, self._audiences, row, selector)
+            try:
+                event = load_event(connection, self._audiences, row, selector)
+            except Corrupted:  # the reader learns of the change, and of the damage when it asks for the record
+                event = to_event(row, self._audiences.of(connection, row[5])[0], None)
             if event is not None:
                 found.append(event)
                 if len(found) == limit:

@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +25,24 @@ log = logging.getLogger(__name__)
 class Postings:
     """Terms to row ids. `seq` is the event up to which the index is complete."""
 
-    def __init__(self, folder: Path, trail_id: str) -> None:
+    def __init__(self, folder: Path, trail_id: str, mark_of: Callable[[int], str]) -> None:
+        """`mark_of` gives for an event's number something that tells it from another trail's, or a restored one's."""
         self._folder = folder
         self._trail_id = trail_id
+        self._mark_of = mark_of
         builder = tantivy.SchemaBuilder()
         builder.add_integer_field("rid", stored=False, indexed=True, fast=True)
         builder.add_text_field("terms", stored=False, tokenizer_name="whitespace", index_option="freq")
         self._schema = builder.build()
+        self._is_kept = True
         self.seq = self._open()
 
     def _open(self) -> int:
         """Open the index, or begin an empty one when it is missing, damaged or another trail's."""
         try:
             note = json.loads((self._folder / "clew.json").read_text(encoding="utf-8"))
-            if note["format"] == FORMAT and note["trail"] == self._trail_id:
+            is_ours = note["format"] == FORMAT and note["trail"] == self._trail_id
+            if is_ours and note["mark"] == self._mark_of(int(note["seq"])):
                 self._index = tantivy.Index(self._schema, path=str(self._folder))
                 self._searcher = self._index.searcher()
                 return int(note["seq"])
@@ -48,11 +52,16 @@ class Postings:
         return self._begin()
 
     def _begin(self) -> int:
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._index = tantivy.Index(self._schema, path=str(self._folder))
+        """An empty index; in memory only, where the folder cannot be written."""
+        try:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._index = tantivy.Index(self._schema, path=str(self._folder))
+            self._note(0, self._mark_of(0))
+        except (OSError, ValueError) as error:
+            log.warning("the search index stays in memory, its folder cannot be written: %s", error)
+            self._index, self._is_kept = tantivy.Index(self._schema), False
         self._searcher = self._index.searcher()
-        self._note(0)
         return 0
 
     def find(self, terms: Sequence[int], limit: int) -> list[int]:
@@ -67,7 +76,7 @@ class Postings:
         found: Any = self._searcher.fast_field_values("rid", [address for _, address in hits]) if hits else []
         return list(found)
 
-    def update(self, present: Sequence[tuple[int, str]], gone: Sequence[int], seq: int) -> None:
+    def update(self, present: Sequence[tuple[int, str]], gone: Sequence[int], seq: int, mark: str) -> None:
         """Replace and remove records. When another process is writing the index, see what it has done instead."""
         try:
             writer = self._index.writer(heap_size=HEAP_BYTES, num_threads=1)
@@ -83,7 +92,8 @@ class Postings:
             writer.wait_merging_threads()
         finally:
             del writer
-        self._note(seq)
+        if self._is_kept:
+            self._note(seq, mark)
         self._index.reload()
         self._searcher = self._index.searcher()
         self.seq = seq
@@ -98,9 +108,10 @@ class Postings:
         except (OSError, ValueError, KeyError) as error:
             log.warning("the search index cannot be read: %s", error)
 
-    def _note(self, seq: int) -> None:
+    def _note(self, seq: int, mark: str) -> None:
         """Say up to where the index is complete, after it is: an older note only repeats work."""
         path = self._folder / "clew.json"
         fresh = path.with_suffix(".tmp")
-        fresh.write_text(json.dumps({"format": FORMAT, "trail": self._trail_id, "seq": seq}), encoding="utf-8")
+        note = {"format": FORMAT, "trail": self._trail_id, "seq": seq, "mark": mark}
+        fresh.write_text(json.dumps(note), encoding="utf-8")
         os.replace(fresh, path)

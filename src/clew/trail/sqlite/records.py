@@ -59,7 +59,7 @@ class SqliteRecords:
         return prepared
 
     def _prepare(self, connection: Sql, drafts: Sequence[Draft], by: Principal) -> list[Prepared]:
-        now = from_micros(self._engine.now())
+        now = from_micros(self._engine.wall())
         definitions = self._book.of(connection, by.owner_id)
         prepared = []
         for at, draft in enumerate(drafts):
@@ -228,7 +228,7 @@ class SqliteRecords:
         after: int | None,
         oldest_first: bool,
     ) -> Page:
-        where, values = build_where(selector, self._visible(connection, by), self._engine.now())
+        where, values = build_where(selector, self._visible(connection, by), self._engine.wall())
         if after is not None:
             where += " AND b.rid > :after" if oldest_first else " AND b.rid < :after"
             values["after"] = after
@@ -261,10 +261,10 @@ class SqliteRecords:
         return self._audiences.visible(connection, by.owner_id, by.scopes)
 
     def _find(self, connection: Sql, id: str, by: Principal) -> Any:
-        return self._one(connection, id, by, self._engine.now())
+        return self._one(connection, id, by, self._engine.wall())
 
     def _find_in(self, writing: Writing, id: str, by: Principal) -> Any:
-        return self._one(writing.connection, id, by, writing.now)
+        return self._one(writing.connection, id, by, writing.wall)
 
     def _one(self, connection: Sql, id: str, by: Principal, now: int) -> Any:
         """The row of a live breadcrumb that the caller may see. Raises NotFound."""

@@ -212,7 +212,7 @@ class SqliteSearch:
     def _fetch(self, connection: Sql, found: _Found, order: Ints, visible: Sequence[int]) -> list[Hit]:
         """The best records as SQLite has them; one that expired meanwhile gives its place to the next."""
         hits: list[Hit] = []
-        limit, now = found.request.limit, self._engine.now()
+        limit, now = found.request.limit, self._engine.wall()
         for first in range(0, len(order), limit):
             places = order[first : first + limit]
             rids = found.rids[places].tolist()
@@ -236,7 +236,7 @@ class SqliteSearch:
         """Which slots the caller may see and the selector means."""
         size, columns = self._columns.size, self._columns
         mask = np.isin(columns.audience[:size], visible) if len(visible) != 1 else columns.audience[:size] == visible[0]
-        mask &= columns.expires[:size] > self._engine.now()
+        mask &= columns.expires[:size] > self._engine.wall()
         if selector != EVERYTHING:
             mask &= self._selected(connection, selector, visible)
         return mask
@@ -246,7 +246,7 @@ class SqliteSearch:
         key = (msgspec.json.encode(selector), tuple(visible))
         known = self._masks.pop(key, None)
         if known is None or known.seq != self._seq:
-            known = self._bring_up(connection, known, *build_where(selector, visible, self._engine.now()))
+            known = self._bring_up(connection, known, *build_where(selector, visible, self._engine.wall()))
         self._masks[key] = known
         if len(self._masks) > MASKS:
             self._masks.popitem(last=False)
@@ -328,7 +328,8 @@ class SqliteSearch:
         if self._postings is not None:
             return self._postings
         trail_id = str(connection.execute("SELECT value FROM meta WHERE key = 'trail'").get)
-        return Postings(self._engine.path.with_name(self._engine.path.name + "-index"), trail_id)
+        folder = self._engine.path.with_name(self._engine.path.name + "-index")
+        return Postings(folder, trail_id, lambda seq: _mark_of(connection, seq))
 
     def _index_pending(self) -> None:
         """Hand records that the postings lack to the indexing thread, once there are enough of them."""
@@ -339,11 +340,14 @@ class SqliteSearch:
         pending, gone, seq = sorted(self._pending), sorted(self._gone), self._seq
         texts = self._columns.term_texts(self._columns.slots(pending))
         work = list(zip(pending, texts, strict=True))
-        self._indexing = self._indexer.submit(self._update_postings, self._postings, work, gone, seq)
+        mark = self._engine.read(lambda connection: _mark_of(connection, seq))
+        self._indexing = self._indexer.submit(self._update_postings, self._postings, work, gone, seq, mark)
 
-    def _update_postings(self, postings: Postings, work: list[tuple[int, str]], gone: list[int], seq: int) -> None:
+    def _update_postings(
+        self, postings: Postings, work: list[tuple[int, str]], gone: list[int], seq: int, mark: str
+    ) -> None:
         try:
-            postings.update(work, gone, seq)
+            postings.update(work, gone, seq, mark)
         except Exception as error:  # a task boundary: the index is a help, not a need
             log.warning("the search index could not be written (searching goes on without): %s", error)
 
@@ -441,3 +445,9 @@ def _rids(connection: Sql, ids: Sequence[str]) -> list[int]:
     packed = msgspec.json.encode(list(ids)).decode()
     sql = "SELECT rid FROM breadcrumbs WHERE id IN (SELECT value FROM json_each(?))"
     return [rid for (rid,) in connection.execute(sql, (packed,))]
+
+
+def _mark_of(connection: Sql, seq: int) -> str:
+    """What an event was about: a restored trail gives its number to another one."""
+    found = connection.execute("SELECT id || ':' || version || ':' || at FROM events WHERE seq = ?", (seq,)).get
+    return str(found)

@@ -17,6 +17,7 @@ from clew.trail.sqlite.definitions import DefinitionBook
 from clew.trail.sqlite.engine import Engine, Sql, Writing
 from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, in_list, to_breadcrumb
 from clew.trail.store import Embedder, Purged, TrailStats
+from clew.trail.text import HEADER
 
 PURGE_BATCH = 500
 KEY_DAYS = 7
@@ -48,7 +49,7 @@ class SqliteUpkeep:
         rows = writing.execute(
             f"{CURRENT} WHERE (b.expires_at IS NOT NULL AND b.expires_at <= :now)"
             f" OR (b.max_reads IS NOT NULL AND b.read_count >= b.max_reads) LIMIT {PURGE_BATCH}",
-            {"now": writing.now},
+            {"now": writing.wall},
         ).fetchall()
         for row in rows:
             write.remove(writing, row)
@@ -75,7 +76,7 @@ class SqliteUpkeep:
 
     def _stats(self, connection: Sql, by: Principal) -> TrailStats:
         visible = in_list(self._audiences.visible(connection, by.owner_id, by.scopes))
-        now = {"now": self._engine.now()}
+        now = {"now": self._engine.wall()}
         schemas = connection.execute(
             f"SELECT coalesce(b.schema_name, ''), count(*) FROM breadcrumbs b WHERE b.audience IN {visible}"
             f" AND {ALIVE} GROUP BY 1 ORDER BY 2 DESC, 1",
@@ -110,6 +111,7 @@ class SqliteUpkeep:
                     to_breadcrumb(row, self._audiences.of(connection, row[2]))
                 except ClewError as error:
                     found.append(error.message)
+        found += [f"what search knows of row {rid} is damaged" for rid in _bad_terms(connection)]
         orphans = connection.execute("PRAGMA foreign_key_check").fetchall()
         found += [f"a row of {table} points to a missing row of {parent}" for table, _, parent, _ in orphans[:20]]
         return found
@@ -182,6 +184,25 @@ class SqliteUpkeep:
             " ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1"
         )
         return True
+
+
+def _bad_terms(connection: Sql) -> list[int]:
+    """Row ids whose packed terms are not as long as they say, or whose tags or terms are missing."""
+    bad = [
+        rid
+        for rid, terms in connection.execute("SELECT rid, terms FROM terms")
+        if len(terms) < 4 * HEADER or len(terms) != 4 * (HEADER + 2 * _word(terms, 0) + _word(terms, 1))
+    ]
+    lacking = connection.execute(
+        "SELECT b.rid FROM breadcrumbs b LEFT JOIN terms t ON t.rid = b.rid"
+        " LEFT JOIN (SELECT rid, count(*) AS number FROM tags GROUP BY rid) g ON g.rid = b.rid"
+        " WHERE t.rid IS NULL OR iif(json_valid(b.tags), json_array_length(b.tags), -1) != coalesce(g.number, 0)"
+    )
+    return sorted({*bad, *(rid for (rid,) in lacking)})
+
+
+def _word(packed: bytes, place: int) -> int:
+    return int.from_bytes(packed[4 * place : 4 * place + 4], "little")
 
 
 def _count_left(connection: Sql) -> int:
