@@ -75,16 +75,13 @@ class App:
 
         return WebhookSender(
             self.trail,
-            owners=self._webhook_owners,
+            owners=self.trail.upkeep.webhook_senders,
             clock=self.clock,
             worker_id=f"{socket.gethostname()}:{os.getpid()}",
             allow=self.config.webhooks.allow,
             timeout=self.config.webhooks.timeout_seconds,
             on_delivery=on_delivery,
         )
-
-    async def _webhook_owners(self) -> list[Principal]:
-        return [Principal(owner_id=owner) for owner in await self.trail.upkeep.webhook_owners()]
 
     async def bootstrap(self) -> None:
         """Make sure that the definitions Clew itself relies on are on the trail."""

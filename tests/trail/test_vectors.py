@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from clew.llm.wordllama import WordLlamaEmbedder
 from clew.trail.ranking import Floats, Ints
-from clew.trail.sqlite.columns import sign_codes
-from clew.trail.vectors import EXACT, nearest, top
+from clew.trail.vectors import EXACT, nearest, sign_codes, top
 
 pytestmark = pytest.mark.req("O3")
 
@@ -25,14 +24,14 @@ def unit(vectors: npt.NDArray[np.float64]) -> Floats:
 
 def find(query: Floats, vectors: Floats, allowed: Ints, k: int = 10) -> tuple[Ints, Floats]:
     signs = np.ascontiguousarray(sign_codes(vectors).T)
-    return nearest(query, vectors, signs, sign_codes(query)[0], allowed, k)
+    return nearest(query, vectors, signs, allowed, k)
 
 
 def recall(vectors: Floats, queries: Floats, allowed: Ints, k: int = 10) -> float:
     signs = np.ascontiguousarray(sign_codes(vectors).T)
     shares = []
     for query in queries:
-        found, _ = nearest(query, vectors, signs, sign_codes(query)[0], allowed, k)
+        found, _ = nearest(query, vectors, signs, allowed, k)
         exact = allowed[np.argsort(-(vectors[allowed] @ query), kind="stable")[:k]]
         shares.append(len(np.intersect1d(found, exact)) / k)
     return float(np.mean(shares))
@@ -73,7 +72,7 @@ def test_a_hundred_thousand_vectors_are_searched_within_a_tenth_of_a_second() ->
     for query in vectors[:20]:
         for allowed in (np.arange(100_000), np.arange(0, 100_000, 10)):
             started = time.perf_counter()
-            found, cosine = nearest(query, vectors, signs, sign_codes(query)[0], allowed, 10)
+            found, cosine = nearest(query, vectors, signs, allowed, 10)
             took.append(time.perf_counter() - started)
             assert (len(found), len(np.intersect1d(found, allowed))) == (10, 10)
             assert np.all(np.diff(cosine) <= 0)
@@ -109,10 +108,20 @@ def test_any_width_works(width: int) -> None:
     assert len(found) == 5
 
 
+def test_further_ones_that_were_met_on_the_way_come_after_the_nearest() -> None:
+    vectors = unit(np.random.default_rng(4).standard_normal((5_000, 64)))
+    signs = np.ascontiguousarray(sign_codes(vectors).T)
+    few, _ = nearest(vectors[0], vectors, signs, np.arange(5_000), 5)
+    more, cosine = nearest(vectors[0], vectors, signs, np.arange(5_000), 5, more=20)
+    assert more[:5].tolist() == few.tolist()
+    assert 5 < len(more) <= 25
+    assert np.all(np.diff(cosine) <= 0)
+
+
 def test_nothing_allowed_or_nothing_there_gives_nothing() -> None:
     vectors = unit(np.ones((3, 4)))
     for held, allowed in ((vectors, np.zeros(0, np.int64)), (np.zeros((3, 0), np.float32), np.arange(3))):
-        found, cosine = nearest(vectors[0], held, np.zeros((1, 3), np.uint64), np.zeros(1, np.uint64), allowed, 5)
+        found, cosine = nearest(vectors[0], held, np.zeros((1, 3), np.uint64), allowed, 5)
         assert (found.tolist(), cosine.tolist()) == ([], [])
 
 

@@ -250,7 +250,10 @@ def check_ttl(ttl: Ttl) -> Ttl:
         return msgspec.structs.replace(ttl, read_count=0)
     if ttl.expires_at.tzinfo is None:
         raise InvalidInput("ttl.expires_at", "must carry a time zone", hint="For example 2026-01-01T00:00:00Z")
-    return msgspec.structs.replace(ttl, expires_at=ttl.expires_at.astimezone(UTC), read_count=0)
+    try:
+        return msgspec.structs.replace(ttl, expires_at=ttl.expires_at.astimezone(UTC), read_count=0)
+    except OverflowError:
+        raise InvalidInput("ttl.expires_at", "is outside the years 1 to 9999") from None
 
 
 def _check_encodable(text: str, field: str) -> None:

@@ -125,7 +125,9 @@ def _transformed(transform: _Transform, scope: Mapping[str, Any], budget: templa
         case "template":
             return template.render(transform.body, scope, budget)
         case "extract":
-            found = jsonpath.find_all(transform.body, scope)
+            found = jsonpath.find_all(transform.body, scope, budget.step)
+            for value in found:
+                budget.write(len(encode_canonical(value, transform.out)))
             return found if len(found) > 1 else found[0] if found else _ABSENT
         case _:
             return transform.body

@@ -37,12 +37,13 @@ class Step(NamedTuple):
     is_deep: bool
 
 
-def find_all(path: str, data: Any) -> list[Any]:
+def find_all(path: str, data: Any, count: Callable[[], None] | None = None) -> list[Any]:
     """The values at a path, in document order; empty when there are none.
 
     Raises InvalidInput for a malformed path, TooLarge past MAX_RESULTS results or MAX_STEPS values looked at.
+    Several searches that are given one `counter()` share these steps.
     """
-    count = _counter()
+    count = count or counter()
     values: Iterable[Any] = (data,)
     for step in parse_path(path):
         if step.is_deep:
@@ -101,7 +102,7 @@ def _step(found: re.Match[str]) -> Step | None:
     return Step(start, is_deep) if start is not None and stop is None else None
 
 
-def _counter() -> Callable[[], None]:
+def counter() -> Callable[[], None]:
     steps = iter(range(MAX_STEPS))
 
     def count() -> None:

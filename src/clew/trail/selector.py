@@ -15,8 +15,10 @@ import msgspec
 
 from clew.errors import InvalidInput, TooLarge
 from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.globs import glob_matches
 
 MAX_TERMS = 200
+MAX_VALUES, MAX_NESTED = 1_000, 4
 _PATH_PART = re.compile(r"[^.\[\]\"\s\x00-\x1f]{1,200}")
 
 Operator = Literal["eq", "ne", "contains_any", "contains_all", "in", "gt", "gte", "lt", "lte", "exists"]
@@ -74,8 +76,11 @@ def check_selector(selector: Selector) -> Selector:
 
 
 def _check_value(match: ContextMatch, field: str) -> None:
-    if match.op in ("contains_any", "contains_all", "in") and not isinstance(match.value, list | tuple):
-        raise InvalidInput(field, f"must be a list for {match.op}")
+    if match.op in ("contains_any", "contains_all", "in"):
+        if not isinstance(match.value, list | tuple):
+            raise InvalidInput(field, f"must be a list for {match.op}")
+        if len(match.value) > MAX_VALUES or sum(isinstance(each, dict | list) for each in match.value) > MAX_NESTED:
+            raise InvalidInput(field, f"may hold {MAX_VALUES} values, {MAX_NESTED} of them lists or objects")
     if match.op in ("gt", "gte", "lt", "lte") and (
         not isinstance(match.value, int | float | str) or isinstance(match.value, bool)
     ):
@@ -136,28 +141,9 @@ def matches_content(selector: Selector, breadcrumb: Breadcrumb) -> bool:
         return False
     if selector.path is not None:
         path = breadcrumb.context.get("path")
-        if not isinstance(path, str) or not glob_pattern(selector.path).match(path):
+        if not isinstance(path, str) or not glob_matches(selector.path, path):
             return False
     return all(matches_value(match, breadcrumb.context) for match in selector.context_match)
-
-
-@lru_cache(maxsize=256)
-def glob_pattern(glob: str) -> re.Pattern[str]:
-    """The regular expression of a path glob: `*` and `?` stay within a folder, `**` crosses folders."""
-    parts = []
-    for piece in re.split(r"(\*\*/?|\*|\?)", glob):
-        match piece:
-            case "**/":
-                parts.append("(?:.*/)?")
-            case "**":
-                parts.append(".*")
-            case "*":
-                parts.append("[^/]*")
-            case "?":
-                parts.append("[^/]")
-            case _:
-                parts.append(re.escape(piece))
-    return re.compile("(?s:" + "".join(parts) + r")\Z")
 
 
 def matches_value(match: ContextMatch, context: dict[str, Any]) -> bool:
@@ -190,9 +176,20 @@ def _same(left: Any, right: Any) -> bool:
 def _contains(value: Any, wanted: Sequence[Any], quantifier: Any) -> bool:
     if isinstance(value, str):
         return bool(quantifier(isinstance(want, str) and want in value for want in wanted))
-    if isinstance(value, list):
-        return bool(quantifier(any(_same(item, want) for item in value) for want in wanted))
-    return False
+    if not isinstance(value, list):
+        return False
+    plain = {_key(item) for item in value if not isinstance(item, dict | list)}
+    return bool(
+        quantifier(
+            any(_same(item, want) for item in value) if isinstance(want, dict | list) else _key(want) in plain
+            for want in wanted
+        )
+    )
+
+
+def _key(value: Any) -> tuple[bool, Any]:
+    """What tells two plain JSON values apart."""
+    return isinstance(value, bool), value
 
 
 def _compares(value: Any, op: str, bound: Any) -> bool:

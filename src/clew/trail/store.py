@@ -281,8 +281,8 @@ class Upkeep(Protocol):
 
     async def stats(self, *, by: Principal) -> TrailStats: ...
 
-    async def webhook_owners(self) -> list[str]:
-        """The owners that have a consumer with a webhook."""
+    async def webhook_senders(self) -> list[Principal]:
+        """For each owner that has webhooks a principal that may work for all of them."""
         ...
 
     async def check(self) -> list[str]:

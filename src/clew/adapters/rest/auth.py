@@ -30,6 +30,8 @@ CALLS, STREAM = "clew", "clew-stream"
 STREAM_SECONDS = 60
 _REMEMBERED = 4_096
 
+MIN_CREDENTIAL = 16
+
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):
     """A signed token. Send it as `Authorization: Bearer`, a stream token as `?token=`."""
@@ -169,7 +171,10 @@ def open_keys(folder: Path, clock: Clock, lifetime: timedelta = timedelta(hours=
     """
     pem = _read_or_write(folder / "keys" / "private.pem", _new_private_key)
     credential = _read_or_write(folder / "credential", _new_credential)
-    return Keys(pem, credential.decode().strip(), clock, lifetime)
+    text = credential.decode("utf-8", "replace").strip()
+    if len(text) < MIN_CREDENTIAL:
+        raise ConfigError(f"{folder / 'credential'} is empty or shorter than {MIN_CREDENTIAL} characters: delete it")
+    return Keys(pem, text, clock, lifetime)
 
 
 def _principal(claims: _Claims) -> Principal:
@@ -211,6 +216,8 @@ def _read_or_write(path: Path, make: Callable[[], bytes]) -> bytes:
     try:
         with os.fdopen(opened, "wb") as file:
             file.write(make())
+            file.flush()
+            os.fsync(file.fileno())
         with suppress(FileExistsError):
             os.link(draft, path)
     finally:

@@ -15,7 +15,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.errors import Corrupted, InvalidInput, LeaseLost, NotFound
+from clew.errors import AlreadyExists, Corrupted, InvalidInput, LeaseLost, NotFound
 from clew.trail.breadcrumb import Breadcrumb, Draft, session_of
 from clew.trail.event import Claim, Consumer, ConsumerState, DeadLetter, Event, retry_delay
 from clew.trail.selector import EVERYTHING, check_selector
@@ -58,6 +58,11 @@ class SqliteDeliveries:
         return await self._engine.write(lambda writing: self._register(writing, consumer, by))
 
     def _register(self, writing: Writing, consumer: Consumer, by: Principal) -> ConsumerState:
+        found = writing.execute(
+            "SELECT scopes FROM consumers WHERE owner_id = ? AND name = ?", (by.owner_id, consumer.name)
+        ).get
+        if found is not None and not by.scopes.issuperset(_decode_texts(found)):
+            raise AlreadyExists("consumer", consumer.name)
         start = 0 if consumer.start == "beginning" else writing.execute("SELECT coalesce(max(seq), 0) FROM events").get
         writing.execute(
             "INSERT INTO consumers (owner_id, name, scopes, definition, cursor, agent_id, created_at)"
@@ -76,7 +81,7 @@ class SqliteDeliveries:
         )
         if consumer.agent_id:
             note_agent(writing, by.owner_id, consumer.agent_id)
-        return _states(writing.execute, by.owner_id, consumer.name)[0]
+        return _states(writing.execute, by, consumer.name)[0]
 
     async def unregister(self, name: str, *, by: Principal) -> None:
         by.require("subscribe")
@@ -89,7 +94,7 @@ class SqliteDeliveries:
 
     async def consumers(self, *, by: Principal) -> list[ConsumerState]:
         by.require("subscribe")
-        return await self._engine.read_aside(lambda connection: _states(connection.execute, by.owner_id))
+        return await self._engine.read_aside(lambda connection: _states(connection.execute, by))
 
     # -- claims -------------------------------------------------------------------------------------------
 
@@ -148,7 +153,7 @@ class SqliteDeliveries:
         if head <= stored.cursor:
             return False
         connection = writing.connection
-        visible = self._audiences.visible(connection, stored_owner(writing, stored), stored.scopes)
+        visible = self._visible(writing, stored)
         rows = writing.execute(
             f"{EVENT} WHERE seq > ? AND audience IN {in_list(visible)} ORDER BY seq LIMIT {SCAN}",
             (stored.cursor,),
@@ -166,6 +171,11 @@ class SqliteDeliveries:
         writing.execute("UPDATE consumers SET cursor = ? WHERE cid = ?", (cursor, stored.cid))
         return True
 
+    def _visible(self, writing: Writing, stored: _Stored) -> tuple[int, ...]:
+        """What a consumer may see: what its owner could when it was registered, whoever works for it."""
+        owner = str(writing.execute("SELECT owner_id FROM consumers WHERE cid = ?", (stored.cid,)).get)
+        return self._audiences.visible(writing.connection, owner, stored.scopes)
+
     def _enqueue(self, writing: Writing, stored: _Stored, event: Event) -> None:
         session = session_of(event.tags)
         lane = f"s:{session}" if session is not None else f"b:{event.breadcrumb_id}"
@@ -177,6 +187,10 @@ class SqliteDeliveries:
     def _take(self, writing: Writing, stored: _Stored, row: Any, worker: str, lease: timedelta) -> Claim | None:
         """Claim one row, or bury it when its attempts or its time are used up (a worker died with it)."""
         seq, attempts, first_at = row
+        event_row = writing.execute(f"{EVENT} WHERE seq = ?", (seq,)).fetchone()
+        if event_row[5] not in self._visible(writing, stored):  # its scopes were narrowed meanwhile
+            writing.execute("DELETE FROM deliveries WHERE cid = ? AND seq = ?", (stored.cid, seq))
+            return None
         retry, first_at = stored.consumer.retry, first_at or writing.now
         if attempts >= retry.attempts or _is_late(retry.deadline, first_at, writing.now):
             reason = "the workers that claimed it did not finish" if attempts >= retry.attempts else "past its deadline"
@@ -188,7 +202,6 @@ class SqliteDeliveries:
             " WHERE cid = ? AND seq = ?",
             (attempts + 1, until, first_at, token, worker[:200], stored.cid, seq),
         )
-        event_row = writing.execute(f"{EVENT} WHERE seq = ?", (seq,)).fetchone()
         event = self._load(writing, event_row)
         key = f"{stored.consumer.name}/{seq}"
         return Claim(
@@ -358,18 +371,15 @@ def note_agent(writing: Writing, owner_id: str, agent_id: str) -> None:
     )
 
 
-def stored_owner(writing: Writing, stored: _Stored) -> str:
-    return str(writing.execute("SELECT owner_id FROM consumers WHERE cid = ?", (stored.cid,)).get)
-
-
 def _find(execute: Any, name: str, by: Principal) -> _Stored:
+    """A consumer of the caller's owner, all of whose scopes the caller holds. Raises NotFound."""
     row = execute(
         "SELECT cid, definition, scopes, cursor FROM consumers WHERE owner_id = ? AND name = ?",
         (by.owner_id, name),
     ).fetchone()
-    if row is None:
+    if row is None or not by.scopes.issuperset(scopes := frozenset(_decode_texts(row[2]))):
         raise NotFound("consumer", name)
-    return _Stored(row[0], _decode_consumer(row[1]), frozenset(_decode_texts(row[2])), row[3])
+    return _Stored(row[0], _decode_consumer(row[1]), scopes, row[3])
 
 
 def _held(writing: Writing, claim: Claim, by: Principal) -> _Stored:
@@ -406,12 +416,12 @@ def _is_late(deadline: float | None, first_at: int, moment: int) -> bool:
     return deadline is not None and moment > first_at + int(deadline * 1_000_000)
 
 
-def _states(execute: Any, owner_id: str, name: str | None = None) -> list[ConsumerState]:
+def _states(execute: Any, by: Principal, name: str | None = None) -> list[ConsumerState]:
     rows = execute(
-        "SELECT c.cid, c.definition, c.cursor, coalesce(sum(d.state = 0), 0), coalesce(sum(d.state = 1), 0),"
+        "SELECT c.scopes, c.cid, c.definition, c.cursor, coalesce(sum(d.state = 0), 0), coalesce(sum(d.state = 1), 0),"
         " coalesce(sum(d.state = 2), 0) FROM consumers c LEFT JOIN deliveries d ON d.cid = c.cid"
         " WHERE c.owner_id = ?1 AND (?2 IS NULL OR c.name = ?2) GROUP BY c.cid ORDER BY c.name",
-        (owner_id, name),
+        (by.owner_id, name),
     ).fetchall()
     return [
         ConsumerState(
@@ -422,5 +432,6 @@ def _states(execute: Any, owner_id: str, name: str | None = None) -> list[Consum
             claimed=held,
             dead=dead,
         )
-        for cid, definition, cursor, waiting, held, dead in rows
+        for scopes, cid, definition, cursor, waiting, held, dead in rows
+        if by.scopes.issuperset(_decode_texts(scopes))
     ]

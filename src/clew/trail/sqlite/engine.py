@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import queue
 import random
 import shutil
@@ -107,6 +108,7 @@ class Engine:
         self.on_commit: Callable[[list[int]], None] = lambda changed: None
         self.on_rollback: Callable[[], None] = lambda: None
         with translated(self.path):
+            _make_private(path)
             free_companions(path)
             check_file(path)
             self._writer = self._open_writer()
@@ -411,6 +413,12 @@ class _Patience:
         return True
 
 
+def _make_private(path: Path) -> None:
+    """Make a new file readable by its owner alone, before SQLite makes one that all may read."""
+    with contextlib.suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
 def free_companions(path: Path) -> None:
     """Make log and shared memory writable where the file is: SQLite made them like the file when it was not."""
     with contextlib.suppress(OSError):
@@ -459,6 +467,8 @@ def migrate(connection: apsw.Connection) -> None:
         )
     if present == len(steps):
         return
+    if present == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get:
+        raise StorageError("this SQLite file belongs to another program", hint="Name another file for the trail")
     connection.execute("BEGIN IMMEDIATE")
     try:
         present = int(connection.execute("PRAGMA user_version").get)

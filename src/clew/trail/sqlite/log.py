@@ -8,8 +8,11 @@ import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
+
 from clew.access import Principal
 from clew.errors import ClewError, Corrupted, InvalidInput
+from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.event import Event
 from clew.trail.selector import EVERYTHING, Selector, check_selector, matches_content, matches_envelope
 from clew.trail.sqlite.engine import Engine, Sql
@@ -17,6 +20,8 @@ from clew.trail.sqlite.rows import Audiences, find_version, in_list, to_event
 
 EVENT = "SELECT seq, type, rid, id, version, audience, schema_name, tags, at FROM events"
 MAX_EVENTS = 10_000
+MAX_BYTES = 8_000_000
+"""A page of events or records ends when its contexts come to so much; the cursor goes on from there."""
 OTHER_PROCESSES = 0.02
 """Seconds between looks at what other processes wrote; writes of this process signal at once."""
 
@@ -45,6 +50,7 @@ class SqliteLog:
         visible = self._audiences.visible(connection, by.owner_id, by.scopes)
         head = int(connection.execute("SELECT coalesce(max(seq), 0) FROM events").get)
         found: list[Event] = []
+        room = MAX_BYTES
         rows = connection.execute(
             f"{EVENT} WHERE seq > ? AND seq <= ? AND audience IN {in_list(visible)} ORDER BY seq",
             (after, head),
@@ -56,7 +62,8 @@ class SqliteLog:
                 event = to_event(row, self._audiences.of(connection, row[5])[0], None)
             if event is not None:
                 found.append(event)
-                if len(found) == limit:
+                room -= weigh(event.breadcrumb)
+                if len(found) == limit or room <= 0:
                     return found, event.seq
         return found, head
 
@@ -156,6 +163,11 @@ def load_event(connection: Sql, audiences: Audiences, row: Any, selector: Select
     if not matches_content(selector, breadcrumb):
         return None
     return to_event(row, breadcrumb.owner_id, breadcrumb)
+
+
+def weigh(breadcrumb: Breadcrumb | None) -> int:
+    """About how many bytes of JSON a record has."""
+    return 0 if breadcrumb is None else len(msgspec.json.encode(breadcrumb.context))
 
 
 def read_head(connection: Sql) -> int:

@@ -21,6 +21,7 @@ from clew.trail.selector import EVERYTHING, Selector, check_selector
 from clew.trail.sqlite import writing as write
 from clew.trail.sqlite.definitions import DEFINITIONS, DefinitionBook, check_definition
 from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros
+from clew.trail.sqlite.log import MAX_BYTES
 from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, to_breadcrumb
 from clew.trail.sqlite.where import build_where
 from clew.trail.store import Embedder, VersionInfo
@@ -64,6 +65,8 @@ class SqliteRecords:
         prepared = []
         for at, draft in enumerate(drafts):
             try:
+                if draft.schema_name in DEFINITIONS:
+                    by.require("administer")
                 check_definition(draft.schema_name, draft.context)
                 rules = definitions.rules(draft.schema_name)
                 prepared.append(prepare_draft(draft, rules, self._embedder, now))
@@ -107,8 +110,9 @@ class SqliteRecords:
         id = writing.execute(sql, (by.owner_id, key)).get
         if id is None:
             return None
-        row = writing.execute(f"{CURRENT} WHERE b.id = ?", (id,)).fetchone()
-        if row is None or not self._audiences.may_see(writing.connection, row[2], by):
+        rows = writing.execute(f"{CURRENT} WHERE b.id = ?", (id,)).fetchall()
+        row = next((row for row in rows if self._audiences.may_see(writing.connection, row[2], by)), None)
+        if row is None:
             raise AlreadyExists("idempotency key", repr(key))
         return row
 
@@ -233,11 +237,14 @@ class SqliteRecords:
             where += " AND b.rid > :after" if oldest_first else " AND b.rid < :after"
             values["after"] = after
         order = "ASC" if oldest_first else "DESC"
-        rows = connection.execute(
-            f"{CURRENT} WHERE {where} ORDER BY b.rid {order} LIMIT {limit + 1}", values
-        ).fetchall()
-        items = tuple(to_breadcrumb(row, self._audiences.of(connection, row[2])) for row in rows[:limit])
-        return Page(items=items, cursor=_pack_cursor(rows[limit - 1][0]) if len(rows) > limit else None)
+        items: list[Breadcrumb] = []
+        room, last = MAX_BYTES, 0
+        for row in connection.execute(f"{CURRENT} WHERE {where} ORDER BY b.rid {order} LIMIT {limit + 1}", values):
+            if len(items) == limit or room <= 0:
+                return Page(items=tuple(items), cursor=_pack_cursor(last))
+            items.append(to_breadcrumb(row, self._audiences.of(connection, row[2])))
+            last, room = row[0], room - len(row[6])
+        return Page(items=tuple(items), cursor=None)
 
     async def history(self, id: str, *, by: Principal) -> Sequence[VersionInfo]:
         by.require("read")
@@ -268,10 +275,10 @@ class SqliteRecords:
 
     def _one(self, connection: Sql, id: str, by: Principal, now: int) -> Any:
         """The row of a live breadcrumb that the caller may see. Raises NotFound."""
-        row = connection.execute(f"{CURRENT} WHERE b.id = :id AND {ALIVE}", {"id": id, "now": now}).fetchone()
-        if row is None or not self._audiences.may_see(connection, row[2], by):
-            raise NotFound("breadcrumb", id)
-        return row
+        for row in connection.execute(f"{CURRENT} WHERE b.id = :id AND {ALIVE}", {"id": id, "now": now}).fetchall():
+            if self._audiences.may_see(connection, row[2], by):
+                return row
+        raise NotFound("breadcrumb", id)
 
 
 def _pack_cursor(rid: int) -> str:

@@ -38,16 +38,17 @@ class Audiences:
     """Which owner-and-scopes pairs exist, and which of them a caller may see."""
 
     def __init__(self) -> None:
-        self._known: dict[int, Audience] = {}
-        self._visible: dict[tuple[str, frozenset[str]], tuple[int, tuple[int, ...]]] = {}
+        self.forget()
 
     def forget(self) -> None:
         """Drop what was read: a transaction that made audiences was undone, and their ids may come again."""
-        self._known, self._visible = {}, {}
+        self._known: dict[int, Audience] = {}
+        self._of_owner: dict[str, list[int]] = {}
+        self._visible: dict[tuple[str, frozenset[str]], tuple[int, tuple[int, ...]]] = {}
 
     def of(self, connection: Sql, id: int) -> Audience:
         if id not in self._known:
-            self._load(connection)
+            self._read_new(connection)
         return self._known[id]
 
     def may_see(self, connection: Sql, id: int, by: Principal) -> bool:
@@ -57,22 +58,23 @@ class Audiences:
 
     def visible(self, connection: Sql, owner_id: str, scopes: frozenset[str]) -> tuple[int, ...]:
         """The audiences of an owner whose scopes the caller holds, all of them."""
-        newest = int(connection.execute("SELECT coalesce(max(id), 0) FROM audiences").get)
+        self._read_new(connection)
+        mine = self._of_owner.get(owner_id, [])
         found = self._visible.get((owner_id, scopes))
-        if found is not None and found[0] == newest:
-            return found[1]
-        self._load(connection)
-        ids = tuple(
-            id for id, (owner, needed) in self._known.items() if owner == owner_id and scopes.issuperset(needed)
-        )
-        if len(self._visible) > 1_000:
-            self._visible.clear()
-        self._visible[owner_id, scopes] = (newest, ids)
-        return ids
+        if found is None or found[0] != len(mine):
+            found = len(mine), tuple(id for id in mine if scopes.issuperset(self._known[id][1]))
+            if len(self._visible) > 1_000:
+                self._visible.clear()
+            self._visible[owner_id, scopes] = found
+        return found[1]
 
-    def _load(self, connection: Sql) -> None:
-        rows = connection.execute("SELECT id, owner_id, scopes FROM audiences ORDER BY id").fetchall()
-        self._known = {id: (owner, _decode_texts(scopes)) for id, owner, scopes in rows}
+    def _read_new(self, connection: Sql) -> None:
+        """Read the audiences that were made since the last time."""
+        newest = next(reversed(self._known), 0)
+        sql = "SELECT id, owner_id, scopes FROM audiences WHERE id > ? ORDER BY id"
+        for id, owner_id, scopes in connection.execute(sql, (newest,)).fetchall():
+            self._known[id] = owner_id, _decode_texts(scopes)
+            self._of_owner.setdefault(owner_id, []).append(id)
 
 
 def ensure_audience(execute: Any, owner_id: str, scopes: tuple[str, ...]) -> int:

@@ -45,6 +45,8 @@ SMALL = 2_000
 STAGE_ONE_TERMS = 32
 PENDING = 512
 MASKS = 64
+MAX_RESULT_BYTES = 32_000_000
+"""An answer ends early when its contexts come to so much."""
 FEW_CHANGES = 2_000
 LOAD_BATCH = 5_000
 LOAD = (
@@ -212,7 +214,7 @@ class SqliteSearch:
     def _fetch(self, connection: Sql, found: _Found, order: Ints, visible: Sequence[int]) -> list[Hit]:
         """The best records as SQLite has them; one that expired meanwhile gives its place to the next."""
         hits: list[Hit] = []
-        limit, now = found.request.limit, self._engine.wall()
+        limit, now, room = found.request.limit, self._engine.wall(), MAX_RESULT_BYTES
         for first in range(0, len(order), limit):
             places = order[first : first + limit]
             rids = found.rids[places].tolist()
@@ -222,11 +224,12 @@ class SqliteSearch:
             )
             by_rid = {row[0]: row for row in rows}
             for place, rid in zip(places, rids, strict=True):
-                if rid in by_rid and len(hits) < limit:
+                if rid in by_rid and len(hits) < limit and room > 0:
+                    room -= len(by_rid[rid][6])
                     hits.append(
                         found.hit(place, to_breadcrumb(by_rid[rid], self._audiences.of(connection, by_rid[rid][2])))
                     )
-            if len(hits) == limit:
+            if len(hits) == limit or room <= 0:
                 break
         return hits
 

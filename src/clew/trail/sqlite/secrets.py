@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from clew.access import Principal
@@ -11,6 +12,7 @@ from clew.errors import InvalidInput, NotFound, StorageError, TooLarge
 from clew.trail.sqlite.engine import Engine, Writing
 
 MAX_VALUE = 64_000
+KEY_BYTES = 32
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
@@ -81,15 +83,25 @@ class SqliteSecrets:
 
     def _key(self) -> bytes:
         """The sealing key, made on first use with permissions for its owner alone."""
+        if not self._key_file.exists():
+            self._make_key()
+        key = self._key_file.read_bytes()
+        if len(key) != KEY_BYTES:
+            raise StorageError(f"{self._key_file} is not a key", hint="Restore it from a copy: secrets need it")
+        return key
+
+    def _make_key(self) -> None:
+        """The file appears whole or not at all; whoever links it first wins."""
+        draft = self._key_file.with_name(f".{self._key_file.name}.{os.getpid()}.{os.urandom(4).hex()}")
         try:
-            descriptor = os.open(self._key_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            return self._key_file.read_bytes()
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(os.urandom(32))
-            file.flush()
-            os.fsync(file.fileno())
-        return self._key_file.read_bytes()
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(os.urandom(KEY_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+            with suppress(FileExistsError):
+                os.link(draft, self._key_file)
+        finally:
+            draft.unlink(missing_ok=True)
 
     @staticmethod
     def _label(owner_id: str, name: str) -> bytes:

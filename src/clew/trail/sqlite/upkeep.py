@@ -91,11 +91,16 @@ class SqliteUpkeep:
             breadcrumbs=sum(count for _, count in schemas), events=events, edges=edges, schemas=dict(schemas)
         )
 
-    async def webhook_owners(self) -> list[str]:
+    async def webhook_senders(self) -> list[Principal]:
         sql = (
-            "SELECT DISTINCT owner_id FROM consumers WHERE json_extract(definition, '$.webhook') IS NOT NULL ORDER BY 1"
+            "SELECT owner_id, group_concat(DISTINCT s.value) FROM consumers LEFT JOIN json_each(scopes) s"
+            " WHERE json_extract(definition, '$.webhook') IS NOT NULL GROUP BY owner_id ORDER BY owner_id"
         )
-        return self._engine.read(lambda connection: [owner for (owner,) in connection.execute(sql)])
+        rows = self._engine.read(lambda connection: connection.execute(sql).fetchall())
+        return [
+            Principal(owner_id=owner, scopes=frozenset(filter(None, (scopes or "").split(","))))
+            for owner, scopes in rows
+        ]
 
     async def check(self) -> list[str]:
         return await self._engine.read_aside(self._check)

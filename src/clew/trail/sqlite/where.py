@@ -3,17 +3,20 @@ Python that matches events, after SQL has thrown out what it can."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import apsw
 import msgspec
 
-from clew.trail.selector import ContextMatch, Selector, glob_pattern, matches_value, split_path
+from clew.trail.globs import glob_matches
+from clew.trail.selector import ContextMatch, Selector, matches_value, split_path
 from clew.trail.sqlite.engine import to_micros
 from clew.trail.sqlite.rows import ALIVE, in_list
 
 Where = tuple[str, dict[str, Any]]
+_PLAIN = re.compile(r"[\w -]+")
 
 
 def build_where(selector: Selector, audiences: Sequence[int], now: int) -> Where:
@@ -57,7 +60,7 @@ def add_functions(connection: apsw.Connection) -> None:
 
 def _path_matches(*values: Any) -> bool:
     glob, path = values
-    return isinstance(path, str) and glob_pattern(glob).match(path) is not None
+    return isinstance(path, str) and glob_matches(glob, path)
 
 
 _decode_match = msgspec.json.Decoder(ContextMatch).decode
@@ -78,7 +81,7 @@ def _context_matches(*values: Any) -> bool:
 def _sql_can_narrow(match: ContextMatch) -> bool:
     """Whether SQL's equality finds at least all that ours finds: for texts and small integers under plain keys."""
     small = isinstance(match.value, int) and not isinstance(match.value, bool) and abs(match.value) < 2**53
-    plain = not any(isinstance(step, int) for step in split_path(match.path))
+    plain = all(isinstance(step, str) and _PLAIN.fullmatch(step) for step in split_path(match.path))
     return match.op == "eq" and plain and (small or isinstance(match.value, str))
 
 

@@ -14,7 +14,7 @@ CREATED, UPDATED, DELETED = 0, 1, 2
 INSERT = (
     "INSERT INTO breadcrumbs (id, audience, version, schema_name, title, context, tags, llm_hints, entities,"
     " entity_keywords, ttl_kind, expires_at, max_reads, read_count, checksum, created_at, updated_at, created_by,"
-    " updated_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING rid"
+    " updated_by, owner) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING rid"
 )
 
 
@@ -22,7 +22,8 @@ def insert(writing: Writing, prepared: Prepared, id: str, by: Principal, space: 
     """Write version 1 of a breadcrumb; its row, as `rows.CURRENT` would read it. Raises AlreadyExists."""
     execute, ttl, agent = writing.execute, prepared.ttl, by.agent_id or None
     audience = ensure_audience(execute, by.owner_id, prepared.scopes)
-    if prepared.id is not None and execute("SELECT 1 FROM breadcrumbs WHERE id = ?", (id,)).get is not None:
+    owner = int(execute("SELECT min(id) FROM audiences WHERE owner_id = ?", (by.owner_id,)).get)
+    if prepared.id is not None and execute("SELECT 1 FROM breadcrumbs WHERE id = ? AND owner = ?", (id, owner)).get:
         raise AlreadyExists("breadcrumb", id)
     row = (
         id,
@@ -45,7 +46,7 @@ def insert(writing: Writing, prepared: Prepared, id: str, by: Principal, space: 
         agent,
         agent,
     )
-    rid = execute(INSERT, row).get
+    rid = execute(INSERT, (*row, owner)).get
     put_tags(writing, audience, rid, prepared.tags)
     execute("INSERT INTO terms (rid, terms) VALUES (?, ?)", (rid, prepared.terms))
     put_vector(writing, rid, prepared.vector, space)

@@ -14,7 +14,8 @@ CREATE TABLE audiences (
 
 CREATE TABLE breadcrumbs (
   rid             INTEGER PRIMARY KEY AUTOINCREMENT,
-  id              TEXT NOT NULL UNIQUE,
+  id              TEXT NOT NULL,
+  owner           INTEGER NOT NULL,              -- the first audience of the owner: ids are unique to it
   audience        INTEGER NOT NULL REFERENCES audiences (id),
   version         INTEGER NOT NULL,
   schema_name     TEXT,
@@ -34,6 +35,7 @@ CREATE TABLE breadcrumbs (
   created_by      TEXT,
   updated_by      TEXT
 );
+CREATE UNIQUE INDEX breadcrumbs_id ON breadcrumbs (id, owner);
 CREATE INDEX breadcrumbs_audience ON breadcrumbs (audience);
 CREATE INDEX breadcrumbs_schema ON breadcrumbs (audience, schema_name);
 CREATE INDEX breadcrumbs_expiry ON breadcrumbs (expires_at) WHERE expires_at IS NOT NULL;

@@ -1,0 +1,62 @@
+"""Path globs: `*` and `?` stay within a folder, `**` crosses folders, `**/` may also stand for nothing.
+
+All ways of matching are followed at once, as the bits of one number, so a hostile glob takes no longer than another.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+MAX_PATH = 4_096
+"""A longer path matches nothing."""
+
+_PIECE = re.compile(r"\*\*/|\*\*|\*|\?|.", re.S)
+
+
+@lru_cache(maxsize=256)
+def parse_glob(glob: str) -> tuple[str, ...]:
+    """The pieces of a glob; runs of stars that mean the same are one."""
+    pieces: list[str] = []
+    for piece in _PIECE.findall(glob):
+        if not (pieces and piece in ("*", "**", "**/") and piece == pieces[-1]):
+            pieces.append(piece)
+    return tuple(pieces)
+
+
+def glob_matches(glob: str, path: str) -> bool:
+    """Whether the whole path matches."""
+    size = len(path)
+    if size > MAX_PATH:
+        return False
+    places: dict[str, int] = {}
+    for at, letter in enumerate(path):
+        places[letter] = places.get(letter, 0) | 1 << at
+    slashes = places.get("/", 0)
+    everywhere = (1 << size) - 1
+    reached = 1  # bit i: the pieces so far match the first i letters
+    for piece in parse_glob(glob):
+        if not reached:
+            return False
+        match piece:
+            case "**":
+                reached = (everywhere << 1 | 1) & -(reached & -reached)
+            case "**/":
+                reached |= (slashes & -(reached & -reached)) << 1
+            case "*":
+                reached = _spread(reached, everywhere & ~slashes, size)
+            case "?":
+                reached = (reached & everywhere & ~slashes) << 1
+            case _:
+                reached = (reached & places.get(piece, 0)) << 1
+    return bool(reached >> size & 1)
+
+
+def _spread(reached: int, passable: int, size: int) -> int:
+    """Where one comes from the reached places over passable letters, in doubling steps."""
+    step = 1
+    while step <= size and passable:
+        reached |= (reached & passable) << step
+        passable &= passable >> step
+        step *= 2
+    return reached
