@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import struct
 from collections.abc import Awaitable, Sequence
@@ -16,6 +17,7 @@ from clew.trail.event import Claim, Event
 from clew.trail.query import SearchRequest, SearchResult
 from clew.trail.selector import EVERYTHING, Selector
 from clew.trail.store import Trail
+
 
 class LetterEmbedder:
     """A second embedder, to change to: how often each letter stands in a text. Remembers how much it did."""
@@ -44,7 +46,7 @@ def unpack(vector: bytes) -> tuple[float, ...]:
 UNKNOWN = "00000000-0000-7000-8000-000000000000"
 """An id that no breadcrumb has."""
 
-PATIENCE = 10.0
+PATIENCE = 5.0
 """Seconds after which a test that waits has failed."""
 
 
@@ -107,7 +109,8 @@ async def is_there(trail: Trail, by: Principal, id: str) -> bool:
 
 
 async def claim_one(trail: Trail, by: Principal, consumer: str, **options: Any) -> Claim:
-    (claim,) = await trail.deliveries.claim(consumer, by=by, worker="w", **options)
+    async with asyncio.timeout(PATIENCE):
+        (claim,) = await trail.deliveries.claim(consumer, by=by, worker="w", **options)
     return claim
 
 

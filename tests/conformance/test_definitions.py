@@ -332,7 +332,9 @@ async def test_a_policy_and_a_definition_of_one_schema_both_hold(trail: Trail, m
 
 
 @pytest.mark.parametrize(
-    "context", [{}, {"seconds": 60}, {"schema_name": "x.v1"}, {"schema_name": "x.v1", "seconds": -1}, {"tags": 1}], ids=short
+    "context",
+    [{}, {"seconds": 60}, {"schema_name": "x.v1"}, {"schema_name": "x.v1", "seconds": -1}, {"tags": 1}],
+    ids=short,
 )
 async def test_a_policy_that_could_not_work_is_refused_when_it_is_written(
     trail: Trail, me: Principal, context: dict[str, Any]

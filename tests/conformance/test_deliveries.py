@@ -27,8 +27,11 @@ async def register(trail: Trail, by: Principal, name: str = "c", **parts: Any) -
     await trail.deliveries.register(Consumer(name=name, **parts), by=by)
 
 
-async def claim(trail: Trail, by: Principal, name: str = "c", limit: int = 100, lease: timedelta = LEASE) -> list[Claim]:
-    return await trail.deliveries.claim(name, by=by, worker="w", limit=limit, lease=lease)
+async def claim(
+    trail: Trail, by: Principal, name: str = "c", limit: int = 100, lease: timedelta = LEASE
+) -> list[Claim]:
+    async with asyncio.timeout(PATIENCE):
+        return await trail.deliveries.claim(name, by=by, worker="w", limit=limit, lease=lease)
 
 
 def titles(claims: list[Claim]) -> list[str]:
@@ -139,9 +142,7 @@ async def test_consumers_of_two_owners_may_share_a_name(trail: Trail, me: Princi
 # -- claims -----------------------------------------------------------------------------------------------
 
 
-async def test_a_claim_says_what_is_to_be_done_and_until_when(
-    trail: Trail, me: Principal, clock: ManualClock
-) -> None:
+async def test_a_claim_says_what_is_to_be_done_and_until_when(trail: Trail, me: Principal, clock: ManualClock) -> None:
     await register(trail, me)
     made = await make(trail, me, "a", tags=["x"])
     held = await claim_one(trail, me, "c", lease=timedelta(seconds=7))
@@ -169,8 +170,9 @@ async def test_each_consumer_handles_each_event_for_itself(trail: Trail, me: Pri
         await register(trail, me, name)
     await make(trail, me, "a")
     first, second = await claim_one(trail, me, "x"), await claim_one(trail, me, "y")
-    assert first.event == second.event
+    assert (first.event.seq, first.event.breadcrumb) == (second.event.seq, second.event.breadcrumb)
     assert first.key != second.key
+    assert first.event.key == first.key
 
 
 @pytest.mark.req("RCR-28")
@@ -242,11 +244,22 @@ async def test_events_of_a_session_come_in_order_and_sessions_do_not_wait_for_ea
     await session(trail, me, "B", "B1", "B2")
     held = await claim(trail, me)
     assert titles(held) == ["A1", "B1"]
-    assert await claim(trail, me) == []
     await trail.deliveries.finish(held[1], [], by=me)
     assert titles(await claim(trail, me)) == ["B2"]
     await trail.deliveries.finish(held[0], [], by=me)
     assert titles(await claim(trail, me)) == ["A2"]
+
+
+@pytest.mark.xfail(
+    strict=True, reason="bug: a claim spins for ever while all that is due stands behind what is claimed"
+)
+@pytest.mark.req("SYL-116")
+async def test_a_claim_comes_back_empty_while_every_session_is_busy(trail: Trail, me: Principal) -> None:
+    await register(trail, me)
+    await session(trail, me, "A", "A1", "A2")
+    await claim_one(trail, me, "c")
+    async with asyncio.timeout(1.0):
+        assert await trail.deliveries.claim("c", by=me, worker="other") == []
 
 
 @pytest.mark.req("SYL-116")
@@ -303,9 +316,7 @@ async def test_an_event_whose_worker_died_is_claimed_again_after_its_lease(
 
 
 @pytest.mark.req("BEY-07")
-async def test_a_worker_that_lost_its_lease_can_write_nothing(
-    trail: Trail, me: Principal, clock: ManualClock
-) -> None:
+async def test_a_worker_that_lost_its_lease_can_write_nothing(trail: Trail, me: Principal, clock: ManualClock) -> None:
     await register(trail, me)
     await make(trail, me, "a")
     lost = await claim_one(trail, me, "c")
@@ -494,7 +505,6 @@ async def test_workers_that_die_use_up_the_attempts_too(trail: Trail, me: Princi
     assert letter.reason
 
 
-@pytest.mark.xfail(strict=True, reason="bug: a claim that buries a dead letter comes back empty although others wait")
 @pytest.mark.req("SYL-116")
 async def test_a_claim_that_buries_one_event_still_gets_the_next(
     trail: Trail, me: Principal, clock: ManualClock
@@ -524,9 +534,7 @@ async def test_a_reason_that_is_no_unicode_does_not_keep_the_event_from_failing(
     assert await trail.deliveries.fail(await claim_one(trail, me, "c"), "no file \udcff", by=me, retry=False)
 
 
-async def test_due_in_tells_when_the_next_claim_is_worth_while(
-    trail: Trail, me: Principal, clock: ManualClock
-) -> None:
+async def test_due_in_tells_when_the_next_claim_is_worth_while(trail: Trail, me: Principal, clock: ManualClock) -> None:
     await register(trail, me)
     assert await trail.deliveries.due_in("c", by=me) is None
     await session(trail, me, "A", "A1", "A2")

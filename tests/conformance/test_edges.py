@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import random
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -30,7 +31,9 @@ async def nodes(trail: Trail, by: Principal, letters: str) -> Names:
     return dict(zip(letters, ids, strict=True))
 
 
-async def link(trail: Trail, by: Principal, ids: Names, *arrows: str, type: str = "calls", **options: Any) -> list[Edge]:
+async def link(
+    trail: Trail, by: Principal, ids: Names, *arrows: str, type: str = "calls", **options: Any
+) -> list[Edge]:
     """Edges from arrows such as `ab` or `ab:2.5`."""
     edges = [
         Edge(source=ids[arrow[0]], target=ids[arrow[1]], type=type, weight=float(arrow[3:] or 1)) for arrow in arrows
@@ -163,7 +166,7 @@ async def test_two_that_close_a_cycle_together_do_not_both_succeed(
 
 async def test_a_long_chain_is_checked_to_its_end(trail: Trail, me: Principal) -> None:
     ids = await make_all(trail, me, *map(str, range(2_000)))
-    chain = [Edge(source=one, target=two, type="depends_on") for one, two in zip(ids, ids[1:], strict=False)]
+    chain = [Edge(source=one, target=two, type="depends_on") for one, two in pairwise(ids)]
     await trail.edges.add(chain, by=me)
     with pytest.raises(CycleRefused):
         await trail.edges.add([Edge(source=ids[-1], target=ids[0], type="depends_on")], by=me)
@@ -443,6 +446,5 @@ async def test_paths_agree_with_a_plain_dijkstra_on_random_graphs(trail: Trail, 
         }
         assert [each.cost for each in found] == sorted(each.cost for each in found)
         for each in found:
-            steps = zip(each.path, each.path[1:], strict=False)
-            at = [(ids.index(one), ids.index(two)) for one, two in steps]
+            at = [(ids.index(one), ids.index(two)) for one, two in pairwise(each.path)]
             assert sum(min(pairs.get(step, 99), pairs.get(step[::-1], 99)) for step in at) == each.cost

@@ -119,6 +119,15 @@ async def test_a_repeat_of_a_create_with_its_own_id_returns_the_first(trail: Tra
     assert await make(trail, me, id=id, idempotency_key="k") == first
 
 
+async def test_a_key_finds_its_own_breadcrumb_although_another_owner_has_the_same_id(
+    trail: Trail, me: Principal, stranger: Principal
+) -> None:
+    id = "0198c0de-0000-7000-8000-00000000c1e3"
+    await make(trail, stranger, "Theirs", id=id)
+    mine = await make(trail, me, "Mine", id=id, idempotency_key="k")
+    assert await make(trail, me, "Mine", id=id, idempotency_key="k") == mine
+
+
 @pytest.mark.parametrize("key", ["k" * 300, "ключ 🔑", "' OR 1=1 --"], ids=short)
 async def test_keys_of_any_printable_text_work(trail: Trail, me: Principal, key: str) -> None:
     first = await make(trail, me, idempotency_key=key)

@@ -168,9 +168,7 @@ async def test_waiting_ends_at_once_when_there_is_something_and_in_time_when_not
 
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["same trail", "another open trail"])
-async def test_a_write_wakes_whoever_waits(
-    trail: Trail, open_again: OpenAgain, me: Principal, elsewhere: bool
-) -> None:
+async def test_a_write_wakes_whoever_waits(trail: Trail, open_again: OpenAgain, me: Principal, elsewhere: bool) -> None:
     writer = await open_again() if elsewhere else trail
     waiting = [asyncio.ensure_future(trail.log.wait(0, PATIENCE)) for _ in range(5)]
     await asyncio.sleep(0)

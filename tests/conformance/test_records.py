@@ -113,7 +113,7 @@ def test_a_draft_from_outside_needs_title_and_context(given: dict[str, Any]) -> 
         "\u202eright to left\u202c",
         "a\u2028b\u2029c\ufeff",
         "\U0010ffff\uffff",
-        'quote " and \\ and \' and ; DROP TABLE breadcrumbs; --',
+        "quote \" and \\ and ' and ; DROP TABLE breadcrumbs; --",
     ],
     ids=short,
 )
@@ -260,13 +260,19 @@ async def test_a_batch_over_the_limit_is_refused(trail: Trail, me: Principal) ->
     assert await trail.log.head() == 0
 
 
-async def test_an_id_is_given_out_once_whoever_asks(trail: Trail, me: Principal, stranger: Principal) -> None:
-    await make(trail, me, "Mine", id=FULL_ID)
-    for other in (me, stranger):
-        with pytest.raises(AlreadyExists):
-            await make(trail, other, "Theirs", id=FULL_ID)
-    assert (await trail.records.get(FULL_ID, by=me)).title == "Mine"
-    assert await list_titles(trail, stranger) == []
+async def test_an_id_is_given_out_once_to_an_owner_and_tells_nothing_of_others(
+    trail: Trail, me: Principal, stranger: Principal
+) -> None:
+    await make(trail, me, "Mine", id=FULL_ID, scopes=["hr"])
+    with pytest.raises(AlreadyExists):
+        await make(trail, me, "Again", id=FULL_ID)
+    await make(trail, stranger, "Theirs", id=FULL_ID)
+    wide = msgspec.structs.replace(me, scopes=frozenset({"hr"}))
+    assert (await trail.records.get(FULL_ID, by=wide)).title == "Mine"
+    await trail.records.update(FULL_ID, Change(title="Still theirs"), expect=1, by=stranger)
+    await trail.records.delete(FULL_ID, by=wide)
+    assert (await trail.records.get(FULL_ID, by=stranger)).title == "Still theirs"
+    assert [line.version for line in await trail.records.history(FULL_ID, by=stranger)] == [1, 2]
 
 
 # -- reading ----------------------------------------------------------------------------------------------
@@ -414,7 +420,9 @@ async def test_version_2_of_4_is_readable_as_it_was(trail: Trail, clock: ManualC
     for number, title in enumerate(("Two", "Three", "Four"), 1):
         clock.advance(seconds=1)
         hints = {"literal": {"n": number}}
-        change = Change(title=title, context={"n": number}, tags=[title.lower()], llm_hints=hints, entities={"n": number})
+        change = Change(
+            title=title, context={"n": number}, tags=[title.lower()], llm_hints=hints, entities={"n": number}
+        )
         editor = msgspec.structs.replace(me, agent_id=f"agent{number}")
         written.append(await trail.records.update(made.id, change, expect=number, by=editor))
     for version, wanted in enumerate(written, 1):

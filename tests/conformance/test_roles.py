@@ -147,7 +147,9 @@ async def test_a_refusal_leaves_everything_as_it_was(scene: Scene, me: Principal
     await scene.trail.deliveries.finish(scene.claim, [], by=me)
 
 
-async def test_a_role_is_asked_for_before_anything_is_looked_up(trail: Trail, stranger: Principal, me: Principal) -> None:
+async def test_a_role_is_asked_for_before_anything_is_looked_up(
+    trail: Trail, stranger: Principal, me: Principal
+) -> None:
     """Otherwise a refusal would tell whether something exists."""
     made = await make(trail, me)
     for id in (made.id, "absent"):

@@ -152,7 +152,9 @@ async def test_words_of_any_script_are_found(trail: Trail, me: Principal, title:
     assert await found_titles(trail, me, text) == [title]
 
 
-@pytest.mark.xfail(strict=True, reason="bug: of a long text only the 128 rarest words count, and unknown ones are rarest")
+@pytest.mark.xfail(
+    strict=True, reason="bug: of a long text only the 128 rarest words count, and unknown ones are rarest"
+)
 async def test_unknown_words_do_not_push_out_the_one_that_is_known(trail: Trail, me: Principal) -> None:
     await make_all(trail, me, "Ball of thread", "Something else")
     strange = " ".join(f"qx{number}z" for number in range(150))
@@ -262,7 +264,9 @@ async def test_a_wide_filter_does_not_starve_the_limit_either(
     assert len(await found_titles(again, me, "thread", limit=1_000)) == 1_000
 
 
-@pytest.mark.xfail(strict=True, reason="bug: in a large trail only the 32 rarest words propose candidates, known or not")
+@pytest.mark.xfail(
+    strict=True, reason="bug: in a large trail only the 32 rarest words propose candidates, known or not"
+)
 async def test_unknown_words_do_not_hide_candidates_in_a_large_trail(
     trail: Trail, open_again: OpenAgain, me: Principal, crowded: list[Draft]
 ) -> None:
@@ -298,7 +302,15 @@ async def test_what_was_used_up_gives_its_place_to_the_next(trail: Trail, me: Pr
 
 @pytest.mark.req("BEY-02")
 @pytest.mark.parametrize(
-    "text", ["getUserProfile", "get_user_profile", "get user profile", "GetUserProfile", "get-user-profile", "GET_USER_PROFILE"]
+    "text",
+    [
+        "getUserProfile",
+        "get_user_profile",
+        "get user profile",
+        "GetUserProfile",
+        "get-user-profile",
+        "GET_USER_PROFILE",
+    ],
 )
 @pytest.mark.parametrize("stored", ["getUserProfile", "get_user_profile", "Get user profile"])
 async def test_an_exact_name_comes_first_in_whatever_spelling(
@@ -389,9 +401,7 @@ async def test_the_rcrt_ranking_is_the_hand_computed_one(trail: Trail, me: Princ
     await make(trail, me, "near", embedding=[1.0, 0.0])
     await make(trail, me, "lifted", embedding=[0.8, 0.6], tags=["click"])
     await make(trail, me, "both", embedding=[0.6, 0.8], tags=["click", "screenshot"])
-    result = await look_for(
-        trail, me, vector=[2.0, 0.0], ranking="rcrt", keywords=["Click", "screenshot"]
-    )
+    result = await look_for(trail, me, vector=[2.0, 0.0], ranking="rcrt", keywords=["Click", "screenshot"])
     assert [(hit.breadcrumb.title, hit.score) for hit in result.hits] == [
         ("both", pytest.approx(0.6 / 1.4 + 0.4 * 2 / 2, abs=1e-6)),
         ("lifted", pytest.approx(0.6 / 1.2 + 0.4 * 1 / 2, abs=1e-6)),
@@ -518,3 +528,12 @@ async def test_what_others_wrote_neither_shows_nor_weighs(trail: Trail, me: Prin
     await make_all(trail, stranger, *["thread of wool", "ship"] * 50, embedding=[1.0, 1.0])
     assert await look_for(trail, me, "thread wool ship", vector=[1.0, 1.0]) == before
     assert await found_titles(trail, Principal(owner_id="nobody"), "thread wool ship") == []
+
+
+@pytest.mark.req("RCR-19")
+async def test_what_a_scope_hides_neither_shows_nor_weighs(trail: Trail, me: Principal) -> None:
+    """Scores would otherwise tell which words stand in what the caller may not read."""
+    await make_all(trail, me, "thread of wool", "wool and more wool", "a ship with a thread")
+    before = await look_for(trail, me, "thread wool ship")
+    await make_all(trail, me, *["thread of wool", "ship"] * 50, scopes=["hr"])
+    assert await look_for(trail, me, "thread wool ship") == before

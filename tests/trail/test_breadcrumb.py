@@ -46,7 +46,9 @@ def short(value: object) -> str:
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("title", ["x", "x" * MAX_TITLE, "🧵" * MAX_TITLE, "tab\tinside", " padded ", "שלום"], ids=short)
+@pytest.mark.parametrize(
+    "title", ["x", "x" * MAX_TITLE, "🧵" * MAX_TITLE, "tab\tinside", " padded ", "שלום"], ids=short
+)
 def test_a_title_within_its_limits_is_kept_as_it_is(title: str) -> None:
     assert check_title(title) == title
 
@@ -71,12 +73,16 @@ def test_tags_lose_repeats_and_keep_their_order() -> None:
     assert len(check_tags([f"t{number}" for number in range(MAX_TAGS)])) == MAX_TAGS
 
 
-@pytest.mark.parametrize("tag", ["a", "two words", "namespace:id", "x" * MAX_TAG, "🧵", "a:b:c", "%_*", "日本"], ids=short)
+@pytest.mark.parametrize(
+    "tag", ["a", "two words", "namespace:id", "x" * MAX_TAG, "🧵", "a:b:c", "%_*", "日本"], ids=short
+)
 def test_a_tag_may_be_any_printable_text(tag: str) -> None:
     assert check_tags([tag]) == (tag,)
 
 
-@pytest.mark.parametrize("tag", ["", " ", " a", "a ", "a  b", "a\tb", "a\nb", "\x00", "\x7f", HALF, "x" * (MAX_TAG + 1), 7], ids=short)
+@pytest.mark.parametrize(
+    "tag", ["", " ", " a", "a ", "a  b", "a\tb", "a\nb", "\x00", "\x7f", HALF, "x" * (MAX_TAG + 1), 7], ids=short
+)
 def test_a_tag_that_cannot_be_kept_is_refused_by_its_place(tag: Any) -> None:
     with pytest.raises(InvalidInput) as caught:
         check_tags(["fine", tag])
@@ -108,7 +114,9 @@ def test_a_schema_name_that_is_refused(name: str) -> None:
         check_schema_name(name)
 
 
-@pytest.mark.parametrize("id", ["", "x", "0198C0DE-0000-7000-8000-000000000000", "0198c0de-0000-7000-8000-000000000000\n"])
+@pytest.mark.parametrize(
+    "id", ["", "x", "0198C0DE-0000-7000-8000-000000000000", "0198c0de-0000-7000-8000-000000000000\n"]
+)
 def test_an_id_must_be_a_lower_case_uuid(id: str) -> None:
     with pytest.raises(InvalidInput):
         check_id(id)
@@ -131,8 +139,10 @@ json_values = st.recursive(
     | st.integers(-(2**63), 2**64 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), inner, max_size=4)
+    ),
     max_leaves=20,
 )
 
@@ -146,7 +156,8 @@ def test_canonical_json_comes_back_equal_and_does_not_depend_on_the_order_of_key
 
 
 @pytest.mark.parametrize(
-    "context", [{"a": HALF}, {HALF: 1}, {"a": [{"b": HALF}]}, {1: 2}, {None: 1}, {"a": {1: 2}}, {"a": object()}, [], "x", None],
+    "context",
+    [{"a": HALF}, {HALF: 1}, {"a": [{"b": HALF}]}, {1: 2}, {None: 1}, {"a": {1: 2}}, {"a": object()}, [], "x", None],
     ids=lambda context: type(context).__name__,
 )
 def test_what_json_cannot_hold_is_refused(context: Any) -> None:
@@ -190,7 +201,11 @@ def test_many_brackets_on_one_level_are_not_deep() -> None:
 
 def test_size_is_that_of_the_encoded_form() -> None:
     assert len(check_context({"a": "x" * (MAX_CONTEXT - 8)})) == MAX_CONTEXT
-    for context in ({"a": "x" * (MAX_CONTEXT - 7)}, {"a": "\x00" * (MAX_CONTEXT // 5)}, {"a": "é" * (MAX_CONTEXT // 2)}):
+    for context in (
+        {"a": "x" * (MAX_CONTEXT - 7)},
+        {"a": "\x00" * (MAX_CONTEXT // 5)},
+        {"a": "é" * (MAX_CONTEXT // 2)},
+    ):
         with pytest.raises(TooLarge):
             check_context(context)
 
@@ -250,7 +265,7 @@ def test_a_ttl_with_what_its_kind_needs_is_accepted(ttl: Ttl) -> None:
         Ttl(kind="usage", max_reads=0),
         Ttl(kind="usage", max_reads=-1),
         Ttl(kind="usage", max_reads=1_000_000_001),
-        Ttl(kind="datetime", expires_at=datetime(2026, 1, 1)),  # noqa: DTZ001
+        Ttl(kind="datetime", expires_at=datetime(2026, 1, 1)),
     ],
 )
 def test_a_ttl_that_does_not_fit_its_kind_is_refused(ttl: Ttl) -> None:
@@ -267,7 +282,6 @@ def test_a_ttl_is_kept_in_utc_and_counts_from_nothing() -> None:
     assert kept.expires_at.tzinfo is UTC
 
 
-@pytest.mark.xfail(strict=True, reason="bug: a time at the end of the calendar in a western zone raises OverflowError")
 @pytest.mark.parametrize(("year", "hours"), [(9999, -12), (1, 12)])
 def test_a_time_that_utc_cannot_say_is_refused(year: int, hours: int) -> None:
     edge = datetime(year, 12 if year > 1 else 1, 31 if year > 1 else 1, tzinfo=timezone(timedelta(hours=hours)))
@@ -280,9 +294,20 @@ def test_a_time_that_utc_cannot_say_is_refused(year: int, hours: int) -> None:
 
 
 @pytest.mark.req("RCR-01")
-@pytest.mark.parametrize("body", ['{"title":"a"}', '{"context":{}}', '{"title":1,"context":{}}', '{"title":"a","context":[]}',
-                                  '{"title":"a","context":{},"tags":"x"}', '{"title":"a","context":{},"nonsense":1}',
-                                  '{"title":"a","context":{},"embed":"always"}', "[]", "null"])  # fmt: skip
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"title":"a"}',
+        '{"context":{}}',
+        '{"title":1,"context":{}}',
+        '{"title":"a","context":[]}',
+        '{"title":"a","context":{},"tags":"x"}',
+        '{"title":"a","context":{},"nonsense":1}',
+        '{"title":"a","context":{},"embed":"always"}',
+        "[]",
+        "null",
+    ],
+)
 def test_a_draft_from_json_must_have_the_right_shape(body: str) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(body, type=Draft)

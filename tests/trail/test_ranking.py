@@ -29,7 +29,7 @@ from clew.trail.ranking import (
 from clew.trail.readable import Readable
 from clew.trail.text import name_id, owner_salt, pack_terms, term_id
 
-SALT = owner_salt("acme")
+SALT = owner_salt("acme", "secret")
 
 
 def floats(*numbers: float) -> Floats:
@@ -38,7 +38,7 @@ def floats(*numbers: float) -> Floats:
 
 def corpus(*records: tuple[str, str, str], rarity: Callable[[Words], Floats] | None = None) -> Corpus:
     """Records as the index holds them; every term equally rare unless said otherwise."""
-    packed = [np.frombuffer(pack_terms(Readable(*each), "acme"), "<u4") for each in records]
+    packed = [np.frombuffer(pack_terms(Readable(*each), SALT), "<u4") for each in records]
     starts = np.cumsum([0, *(len(each) for each in packed[:-1])])
     lengths = [int(each[3]) / 10 for each in packed]
     return Corpus(
@@ -50,7 +50,7 @@ def corpus(*records: tuple[str, str, str], rarity: Callable[[Words], Floats] | N
 
 
 def scores(text: str, held: Corpus, **weights: float) -> list[float]:
-    found, _ = score_lexical(parse_question(text, "acme"), held, np.arange(len(held.at)), weights)
+    found, _ = score_lexical(parse_question(text, SALT), held, np.arange(len(held.at)), weights)
     return found.tolist()
 
 
@@ -62,19 +62,19 @@ def saturated(amount: float) -> float:
 
 
 def test_a_question_has_its_terms_once_without_stop_words() -> None:
-    question = parse_question("find the thread, the thread of Ariadne", "acme")
+    question = parse_question("find the thread, the thread of Ariadne", SALT)
     assert question.words == ["find", "thread", "thread", "ariadne"]
     assert question.terms == [term_id(word, SALT) for word in ("find", "thread", "ariadne")]
     assert len(question.pairs) == 3
 
 
 def test_a_question_of_only_stop_words_keeps_them() -> None:
-    assert parse_question("to be or not", "acme").words == ["to", "be", "or", "not"]
-    assert parse_question("!?", "acme").terms == []
+    assert parse_question("to be or not", SALT).words == ["to", "be", "or", "not"]
+    assert parse_question("!?", SALT).terms == []
 
 
 def test_the_names_of_a_question_are_its_whole_and_its_identifiers() -> None:
-    question = parse_question("call getUser now", "acme")
+    question = parse_question("call getUser now", SALT)
     assert question.names == [name_id("callGetUserNow", SALT), name_id("get_user", SALT)]
     assert term_name("getuser", SALT) == name_id("get-user", SALT) == zlib.crc32(b"getuser", SALT)
 
@@ -101,7 +101,9 @@ def test_repeats_help_less_and_less() -> None:
 
 def test_rare_words_count_more() -> None:
     thread = term_id("thread", SALT)
-    held = corpus(("thread", "", ""), ("wool", "", ""), rarity=lambda ids: np.where(ids == thread, 5.0, 1.0).astype("f4"))
+    held = corpus(
+        ("thread", "", ""), ("wool", "", ""), rarity=lambda ids: np.where(ids == thread, 5.0, 1.0).astype("f4")
+    )
     first, second = scores("thread wool", held)
     assert first == pytest.approx(5 * second)
 
@@ -121,14 +123,14 @@ def test_a_weight_of_nothing_silences_a_field() -> None:
 
 def test_the_share_of_the_title_that_a_question_explains() -> None:
     held = corpus(("ball thread", "", ""), ("thread", "", ""), ("wool", "thread", ""))
-    _, titles = score_lexical(parse_question("thread", "acme"), held, np.arange(3), {})
+    _, titles = score_lexical(parse_question("thread", SALT), held, np.arange(3), {})
     assert titles.tolist() == pytest.approx([0.5, 1.0, 0.0])
 
 
 def test_nothing_to_score_scores_nothing() -> None:
     held = corpus(("thread", "", ""))
     nothing = np.zeros(0, np.int64)
-    for question, slots in ((parse_question("thread", "acme"), nothing), (parse_question("!", "acme"), np.arange(1))):
+    for question, slots in ((parse_question("thread", SALT), nothing), (parse_question("!", SALT), np.arange(1))):
         lexical, titles = score_lexical(question, held, slots, {})
         assert (lexical.tolist(), titles.tolist()) == ([0.0] * len(slots), [0.0] * len(slots))
 

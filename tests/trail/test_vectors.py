@@ -17,6 +17,12 @@ from clew.trail.vectors import EXACT, nearest, sign_codes, top
 pytestmark = pytest.mark.req("O3")
 
 
+WORDS = """
+    ship sail thread maze king wool bull island war peace compile kernel cache lock query index table invoice refund
+    customer payment cloud bucket deploy rollback cat dog horse garden rain snow summer tax law
+"""
+
+
 def unit(vectors: npt.NDArray[np.float64]) -> Floats:
     found: Floats = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     return found
@@ -52,11 +58,7 @@ def test_recall_at_ten_of_ten_thousand_with_any_filter(kind: str, share: float) 
 @pytest.mark.req("SYL-74")
 def test_recall_with_vectors_of_real_text() -> None:
     dice = np.random.default_rng(8)
-    words = (
-        "ship sail thread maze king wool bull island war peace compile kernel cache thread lock query index table "
-        "invoice refund customer payment cloud bucket deploy rollback cat dog horse garden rain snow summer tax law"
-    ).split()
-    texts = [" ".join(dice.choice(words, size=6)) for _ in range(6_000)]
+    texts = [" ".join(dice.choice(WORDS.split(), size=6)) for _ in range(6_000)]
     packed = WordLlamaEmbedder().embed(texts)
     vectors: Floats = np.frombuffer(b"".join(packed), "<f4").reshape(6_000, 256)
     assert len(vectors) > EXACT

@@ -173,10 +173,10 @@ def embedding_text(shown: Readable) -> str:
     return ". ".join(part for part in (shown.title, shown.description, shown.content) if part)[:4_000]
 
 
-def finish(prepared: Sequence[Prepared], owner_id: str, embedder: Embedder | None) -> None:
+def finish(prepared: Sequence[Prepared], salt: int, embedder: Embedder | None) -> None:
     """Give all their terms, and vectors to those that want one, in one batch."""
     for each in prepared:
-        each.terms = pack_terms(each.shown, owner_id)
+        each.terms = pack_terms(each.shown, salt)
     waiting = [each for each in prepared if each.text is not None]
     if embedder is None or not waiting:
         return

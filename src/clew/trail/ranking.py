@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from clew.trail.text import HEADER, MAX_QUERY_CHARS, STOP, owner_salt, pair_id, split_text, term_id
+from clew.trail.text import HEADER, MAX_QUERY_CHARS, STOP, pair_id, split_text, term_id
 
 FIELD_WEIGHTS = {"title": 3.0, "description": 1.0, "content": 0.2}
 SATURATION = 1.2
@@ -43,9 +43,9 @@ class Question(msgspec.Struct):
     words: list[str]
 
 
-def parse_question(text: str, owner_id: str) -> Question:
-    """The terms of a query. One of only stop words is taken literally."""
-    salt, words = owner_salt(owner_id), split_text(text[:MAX_QUERY_CHARS])
+def parse_question(text: str, salt: int) -> Question:
+    """The terms of a query of the owner with this salt. One of only stop words is taken literally."""
+    words = split_text(text[:MAX_QUERY_CHARS])
     kept = [part for part in words.parts if part not in STOP] or words.parts
     ids = [term_id(part, salt) for part in kept]
     terms = dict.fromkeys((*ids, *(term_id(name, salt) for name in words.compounds)))

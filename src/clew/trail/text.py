@@ -5,6 +5,7 @@ A term's id depends on the owner as well: what one owner wrote can neither match
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 import zlib
@@ -81,8 +82,11 @@ def term_id(word: str, salt: int) -> int:
     return zlib.crc32(_stemmer.stemWord(word).encode(), salt)
 
 
-def owner_salt(owner_id: str) -> int:
-    return zlib.crc32(owner_id.encode())
+@lru_cache(1 << 10)
+def owner_salt(owner_id: str, secret: str) -> int:
+    """What the ids of an owner's terms begin with. Without the trail's secret nobody can tell which ids of different
+    owners fall together."""
+    return int.from_bytes(hashlib.blake2b(owner_id.encode(), digest_size=4, key=secret.encode()[:64]).digest())
 
 
 _SPREAD = 0x9E3779B1
@@ -123,15 +127,15 @@ class WordTerms(dict[str, tuple[tuple[int, ...], tuple[int, ...]]]):
 
 
 @lru_cache(64)
-def word_terms(owner_id: str) -> WordTerms:
-    return WordTerms(owner_salt(owner_id))
+def word_terms(salt: int) -> WordTerms:
+    return WordTerms(salt)
 
 
-def pack_terms(shown: Readable, owner_id: str) -> bytes:
+def pack_terms(shown: Readable, salt: int) -> bytes:
     """A record as the ranking sees it, in 32-bit words: the header, then term ids without repeats (the title's
     first), then for each how often it stands in title, description and content (a byte each), then the ids of
     adjacent pairs. The length is in tenths of a word; the content's words count a fifth."""
-    known = word_terms(owner_id)
+    known = word_terms(salt)
     counts: dict[int, int] = {}
     pairs: dict[int, None] = {}
     length, in_title = 0, 0
@@ -145,5 +149,5 @@ def pack_terms(shown: Readable, owner_id: str) -> bytes:
             counts[id] = counts.get(id, 0) | (count if count < 256 else 255) << 8 * field
         pairs.update(dict.fromkeys([(first * _SPREAD ^ second) & 0xFFFF_FFFF for first, second in pairwise(kept)]))
         length += len(kept) * (2 if field == CONTENT else 10)
-    header = (len(counts), len(pairs), in_title, max(length, 10), name_id(shown.title, owner_salt(owner_id)))
+    header = (len(counts), len(pairs), in_title, max(length, 10), name_id(shown.title, salt))
     return array("I", (*header, *counts, *counts.values(), *pairs)).tobytes()

@@ -17,7 +17,8 @@ from clew.trail.vectors import sign_codes
 
 FOREVER = np.iinfo(np.int64).max
 NONE = -1
-RARITY_BUCKETS = 1 << 21
+RARITY_BITS = 22
+RARITY_BUCKETS = 1 << RARITY_BITS
 COLUMNS = (
     ("rid", np.int64),
     ("audience", np.int32),
@@ -143,7 +144,7 @@ class Columns:
             )
         count = self.heap[start].astype(np.int64)
         position, _ = ranges(start + HEADER, count)
-        buckets = self.heap[position] & (RARITY_BUCKETS - 1)
+        buckets = bucket_of(self.heap[position], np.repeat(self.audience[slots], count))
         if len(buckets) > 10_000:
             self._document_frequency += sign * np.bincount(buckets, minlength=RARITY_BUCKETS).astype(np.int32)
         else:
@@ -169,9 +170,10 @@ class Columns:
         number = sum(count for count, _ in found)
         return number, sum(words for _, words in found) / number if number else 1.0
 
-    def rarity(self, ids: Words, number: int) -> Floats:
-        """How much a term says among that many records: high when few have it."""
-        frequency = np.minimum(self._document_frequency[ids & (RARITY_BUCKETS - 1)], number)
+    def rarity(self, ids: Words, audiences: Sequence[int], number: int) -> Floats:
+        """How much a term says among the records of these audiences, `number` of them: high when few have it."""
+        buckets = bucket_of(ids[:, None], np.asarray(audiences, np.int32)[None, :])
+        frequency = np.minimum(self._document_frequency[buckets].sum(axis=1), number)
         rarity: Floats = np.log(1 + (number - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
         return rarity
 
@@ -185,6 +187,12 @@ class Columns:
             times = np.minimum((packed & 255) * 2 + (packed >> 8 & 255) + (packed >> 16 & 255), 4)
             texts.append(" ".join(map(str, np.repeat(self.heap[first : first + count], times).tolist())))
         return texts
+
+
+def bucket_of(ids: Any, audiences: Any) -> Any:
+    """Where the frequency of a term in an audience is counted: what others may not see must not weigh."""
+    mixed = ids.astype(np.uint32) ^ audiences.astype(np.uint32) * np.uint32(0x9E3779B1)
+    return (mixed * np.uint32(0x85EBCA6B)) >> np.uint32(32 - RARITY_BITS)
 
 
 def _grown(column: Any, room: int, kind: Any) -> Any:

@@ -123,7 +123,7 @@ class SqliteDeliveries:
         stored = _find(connection.execute, consumer, by)
         if read_head(connection) > stored.cursor:
             return True
-        due = connection.execute("SELECT min(due_at) FROM deliveries WHERE cid = ? AND state < 2", (stored.cid,)).get
+        due = _next_due(connection, stored.cid)
         return due is not None and due <= self._engine.now()
 
     def _claim(

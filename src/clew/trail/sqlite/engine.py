@@ -112,6 +112,7 @@ class Engine:
             free_companions(path)
             check_file(path)
             self._writer = self._open_writer()
+            self.secret = str(self._writer.execute("SELECT value FROM meta WHERE key = 'trail'").get)
             self._last_now = int(self._writer.execute("SELECT coalesce(max(at), 0) FROM events").get)
         self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="clew-read")
         self._thread = threading.Thread(target=self._write_loop, name="clew-write", daemon=True)

@@ -25,6 +25,7 @@ from clew.trail.sqlite.log import MAX_BYTES
 from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, to_breadcrumb
 from clew.trail.sqlite.where import build_where
 from clew.trail.store import Embedder, VersionInfo
+from clew.trail.text import owner_salt
 
 INLINE_TEXTS = 4
 MAX_PAGE = 1_000
@@ -78,10 +79,11 @@ class SqliteRecords:
 
     async def _finish(self, prepared: Sequence[Prepared], by: Principal) -> None:
         """A few texts are done faster here than another thread can be woken; many go aside."""
+        salt = owner_salt(by.owner_id, self._engine.secret)
         if len(prepared) <= INLINE_TEXTS:
-            finish(prepared, by.owner_id, self._embedder)
+            finish(prepared, salt, self._embedder)
         else:
-            await asyncio.get_running_loop().run_in_executor(None, finish, prepared, by.owner_id, self._embedder)
+            await asyncio.get_running_loop().run_in_executor(None, finish, prepared, salt, self._embedder)
 
     def insert_all(self, writing: Writing, prepared: Sequence[Prepared], by: Principal) -> list[Any]:
         """Write all within the caller's transaction; their rows in order."""

@@ -37,6 +37,7 @@ from clew.trail.sqlite.postings import Postings
 from clew.trail.sqlite.rows import ALIVE, CURRENT, Audiences, in_list, to_breadcrumb
 from clew.trail.sqlite.where import build_where
 from clew.trail.store import Embedder
+from clew.trail.text import owner_salt
 from clew.trail.vectors import nearest
 
 TEXT_CANDIDATES, VECTOR_CANDIDATES = 150, 100
@@ -114,7 +115,7 @@ class SqliteSearch:
         mask = self._mask(connection, request.selector, visible)
         excluded = self._columns.slots(_rids(connection, request.exclude))
         mask[excluded] = False
-        question = parse_question(request.text, by.owner_id)
+        question = parse_question(request.text, owner_salt(by.owner_id, self._engine.secret))
         query = self._query_vector(connection, request)
         found = _Found(self._columns, mask, question, query, visible, request)
         self._gather(found)
@@ -330,9 +331,8 @@ class SqliteSearch:
     def _open_postings(self, connection: Sql) -> Postings:
         if self._postings is not None:
             return self._postings
-        trail_id = str(connection.execute("SELECT value FROM meta WHERE key = 'trail'").get)
         folder = self._engine.path.with_name(self._engine.path.name + "-index")
-        return Postings(folder, trail_id, lambda seq: _mark_of(connection, seq))
+        return Postings(folder, self._engine.secret, lambda seq: _mark_of(connection, seq))
 
     def _index_pending(self) -> None:
         """Hand records that the postings lack to the indexing thread, once there are enough of them."""
@@ -391,7 +391,7 @@ class _Found:
         self.request = request
         number, mean = columns.totals(visible)
         self.corpus = Corpus(
-            heap=columns.heap, at=columns.at, rarity=lambda ids: columns.rarity(ids, number), mean_length=mean
+            heap=columns.heap, at=columns.at, rarity=lambda ids: columns.rarity(ids, visible, number), mean_length=mean
         )
         self.exact = self._exact()
         self.slots: Ints = self.allowed

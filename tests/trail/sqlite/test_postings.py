@@ -1,0 +1,215 @@
+"""The derived index: it proposes, it never decides, and it can be lost at any time."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clew.access import Principal
+from clew.trail import open_trail
+from clew.trail.breadcrumb import Draft
+from clew.trail.query import SearchRequest
+from clew.trail.sqlite.postings import Postings
+from clew.trail.store import Trail
+
+# -- the index alone --------------------------------------------------------------------------------------
+
+
+def mark(seq: int) -> str:
+    return f"mark of {seq}"
+
+
+def postings(folder: Path, trail: str = "one", mark_of: Callable[[int], str] = mark) -> Postings:
+    return Postings(folder, trail, mark_of)
+
+
+def test_records_are_found_by_their_terms_those_with_most_of_them_first(tmp_path: Path) -> None:
+    index = postings(tmp_path / "index")
+    assert (index.seq, index.find([1, 2], 10)) == (0, [])
+    index.update([(7, "1 2 3"), (8, "2 9"), (9, "4")], [], 3, mark(3))
+    assert index.find([1, 2], 10) == [7, 8]
+    assert index.find([4], 10) == [9]
+    assert index.find([5], 10) == []
+    assert len(index.find([1, 2, 4], 2)) == 2
+    assert index.seq == 3
+
+
+def test_a_record_can_be_replaced_and_removed(tmp_path: Path) -> None:
+    index = postings(tmp_path / "index")
+    index.update([(7, "1"), (8, "1")], [], 2, mark(2))
+    index.update([(7, "2")], [8], 4, mark(4))
+    assert (index.find([1], 10), index.find([2], 10)) == ([], [7])
+
+
+def test_an_index_is_opened_again_where_it_stood(tmp_path: Path) -> None:
+    postings(tmp_path / "index").update([(7, "1")], [], 3, mark(3))
+    again = postings(tmp_path / "index")
+    assert (again.seq, again.find([1], 10)) == (3, [7])
+
+
+@pytest.mark.parametrize(
+    "why", ["another trail", "restored trail", "another format", "no note", "torn note", "odd note"]
+)
+def test_an_index_that_may_not_fit_is_begun_anew(tmp_path: Path, why: str) -> None:
+    folder = tmp_path / "index"
+    postings(folder).update([(7, "1")], [], 3, mark(3))
+    note = folder / "clew.json"
+    if why == "another format":
+        note.write_text(json.dumps({**json.loads(note.read_text()), "format": 0}))
+    elif why == "no note":
+        note.unlink()
+    elif why == "torn note":
+        note.write_text(note.read_text()[:10])
+    elif why == "odd note":
+        note.write_text("[1, 2]")
+    trail = "two" if why == "another trail" else "one"
+    again = postings(folder, trail, (lambda seq: "restored") if why == "restored trail" else mark)
+    assert (again.seq, again.find([1], 10)) == (0, [])
+    again.update([(8, "1")], [], 1, mark(1))
+    assert again.find([1], 10) == [8]
+
+
+@pytest.mark.parametrize("content", [b"", b"not json", b"\x00" * 1_000])
+def test_an_index_whose_files_are_damaged_is_begun_anew(tmp_path: Path, content: bytes) -> None:
+    folder = tmp_path / "index"
+    postings(folder).update([(7, "1")], [], 3, mark(3))
+    (folder / "meta.json").write_bytes(content)
+    again = postings(folder)
+    assert (again.seq, again.find([1], 10)) == (0, [])
+
+
+def test_a_second_writer_sees_what_the_first_has_done(tmp_path: Path) -> None:
+    first, second = postings(tmp_path / "index"), postings(tmp_path / "index")
+    first.update([(7, "1")], [], 3, mark(3))
+    assert second.find([1], 10) == []
+    second.refresh()
+    assert (second.seq, second.find([1], 10)) == (3, [7])
+    second.update([(8, "1")], [], 5, mark(5))
+    first.refresh()
+    assert sorted(first.find([1], 10)) == [7, 8]
+
+
+# -- the index beside a trail -----------------------------------------------------------------------------
+
+CROWD = 2_600
+"""More records than are all looked at, and enough waiting ones that the index takes them in."""
+
+
+async def opened(folder: Path) -> Trail:
+    return await open_trail(f"sqlite://{folder}/trail.db")
+
+
+async def crowd(folder: Path, by: Principal, word: str) -> None:
+    """A trail whose index has taken in all its records."""
+    folder.mkdir(exist_ok=True)
+    trail = await opened(folder)
+    drafts = [
+        Draft(title=f"{word} {number}" if number % 100 == 0 else f"note {number}", context={})
+        for number in range(CROWD)
+    ]
+    await trail.records.create_many(drafts, by=by)
+    await trail.index.warm()
+    await found(trail, by, word)
+    await trail.close()
+
+
+async def found(trail: Trail, by: Principal, text: str) -> set[str]:
+    hits = (await trail.index.search(SearchRequest(text=text, limit=100), by=by)).hits
+    return {hit.breadcrumb.title for hit in hits}
+
+
+def index_of(folder: Path) -> Path:
+    return folder / "trail.db-index"
+
+
+@pytest.fixture
+async def place(tmp_path: Path, me: Principal) -> Path:
+    await crowd(tmp_path / "here", me, "thread")
+    return tmp_path / "here"
+
+
+WANTED = {f"thread {number}" for number in range(0, CROWD, 100)}
+
+
+async def test_the_index_serves_a_reopened_trail(place: Path, me: Principal) -> None:
+    note = json.loads((index_of(place) / "clew.json").read_text())
+    assert note["seq"] == CROWD
+    trail = await opened(place)
+    assert await found(trail, me, "thread") == WANTED
+    await trail.close()
+
+
+@pytest.mark.parametrize("damage", ["deleted", "emptied", "segments gone", "segments zeroed", "segments cut", "a file"])
+async def test_a_lost_or_damaged_index_costs_no_hit(place: Path, me: Principal, damage: str) -> None:
+    folder = index_of(place)
+    segments = [file for file in folder.iterdir() if file.suffix not in (".json", ".lock", ".tmp")]
+    assert segments
+    if damage in ("deleted", "a file", "emptied"):
+        shutil.rmtree(folder)
+    if damage == "a file":
+        folder.write_text("in the way")
+    elif damage == "emptied":
+        folder.mkdir()
+    for file in segments if damage.startswith("segments") else []:
+        size = file.stat().st_size
+        if damage == "segments gone":
+            file.unlink()
+        else:
+            file.write_bytes(bytes(size) if damage == "segments zeroed" else file.read_bytes()[: size // 2])
+    trail = await opened(place)
+    assert await found(trail, me, "thread") == WANTED
+    await trail.records.create(Draft(title="thread anew", context={}), by=me)
+    assert await found(trail, me, "thread") == WANTED | {"thread anew"}
+    await trail.close()
+    again = await opened(place)
+    assert await found(again, me, "thread") == WANTED | {"thread anew"}
+    await again.close()
+
+
+async def test_the_index_of_another_trail_is_not_believed(place: Path, me: Principal, tmp_path: Path) -> None:
+    other = tmp_path / "there"
+    await crowd(other, me, "wool")
+    shutil.rmtree(index_of(place))
+    shutil.copytree(index_of(other), index_of(place))
+    trail = await opened(place)
+    assert await found(trail, me, "thread") == WANTED
+    assert await found(trail, me, "wool") == set()
+    await trail.close()
+
+
+async def test_an_index_that_is_ahead_of_a_restored_trail_is_not_believed(place: Path, me: Principal) -> None:
+    """The file comes back from a copy, the index beside it knows events that never were."""
+    copy = (place / "trail.db").read_bytes()
+    trail = await opened(place)
+    await trail.records.create_many([Draft(title=f"lost {number}", context={}) for number in range(600)], by=me)
+    assert len(await found(trail, me, "lost")) == 100
+    await trail.close()
+    for companion in ("trail.db-wal", "trail.db-shm"):
+        (place / companion).unlink(missing_ok=True)
+    (place / "trail.db").write_bytes(copy)
+    restored = await opened(place)
+    assert await found(restored, me, "lost") == set()
+    await restored.records.create_many([Draft(title=f"ship {number}", context={}) for number in range(40)], by=me)
+    assert await found(restored, me, "ship") == {f"ship {number}" for number in range(40)}
+    assert await found(restored, me, "thread") == WANTED
+    await restored.close()
+    again = await opened(place)
+    assert await found(again, me, "ship") == {f"ship {number}" for number in range(40)}
+    await again.close()
+
+
+async def test_two_open_trails_share_an_index(place: Path, me: Principal) -> None:
+    first, second = await opened(place), await opened(place)
+    for round_ in range(3):
+        writer = first if round_ % 2 else second
+        drafts = [Draft(title=f"ship {round_} {number}", context={}) for number in range(600)]
+        await writer.records.create_many(drafts, by=me)
+        for trail in (first, second):
+            assert len(await found(trail, me, f"ship {round_}")) == 100
+            assert await found(trail, me, "thread") == WANTED
+    await first.close()
+    await second.close()
