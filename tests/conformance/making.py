@@ -13,7 +13,7 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import NotFound
 from clew.trail.breadcrumb import Breadcrumb, Draft, Ttl
-from clew.trail.event import Claim, Event
+from clew.trail.event import Claim, Consumer, Event
 from clew.trail.query import SearchRequest, SearchResult
 from clew.trail.selector import EVERYTHING, Selector
 from clew.trail.store import Trail
@@ -64,6 +64,31 @@ def lasting(clock: ManualClock, **amount: float) -> Ttl:
     return Ttl(kind="datetime", expires_at=clock.now() + timedelta(**amount))
 
 
+FULL_ID = "0198c0de-0000-7000-8000-00000000c1e3"
+HALF = "half of a pair: \ud83d"
+"""Text that is no Unicode."""
+
+WIDE = Principal(owner_id="acme", agent_id="ann", scopes=frozenset({"ops", "docs"}))
+"""One who may see what `full_draft` makes."""
+
+
+def full_draft(clock: ManualClock) -> Draft:
+    """A draft that uses every field."""
+    return Draft(
+        id=FULL_ID,
+        title="Deploy guide",
+        context={"text": "Roll out slowly", "steps": [1, 2.5, None, True, {"a": []}], "n": -(2**63), "m": 2**64 - 1},
+        tags=("guide", "session:s1", "status:active"),
+        schema_name="guide.v1",
+        scopes=("ops", "docs"),
+        llm_hints={"include": ["text"]},
+        ttl=Ttl(kind="hybrid", expires_at=clock.now() + timedelta(days=1), max_reads=9),
+        entities={"people": ["Ann"]},
+        embedding=(3.0, 4.0),
+        idempotency_key="guide-1",
+    )
+
+
 async def make(trail: Trail, by: Principal, title: str = "Note", /, **fields: Any) -> Breadcrumb:
     return await trail.records.create(draft(title, **fields), by=by)
 
@@ -112,6 +137,29 @@ async def claim_one(trail: Trail, by: Principal, consumer: str, **options: Any) 
     async with asyncio.timeout(PATIENCE):
         (claim,) = await trail.deliveries.claim(consumer, by=by, worker="w", **options)
     return claim
+
+
+LEASE = timedelta(seconds=30)
+"""As long as a claim is held where nothing else is said."""
+
+
+async def register(trail: Trail, by: Principal, name: str = "c", **parts: Any) -> None:
+    await trail.deliveries.register(Consumer(name=name, **parts), by=by)
+
+
+async def claim(
+    trail: Trail, by: Principal, name: str = "c", limit: int = 100, lease: timedelta = LEASE
+) -> list[Claim]:
+    async with asyncio.timeout(PATIENCE):
+        return await trail.deliveries.claim(name, by=by, worker="w", limit=limit, lease=lease)
+
+
+def titles(claims: list[Claim]) -> list[str]:
+    return [each.event.breadcrumb.title if each.event.breadcrumb else "gone" for each in claims]
+
+
+async def session(trail: Trail, by: Principal, name: str, *parts: str) -> list[str]:
+    return await make_all(trail, by, *parts, tags=[f"session:{name}"])
 
 
 async def succeeds(attempt: Awaitable[Any], *errors: type[Exception]) -> bool:

@@ -264,8 +264,8 @@ async def check_hidden_edges(world: World, viewer: Viewer, by: Principal, id: st
     refused = NotFound if allowed(viewer, "read") else AccessDenied
     for call in (edges.of(id, by=by), edges.walk([id], by=by), edges.paths([id], by=by)):
         assert await answer(call) is refused
-    seen = [world.ids[at] for at in world.visible(viewer) if world.ids[at] != id]
-    for other in seen[:1]:
+    seen = [world.ids[at] for at in world.visible(viewer)]
+    for other in seen[:1] if id not in seen else []:
         for call in (
             edges.add([Edge(source=id, target=other, type="calls")], by=by, replace=True),
             edges.remove(id, other, "calls", by=by),

@@ -10,7 +10,7 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.errors import AccessDenied, InvalidInput, NotFound
+from clew.errors import AccessDenied, InvalidInput
 from clew.trail import export_format, open_trail, transfer
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Ttl
 from clew.trail.edge import Edge
@@ -368,15 +368,15 @@ async def test_a_flood_of_bad_lines_does_not_fill_the_memory(
     assert (report.failed_lines, len(report.problems)) == (500, 10)
 
 
-async def test_an_id_that_another_owner_has_is_reported_without_a_word_about_it(trail: Trail, other: Trail) -> None:
+async def test_an_id_that_another_owner_has_is_imported_all_the_same(trail: Trail, other: Trail) -> None:
     crumb = await written(trail, "anns")
     await import_trail(other, BOB, await exported(trail))
 
     report = await import_trail(other, ANN, await exported(trail))
 
-    assert [problem.line for problem in report.problems] == [2]
-    with pytest.raises(NotFound):
-        await other.records.get(crumb.id, by=ANN)
+    assert report == ImportReport(created=1)
+    assert (await other.records.get(crumb.id, by=ANN)).owner_id == ANN.owner_id
+    assert (await other.records.get(crumb.id, by=BOB)).owner_id == BOB.owner_id
 
 
 async def test_a_repeated_id_far_apart_is_imported_once(trail: Trail, other: Trail) -> None:
