@@ -30,14 +30,13 @@ from clew.trail.hints import apply_hints, check_hints, resolve_hints
 from clew.trail.policies import TtlPolicy, ttl_for
 from clew.trail.readable import Readable, pointers, readable
 from clew.trail.store import Embedder
-from clew.trail.text import pack_terms
 from clew.trail.validation import SchemaCheck
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Prepared(msgspec.Struct, kw_only=True):
-    """A breadcrumb's next version, ready to be written once `finish` has given it terms and vector."""
+    """A breadcrumb's next version, ready to be written once `embed_all` has given it its vector."""
 
     id: str | None
     key: str | None
@@ -55,7 +54,6 @@ class Prepared(msgspec.Struct, kw_only=True):
     shown: Readable
     text: str | None
     vector: bytes | None
-    terms: bytes = b""
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,10 +171,8 @@ def embedding_text(shown: Readable) -> str:
     return ". ".join(part for part in (shown.title, shown.description, shown.content) if part)[:4_000]
 
 
-def finish(prepared: Sequence[Prepared], salt: int, embedder: Embedder | None) -> None:
-    """Give all their terms, and vectors to those that want one, in one batch."""
-    for each in prepared:
-        each.terms = pack_terms(each.shown, salt)
+def embed_all(prepared: Sequence[Prepared], embedder: Embedder | None) -> None:
+    """Give vectors to those that want one, in one batch."""
     waiting = [each for each in prepared if each.text is not None]
     if embedder is None or not waiting:
         return

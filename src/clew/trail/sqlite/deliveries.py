@@ -254,7 +254,8 @@ class SqliteDeliveries:
             writing.execute("DELETE FROM deliveries WHERE cid = ? AND seq = ?", (stored.cid, claim.event.seq))
             return rows
 
-        return self._records.to_breadcrumbs(await self._engine.write(work))
+        writing = self._engine.submit(work)
+        return self._records.to_breadcrumbs(await self._records.with_terms(writing, prepared, by))
 
     async def fail(self, claim: Claim, reason: str, *, by: Principal, retry: bool = True) -> bool:
         def work(writing: Writing) -> bool:

@@ -177,6 +177,10 @@ class Engine:
 
         `durable=False` is for what may be lost by a power cut without harm, such as a claim.
         """
+        return await self.submit(work, durable=durable)
+
+    def submit(self, work: Callable[[Writing], T], *, durable: bool = True) -> asyncio.Future[T]:
+        """As `write`, for a caller that has something to do meanwhile."""
         self._refuse_damaged()
         if self._closed:
             raise StorageError("the trail is closed")
@@ -185,7 +189,7 @@ class Engine:
             self._queue.put_nowait(Job(work, done, durable))
         except queue.Full:
             raise Busy(f"{self._queue.maxsize:,} writes are waiting") from None
-        return await done
+        return done
 
     def _write_loop(self) -> None:
         while (job := self._queue.get()) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import contextlib
 import struct
 from collections.abc import Sequence
 from typing import Any
@@ -13,10 +14,10 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.errors import AlreadyExists, Conflict, InvalidInput, NotFound, TooLarge
+from clew.errors import AlreadyExists, Conflict, InvalidInput, NotFound, StorageError, TooLarge
 from clew.trail.breadcrumb import MAX_BATCH, Breadcrumb, Change, Draft, Page, View
 from clew.trail.hints import apply_hints, resolve_hints
-from clew.trail.prepare import Prepared, finish, prepare_change, prepare_draft
+from clew.trail.prepare import Prepared, embed_all, prepare_change, prepare_draft
 from clew.trail.selector import EVERYTHING, Selector, check_selector
 from clew.trail.sqlite import writing as write
 from clew.trail.sqlite.definitions import DEFINITIONS, DefinitionBook, check_definition
@@ -25,7 +26,7 @@ from clew.trail.sqlite.log import MAX_BYTES
 from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, to_breadcrumb
 from clew.trail.sqlite.where import build_where
 from clew.trail.store import Embedder, VersionInfo
-from clew.trail.text import owner_salt
+from clew.trail.text import owner_salt, pack_terms
 
 INLINE_TEXTS = 4
 MAX_PAGE = 1_000
@@ -49,7 +50,28 @@ class SqliteRecords:
 
     async def create_many(self, drafts: Sequence[Draft], *, by: Principal) -> list[Breadcrumb]:
         prepared = await self.prepare(drafts, by=by)
-        return self.to_breadcrumbs(await self._engine.write(lambda writing: self.insert_all(writing, prepared, by)))
+        writing = self._engine.submit(lambda writing: self.insert_all(writing, prepared, by))
+        return self.to_breadcrumbs(await self.with_terms(writing, prepared, by))
+
+    async def with_terms(
+        self, writing: asyncio.Future[list[Any]], prepared: Sequence[Prepared], by: Principal
+    ) -> list[Any]:
+        """Await a write, and use the time that it waits for the disk to work out the terms of what it writes.
+
+        They are stored without waiting: should they get lost, whoever searches works them out again.
+        """
+        salt = owner_salt(by.owner_id, self._engine.secret)
+        try:
+            if len(prepared) <= INLINE_TEXTS:
+                terms = [pack_terms(each.shown, salt) for each in prepared]
+            else:
+                terms = await asyncio.get_running_loop().run_in_executor(None, _pack_all, prepared, salt)
+        finally:
+            rows = await writing
+        packed = [(each, row[0], row[3]) for each, row in zip(terms, rows, strict=True)]
+        with contextlib.suppress(StorageError):
+            _forget(self._engine.submit(lambda writing: write.put_terms(writing, packed), durable=False))
+        return rows
 
     async def prepare(self, drafts: Sequence[Draft], *, by: Principal) -> list[Prepared]:
         """Check and embed drafts before any transaction begins."""
@@ -57,7 +79,7 @@ class SqliteRecords:
         if len(drafts) > MAX_BATCH:
             raise TooLarge("batch", len(drafts), MAX_BATCH, "breadcrumbs")
         prepared = self._engine.read(lambda connection: self._prepare(connection, drafts, by))
-        await self._finish(prepared, by)
+        await self._embed(prepared)
         return prepared
 
     def _prepare(self, connection: Sql, drafts: Sequence[Draft], by: Principal) -> list[Prepared]:
@@ -77,13 +99,12 @@ class SqliteRecords:
                 raise InvalidInput(f"[{at}].{error.field}", error.reason, hint=error.hint) from error
         return prepared
 
-    async def _finish(self, prepared: Sequence[Prepared], by: Principal) -> None:
-        """A few texts are done faster here than another thread can be woken; many go aside."""
-        salt = owner_salt(by.owner_id, self._engine.secret)
-        if len(prepared) <= INLINE_TEXTS:
-            finish(prepared, salt, self._embedder)
+    async def _embed(self, prepared: Sequence[Prepared]) -> None:
+        """A few texts are embedded faster here than another thread can be woken; many go aside."""
+        if sum(each.text is not None for each in prepared) <= INLINE_TEXTS:
+            embed_all(prepared, self._embedder)
         else:
-            await asyncio.get_running_loop().run_in_executor(None, finish, prepared, salt, self._embedder)
+            await asyncio.get_running_loop().run_in_executor(None, embed_all, prepared, self._embedder)
 
     def insert_all(self, writing: Writing, prepared: Sequence[Prepared], by: Principal) -> list[Any]:
         """Write all within the caller's transaction; their rows in order."""
@@ -124,9 +145,9 @@ class SqliteRecords:
         if before.version != expect:
             raise Conflict(id, expected=expect, actual=before.version)
         prepared = self._engine.read(lambda connection: self._prepare_change(connection, before, change, vector, by))
-        await self._finish([prepared], by)
-        row = await self._engine.write(lambda writing: self._replace(writing, id, prepared, expect, by))
-        return to_breadcrumb(row, (by.owner_id, prepared.scopes))
+        await self._embed([prepared])
+        writing = self._engine.submit(lambda writing: [self._replace(writing, id, prepared, expect, by)])
+        return self.to_breadcrumbs(await self.with_terms(writing, [prepared], by))[0]
 
     def _present(self, connection: Sql, id: str, by: Principal) -> tuple[Breadcrumb, bytes | None]:
         row = self._find(connection, id, by)
@@ -281,6 +302,15 @@ class SqliteRecords:
             if self._audiences.may_see(connection, row[2], by):
                 return row
         raise NotFound("breadcrumb", id)
+
+
+def _pack_all(prepared: Sequence[Prepared], salt: int) -> list[bytes]:
+    return [pack_terms(each.shown, salt) for each in prepared]
+
+
+def _forget(done: asyncio.Future[Any]) -> None:
+    """Let a write happen without anybody waiting for it or hearing of its failure."""
+    done.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
 def _pack_cursor(rid: int) -> str:

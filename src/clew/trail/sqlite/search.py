@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from clew.access import Principal
 from clew.errors import EmbedderMismatch, InvalidInput
+from clew.trail.prepare import read_as
 from clew.trail.query import Hit, SearchRequest, SearchResult, check_request
 from clew.trail.ranking import (
     Corpus,
@@ -31,13 +32,14 @@ from clew.trail.ranking import (
 )
 from clew.trail.selector import EVERYTHING, Selector
 from clew.trail.sqlite.columns import Columns
+from clew.trail.sqlite.definitions import DefinitionBook
 from clew.trail.sqlite.engine import Engine, Sql
 from clew.trail.sqlite.log import read_head
 from clew.trail.sqlite.postings import Postings
 from clew.trail.sqlite.rows import ALIVE, CURRENT, Audiences, in_list, to_breadcrumb
 from clew.trail.sqlite.where import build_where
 from clew.trail.store import Embedder
-from clew.trail.text import owner_salt
+from clew.trail.text import owner_salt, pack_terms
 from clew.trail.vectors import nearest
 
 TEXT_CANDIDATES, VECTOR_CANDIDATES = 150, 100
@@ -52,11 +54,12 @@ FEW_CHANGES = 2_000
 LOAD_BATCH = 5_000
 LOAD = (
     "SELECT b.rid, b.audience, b.expires_at, t.terms, v.vector FROM breadcrumbs b"
-    " JOIN terms t ON t.rid = b.rid LEFT JOIN vectors v ON v.rid = b.rid"
+    " LEFT JOIN terms t ON t.rid = b.rid LEFT JOIN vectors v ON v.rid = b.rid"
 )
 
 log = logging.getLogger(__name__)
 Mask = npt.NDArray[np.bool_]
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_texts = msgspec.json.Decoder(frozenset[str]).decode
 
 
@@ -71,6 +74,7 @@ class SqliteSearch:
         self._space = space
         self._columns = Columns()
         self._postings: Postings | None = None
+        self._book = DefinitionBook()
         self._seq = -1
         self._epoch = ""
         self._pending: dict[int, int] = {}
@@ -294,10 +298,10 @@ class SqliteSearch:
         try:
             head = read_head(connection)
             columns = Columns()
-            columns.reserve(connection.execute("SELECT count(*) FROM terms").get)
+            columns.reserve(connection.execute("SELECT count(*) FROM breadcrumbs").get)
             rows = connection.execute(f"{LOAD} ORDER BY b.rid")
             while some := list(islice(rows, LOAD_BATCH)):
-                columns.put(some)
+                columns.put(self._with_terms(connection, some))
             postings = self._open_postings(connection)
             changed = connection.execute("SELECT DISTINCT rid FROM events WHERE seq > ?", (postings.seq,)).fetchall()
         finally:
@@ -318,7 +322,7 @@ class SqliteSearch:
         for first in range(0, len(changed), 500):
             some = changed[first : first + 500]
             rows += connection.execute(f"{LOAD} WHERE b.rid IN {in_list(some)} ORDER BY b.rid").fetchall()
-        self._columns.put(rows)
+        self._columns.put(self._with_terms(connection, rows))
         present = {row[0] for row in rows}
         self._pending.update(dict.fromkeys(present, head))
         for rid in changed:
@@ -327,6 +331,23 @@ class SqliteSearch:
                 self._pending.pop(rid, None)
                 self._gone[rid] = head
         self._seq = head
+
+    def _with_terms(self, connection: Sql, rows: list[Any]) -> list[Any]:
+        """Rows with the terms that were not stored yet, or were lost in a crash."""
+        lacking = [row[0] for row in rows if row[3] is None]
+        if not lacking:
+            return rows
+        found = connection.execute(f"{CURRENT} WHERE b.rid IN {in_list(lacking)}").fetchall()
+        made = {row[0]: self._terms_of(connection, row) for row in found}
+        return [(*row[:3], made[row[0]], row[4]) if row[3] is None else row for row in rows if row[3] or row[0] in made]
+
+    def _terms_of(self, connection: Sql, row: Any) -> bytes:
+        owner_id, _ = self._audiences.of(connection, row[2])
+        hints = _decode(row[8]) if row[8] is not None else None
+        schema_hints = self._book.of(connection, owner_id).rules(row[4]).llm_hints
+        return pack_terms(
+            read_as(row[5], _decode(row[6]), hints, schema_hints), owner_salt(owner_id, self._engine.secret)
+        )
 
     def _open_postings(self, connection: Sql) -> Postings:
         if self._postings is not None:

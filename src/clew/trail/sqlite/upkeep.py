@@ -192,16 +192,16 @@ class SqliteUpkeep:
 
 
 def _bad_terms(connection: Sql) -> list[int]:
-    """Row ids whose packed terms are not as long as they say, or whose tags or terms are missing."""
+    """Row ids whose packed terms are not as long as they say, or whose tags are not all there."""
     bad = [
         rid
         for rid, terms in connection.execute("SELECT rid, terms FROM terms")
         if len(terms) < 4 * HEADER or len(terms) != 4 * (HEADER + 2 * _word(terms, 0) + _word(terms, 1))
     ]
     lacking = connection.execute(
-        "SELECT b.rid FROM breadcrumbs b LEFT JOIN terms t ON t.rid = b.rid"
-        " LEFT JOIN (SELECT rid, count(*) AS number FROM tags GROUP BY rid) g ON g.rid = b.rid"
-        " WHERE t.rid IS NULL OR iif(json_valid(b.tags), json_array_length(b.tags), -1) != coalesce(g.number, 0)"
+        "SELECT b.rid FROM breadcrumbs b LEFT JOIN (SELECT rid, count(*) AS number FROM tags GROUP BY rid) g"
+        " ON g.rid = b.rid"
+        " WHERE iif(json_valid(b.tags), json_array_length(b.tags), -1) != coalesce(g.number, 0)"
     )
     return sorted({*bad, *(rid for (rid,) in lacking)})
 

@@ -48,7 +48,6 @@ def insert(writing: Writing, prepared: Prepared, id: str, by: Principal, space: 
     )
     rid = execute(INSERT, (*row, owner)).get
     put_tags(writing, audience, rid, prepared.tags)
-    execute("INSERT INTO terms (rid, terms) VALUES (?, ?)", (rid, prepared.terms))
     put_vector(writing, rid, prepared.vector, space)
     log_event(writing, CREATED, rid, id, 1, audience, prepared.schema_name, prepared.tags_json)
     return (rid, *row)
@@ -92,7 +91,7 @@ def replace(writing: Writing, row: Any, prepared: Prepared, by: Principal, space
         execute("UPDATE events SET audience = ? WHERE rid = ?", (audience, rid))
     drop_tags(writing, old_audience, rid, row[7])
     put_tags(writing, audience, rid, prepared.tags)
-    execute("INSERT OR REPLACE INTO terms (rid, terms) VALUES (?, ?)", (rid, prepared.terms))
+    execute("DELETE FROM terms WHERE rid = ?", (rid,))
     put_vector(writing, rid, prepared.vector, space, replacing=True)
     log_event(writing, UPDATED, rid, id, version + 1, audience, prepared.schema_name, prepared.tags_json)
 
@@ -115,6 +114,14 @@ def drop_tags(writing: Writing, audience: int, rid: int, tags_json: str) -> None
     writing.execute(
         "DELETE FROM tags WHERE audience = ? AND rid = ? AND tag IN (SELECT value FROM json_each(?))",
         (audience, rid, tags_json),
+    )
+
+
+def put_terms(writing: Writing, rows: list[tuple[bytes, int, int]]) -> None:
+    """Store packed terms given as (terms, rid, version), where that is still the present version."""
+    writing.executemany(
+        "INSERT OR REPLACE INTO terms (terms, rid) SELECT ?1, rid FROM breadcrumbs WHERE rid = ?2 AND version = ?3",
+        rows,
     )
 
 
