@@ -99,7 +99,7 @@ def unpacked(packed: bytes) -> tuple[list[int], list[int], list[int], list[int]]
 
 def test_a_record_is_packed_with_counts_by_field() -> None:
     shown = Readable("Ball of thread", "a thread and a thread", "wool thread")
-    (terms, pairs, in_title, length, name), ids, counts, adjacent = unpacked(pack_terms(shown, SALT))
+    (terms, pairs, in_title, length, name, _), ids, counts, adjacent = unpacked(pack_terms(shown, SALT))
     ball, thread, wool = (term_id(word, SALT) for word in ("ball", "thread", "wool"))
     assert (terms, pairs, in_title, name) == (len(ids), len(adjacent), 2, name_id("Ball of thread", SALT))
     assert ids[:2] == [ball, thread]

@@ -20,6 +20,7 @@ def build_parser(page: HelpFormatter | None = None) -> App:
     root = App(
         name="clew",
         version=__version__,
+        version_flags=(),
         help_flags=HELP_FLAGS,
         help_format="plaintext",
         help_formatter=page or HelpPage(),

@@ -49,13 +49,15 @@ class Hygiene:
     def stats(self) -> HygieneStats:
         return self._stats
 
-    async def run(self) -> Purged:
-        """Sweep once, count it, and write the report. One that is asked for during another comes after."""
+    async def run(self, *, quiet: bool = False) -> Purged:
+        """Sweep once, count it, and write the report, when `quiet` only if anything was removed. One that is asked for
+        during another comes after."""
         async with self._one_at_a_time:
             started = self._clock.now()
             purged = await self._trail.upkeep.purge(idle_after=self._idle_after)
             self._count(purged, self._clock.now() - started)
-            await self._trail.records.create(self._report(purged), by=self._by)
+            if not quiet or purged.breadcrumbs or purged.agents or purged.subscriptions:
+                await self._trail.records.create(self._report(purged), by=self._by)
             return purged
 
     async def run_forever(self) -> None:
@@ -65,7 +67,7 @@ class Hygiene:
         """
         while self._stats.hygiene_enabled:
             try:
-                await self.run()
+                await self.run(quiet=True)
             except ClewError as error:
                 _log.warning("hygiene: %s", error)
             await asyncio.sleep(self._every)

@@ -102,8 +102,8 @@ def name_id(text: str, salt: int) -> int:
     return zlib.crc32("".join(split_text(text[:500]).parts).encode(), salt)
 
 
-HEADER = 5
-"""Words before the lists of a packed record: number of terms, of pairs, of title terms, length, name."""
+HEADER = 6
+"""Words before the lists of a packed record: number of terms, of pairs, of title terms, length, name, checksum."""
 
 CONTENT = 2
 
@@ -150,4 +150,11 @@ def pack_terms(shown: Readable, salt: int) -> bytes:
         pairs.update(dict.fromkeys([(first * _SPREAD ^ second) & 0xFFFF_FFFF for first, second in pairwise(kept)]))
         length += len(kept) * (2 if field == CONTENT else 10)
     header = (len(counts), len(pairs), in_title, max(length, 10), name_id(shown.title, salt))
-    return array("I", (*header, *counts, *counts.values(), *pairs)).tobytes()
+    body = array("I", (*counts, *counts.values(), *pairs)).tobytes()
+    return array("I", (*header, zlib.crc32(body))).tobytes() + body
+
+
+def are_whole(terms: bytes) -> bool:
+    """Whether packed terms are as they were packed."""
+    words = array("I", terms[: 4 * HEADER])
+    return len(words) == HEADER and words[5] == zlib.crc32(terms[4 * HEADER :])

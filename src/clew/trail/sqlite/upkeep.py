@@ -17,7 +17,7 @@ from clew.trail.sqlite.definitions import DefinitionBook
 from clew.trail.sqlite.engine import Engine, Sql, Writing
 from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, in_list, to_breadcrumb
 from clew.trail.store import Embedder, Purged, TrailStats
-from clew.trail.text import HEADER
+from clew.trail.text import are_whole
 
 PURGE_BATCH = 500
 KEY_DAYS = 7
@@ -192,22 +192,14 @@ class SqliteUpkeep:
 
 
 def _bad_terms(connection: Sql) -> list[int]:
-    """Row ids whose packed terms are not as long as they say, or whose tags are not all there."""
-    bad = [
-        rid
-        for rid, terms in connection.execute("SELECT rid, terms FROM terms")
-        if len(terms) < 4 * HEADER or len(terms) != 4 * (HEADER + 2 * _word(terms, 0) + _word(terms, 1))
-    ]
+    """Row ids whose packed terms are damaged, or whose tags are not all there."""
+    bad = [rid for rid, terms in connection.execute("SELECT rid, terms FROM terms") if not are_whole(terms)]
     lacking = connection.execute(
         "SELECT b.rid FROM breadcrumbs b LEFT JOIN (SELECT rid, count(*) AS number FROM tags GROUP BY rid) g"
         " ON g.rid = b.rid"
         " WHERE iif(json_valid(b.tags), json_array_length(b.tags), -1) != coalesce(g.number, 0)"
     )
     return sorted({*bad, *(rid for (rid,) in lacking)})
-
-
-def _word(packed: bytes, place: int) -> int:
-    return int.from_bytes(packed[4 * place : 4 * place + 4], "little")
 
 
 def _count_left(connection: Sql) -> int:
