@@ -219,7 +219,6 @@ async def test_an_end_that_does_not_exist_is_not_found(trail: Trail, me: Princip
             await call
 
 
-@pytest.mark.xfail(strict=True, reason="bug: an empty id passes the check of the ends (KeyError, or an empty answer)")
 async def test_an_empty_id_is_not_found(trail: Trail, me: Principal) -> None:
     ids = await nodes(trail, me, "a")
     for call in (

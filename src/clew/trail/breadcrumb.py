@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Any, Literal
 
 import msgspec
@@ -139,13 +140,16 @@ def encode_canonical(value: Any, field: str) -> bytes:
     Raises InvalidInput for what JSON cannot hold: lone surrogates, keys that are not text, foreign objects.
     """
     try:
-        return _canonical.encode(value)
+        encoded = _canonical.encode(value)
     except UnicodeEncodeError:
         raise InvalidInput(field, "holds half of a surrogate pair, which is not Unicode text") from None
     except RecursionError:
         raise InvalidInput(field, f"is nested deeper than {MAX_DEPTH} levels") from None
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(field, f"cannot be written as JSON: {error}") from None
+    if b"null" in encoded and _holds_no_number(value):
+        raise InvalidInput(field, "holds NaN or infinity, which JSON cannot say")
+    return encoded
 
 
 def checksum_of(
@@ -262,6 +266,17 @@ def _check_encodable(text: str, field: str) -> None:
             text.encode()
         except UnicodeEncodeError:
             raise InvalidInput(field, "holds half of a surrogate pair, which is not Unicode text") from None
+
+
+def _holds_no_number(value: Any) -> bool:
+    """Whether a float in a JSON value is not a number."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, float) and not isfinite(item):
+            return True
+        stack.extend(item.values() if isinstance(item, dict) else item if isinstance(item, list | tuple) else ())
+    return False
 
 
 def _depth(value: Any) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from clew.errors import InvalidInput, TooLarge
-from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.breadcrumb import Breadcrumb, encode_canonical
 from clew.trail.globs import glob_matches
 
 MAX_TERMS = 200
@@ -57,7 +57,8 @@ EVERYTHING = Selector()
 
 
 def check_selector(selector: Selector) -> Selector:
-    """Refuse a selector that is too long or has a malformed path, operator value or time."""
+    """Refuse a selector that is too long, is not text, or has a malformed path, operator value or time."""
+    encode_canonical(selector, "selector")
     for field in ("any_tags", "all_tags", "schema_names", "context_match"):
         if len(getattr(selector, field)) > MAX_TERMS:
             raise TooLarge(field, len(getattr(selector, field)), MAX_TERMS, "entries")

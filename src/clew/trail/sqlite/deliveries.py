@@ -258,6 +258,8 @@ class SqliteDeliveries:
         return self._records.to_breadcrumbs(await self._records.with_terms(writing, prepared, by))
 
     async def fail(self, claim: Claim, reason: str, *, by: Principal, retry: bool = True) -> bool:
+        reason = reason[:2_000].encode("utf-8", "replace").decode()
+
         def work(writing: Writing) -> bool:
             stored = _held(writing, claim, by)
             policy, seq = stored.consumer.retry, claim.event.seq
@@ -267,12 +269,12 @@ class SqliteDeliveries:
             ).get
             late = _is_late(policy.deadline, first_at, writing.now + wait)
             if not retry or claim.attempt >= policy.attempts or late:
-                _bury(writing, stored.cid, seq, reason[:2_000])
+                _bury(writing, stored.cid, seq, reason)
                 return True
             writing.execute(
                 "UPDATE deliveries SET state = 0, due_at = ?, token = NULL, worker = NULL, reason = ?"
                 " WHERE cid = ? AND seq = ?",
-                (writing.now + wait, reason[:2_000], stored.cid, seq),
+                (writing.now + wait, reason, stored.cid, seq),
             )
             return False
 

@@ -214,7 +214,8 @@ def _rids(execute: Any, ids: set[str], visible: Sequence[int], now: int) -> dict
         {"ids": _pack(sorted(ids)), "now": now},
     ).fetchall()
     found = dict(rows)
-    if missing := min(ids - found.keys(), default=None):
+    missing = min(ids - found.keys(), default=None)
+    if missing is not None:
         raise NotFound("breadcrumb", missing)
     return found
 

@@ -298,6 +298,8 @@ class SqliteRecords:
 
     def _one(self, connection: Sql, id: str, by: Principal, now: int) -> Any:
         """The row of a live breadcrumb that the caller may see. Raises NotFound."""
+        if not id.isascii():
+            raise NotFound("breadcrumb", id)
         for row in connection.execute(f"{CURRENT} WHERE b.id = :id AND {ALIVE}", {"id": id, "now": now}).fetchall():
             if self._audiences.may_see(connection, row[2], by):
                 return row

@@ -31,7 +31,11 @@ class SqliteSecrets:
             raise InvalidInput("value", "is empty")
         if len(value) > MAX_VALUE:
             raise TooLarge("value", len(value), MAX_VALUE, "characters")
-        sealed = self._seal(value.encode(), self._label(by.owner_id, name))
+        try:
+            plain = value.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput("value", "holds half of a surrogate pair, which is not Unicode text") from None
+        sealed = self._seal(plain, self._label(by.owner_id, name))
 
         def work(writing: Writing) -> None:
             writing.execute(

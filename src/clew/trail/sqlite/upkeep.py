@@ -93,14 +93,11 @@ class SqliteUpkeep:
 
     async def webhook_senders(self) -> list[Principal]:
         sql = (
-            "SELECT owner_id, group_concat(DISTINCT s.value) FROM consumers LEFT JOIN json_each(scopes) s"
+            "SELECT owner_id, json_group_array(DISTINCT s.value) FROM consumers LEFT JOIN json_each(scopes) s"
             " WHERE json_extract(definition, '$.webhook') IS NOT NULL GROUP BY owner_id ORDER BY owner_id"
         )
         rows = self._engine.read(lambda connection: connection.execute(sql).fetchall())
-        return [
-            Principal(owner_id=owner, scopes=frozenset(filter(None, (scopes or "").split(","))))
-            for owner, scopes in rows
-        ]
+        return [Principal(owner_id=owner, scopes=frozenset(filter(None, _decode(scopes)))) for owner, scopes in rows]
 
     async def check(self) -> list[str]:
         return await self._engine.read_aside(self._check)
