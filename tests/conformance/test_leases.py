@@ -263,7 +263,6 @@ async def test_any_reason_is_kept_as_far_as_it_fits(trail: Trail, me: Principal,
     assert len(letter.reason) >= min(len(reason), 1_000)
 
 
-@pytest.mark.xfail(strict=True, reason="bug: a reason with half a surrogate pair raises UnicodeEncodeError")
 async def test_a_reason_that_is_no_unicode_does_not_keep_the_event_from_failing(trail: Trail, me: Principal) -> None:
     """Error messages quote file names and bytes of other programs."""
     await register(trail, me)

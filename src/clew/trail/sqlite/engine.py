@@ -53,19 +53,23 @@ class Sql(Protocol):
 
     def changes(self) -> int: ...
 
+    def last_insert_rowid(self) -> int: ...
+
 
 class Writing:
     """What a unit of work sees inside its transaction."""
 
-    __slots__ = ("changed", "connection", "execute", "executemany", "now", "wall")
+    __slots__ = ("changed", "connection", "execute", "executemany", "memo", "now", "wall")
 
-    def __init__(self, connection: Sql, now: int, wall: int) -> None:
+    def __init__(self, connection: Sql, now: int, wall: int, memo: dict[Any, Any]) -> None:
         self.connection = connection
         self.execute = connection.execute
         self.executemany = connection.executemany
         self.now = now
         self.wall = wall
         self.changed: list[int] = []
+        self.memo = memo
+        """What was looked up in this transaction and cannot change before its end."""
 
 
 class Job(NamedTuple):
@@ -100,6 +104,7 @@ class Engine:
         self._wal_pages = 0
         self._full_sync: bool | None = None
         self._must_reopen = False
+        self._memo: dict[Any, Any] = {}
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
         self._generation = 0
@@ -235,10 +240,11 @@ class Engine:
         if full != self._full_sync:
             self._writer.execute(f"PRAGMA synchronous={'FULL' if full else 'NORMAL'}")
             self._full_sync = full
+        self._memo.clear()
         self._writer.execute("BEGIN IMMEDIATE")
 
     def _run_job(self, job: Job, changed: list[int]) -> tuple[Any, BaseException | None]:
-        writing = Writing(self._writer, self.now(), self.wall())
+        writing = Writing(self._writer, self.now(), self.wall(), self._memo)
         self._writer.execute("SAVEPOINT job")
         try:
             value = job.work(writing)
@@ -258,6 +264,7 @@ class Engine:
 
     def _undo_job(self) -> None:
         self._writer.execute("ROLLBACK TO job")
+        self._memo.clear()
         self.on_rollback()
 
     def _abandon(self, error: BaseException) -> None:

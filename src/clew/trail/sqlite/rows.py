@@ -11,7 +11,7 @@ from clew.access import Principal
 from clew.errors import Corrupted
 from clew.trail.breadcrumb import NEVER, Breadcrumb, Ttl, checksum_of
 from clew.trail.event import Event, EventType
-from clew.trail.sqlite.engine import Sql, from_micros
+from clew.trail.sqlite.engine import Sql, Writing, from_micros
 
 EVENT_TYPES: tuple[EventType, ...] = ("breadcrumb.created", "breadcrumb.updated", "breadcrumb.deleted")
 
@@ -77,8 +77,17 @@ class Audiences:
             self._of_owner.setdefault(owner_id, []).append(id)
 
 
-def ensure_audience(execute: Any, owner_id: str, scopes: tuple[str, ...]) -> int:
-    """The id of an owner-and-scopes pair, made when new."""
+def ensure_audience(writing: Writing, owner_id: str, scopes: tuple[str, ...]) -> tuple[int, int]:
+    """The id of an owner-and-scopes pair, made when new, and the id of the owner's first pair."""
+    if (owner_id, scopes) not in writing.memo:
+        audience = _ensure_audience(writing.execute, owner_id, scopes)
+        first = writing.execute("SELECT min(id) FROM audiences WHERE owner_id = ?", (owner_id,)).get
+        writing.memo[owner_id, scopes] = audience, int(first)
+    found: tuple[int, int] = writing.memo[owner_id, scopes]
+    return found
+
+
+def _ensure_audience(execute: Any, owner_id: str, scopes: tuple[str, ...]) -> int:
     packed = msgspec.json.encode(scopes).decode()
     found = execute("SELECT id FROM audiences WHERE owner_id = ? AND scopes = ?", (owner_id, packed)).get
     if found is None:

@@ -14,15 +14,14 @@ CREATED, UPDATED, DELETED = 0, 1, 2
 INSERT = (
     "INSERT INTO breadcrumbs (id, audience, version, schema_name, title, context, tags, llm_hints, entities,"
     " entity_keywords, ttl_kind, expires_at, max_reads, read_count, checksum, created_at, updated_at, created_by,"
-    " updated_by, owner) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING rid"
+    " updated_by, owner) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
 def insert(writing: Writing, prepared: Prepared, id: str, by: Principal, space: str | None) -> tuple[Any, ...]:
     """Write version 1 of a breadcrumb; its row, as `rows.CURRENT` would read it. Raises AlreadyExists."""
     execute, ttl, agent = writing.execute, prepared.ttl, by.agent_id or None
-    audience = ensure_audience(execute, by.owner_id, prepared.scopes)
-    owner = int(execute("SELECT min(id) FROM audiences WHERE owner_id = ?", (by.owner_id,)).get)
+    audience, owner = ensure_audience(writing, by.owner_id, prepared.scopes)
     if prepared.id is not None and execute("SELECT 1 FROM breadcrumbs WHERE id = ? AND owner = ?", (id, owner)).get:
         raise AlreadyExists("breadcrumb", id)
     row = (
@@ -46,7 +45,8 @@ def insert(writing: Writing, prepared: Prepared, id: str, by: Principal, space: 
         agent,
         agent,
     )
-    rid = execute(INSERT, (*row, owner)).get
+    execute(INSERT, (*row, owner))
+    rid = writing.connection.last_insert_rowid()
     put_tags(writing, audience, rid, prepared.tags)
     put_vector(writing, rid, prepared.vector, space)
     log_event(writing, CREATED, rid, id, 1, audience, prepared.schema_name, prepared.tags_json)
@@ -62,7 +62,7 @@ def replace(writing: Writing, row: Any, prepared: Prepared, by: Principal, space
         " entity_keywords, checksum, updated_at, updated_by FROM breadcrumbs WHERE rid = ?",
         (rid,),
     )
-    audience = ensure_audience(execute, by.owner_id, prepared.scopes)
+    audience, _ = ensure_audience(writing, by.owner_id, prepared.scopes)
     execute(
         "UPDATE breadcrumbs SET audience = ?, version = ?, schema_name = ?, title = ?, context = ?, tags = ?,"
         " llm_hints = ?, entities = ?, entity_keywords = ?, ttl_kind = ?, expires_at = ?, max_reads = ?,"
@@ -132,11 +132,13 @@ def put_vector(writing: Writing, rid: int, vector: bytes | None, space: str | No
             writing.execute("DELETE FROM vectors WHERE rid = ?", (rid,))
         return
     wanted = space or f"external:{len(vector) // 4}"
-    present = writing.execute("SELECT value FROM meta WHERE key = 'embedder'").get
-    if present is None:
-        writing.execute("INSERT INTO meta VALUES ('embedder', ?)", (wanted,))
-    elif present != wanted:
-        raise EmbedderMismatch(str(present), wanted)
+    if writing.memo.get("embedder") != wanted:
+        present = writing.execute("SELECT value FROM meta WHERE key = 'embedder'").get
+        if present is None:
+            writing.execute("INSERT INTO meta VALUES ('embedder', ?)", (wanted,))
+        elif present != wanted:
+            raise EmbedderMismatch(str(present), wanted)
+        writing.memo["embedder"] = wanted
     writing.execute("INSERT OR REPLACE INTO vectors (rid, vector) VALUES (?, ?)", (rid, vector))
 
 
