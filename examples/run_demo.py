@@ -29,6 +29,7 @@ PAUSE = 0.6
 
 
 async def main() -> None:
+    say("Starting an example trail ...")
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
@@ -46,13 +47,18 @@ async def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def say(text: str = "") -> None:
+    """One line, at once."""
+    print(text, flush=True)
+
+
 async def fill(config: Config) -> None:
     """The trail of a small ferry line: its tools, decisions, notes, and one conversation."""
     async with open_app(config) as app:
         await app.bootstrap()
         with DATA.open("rb") as lines:
             report = await import_trail(app.trail, app.me, lines)
-    print(f"An example trail: {report.created} breadcrumbs and {report.edges} edges of a ferry line.\n", flush=True)
+    say(f"It holds {report.created} breadcrumbs and {report.edges} edges of a small ferry line.\n")
 
 
 @asynccontextmanager
@@ -82,27 +88,27 @@ def free_port(host: str, wanted: int) -> int:
 
 
 async def show_search(client: Client) -> None:
-    print(f"A search for {QUESTION!r}:")
+    say(f"A search, by words and by meaning, for {QUESTION!r}:")
     result = await client.search(QUESTION)
     for at, hit in enumerate(result.hits[:5], 1):
-        print(f"  {at}. {hit.score:.2f}  {hit.breadcrumb.schema_name:<18} {hit.breadcrumb.title}")
-    print(flush=True)
+        say(f"  {at}. {hit.score:.2f}  {hit.breadcrumb.schema_name:<16} {hit.breadcrumb.title}")
+    say()
 
 
 async def show_events(client: Client) -> None:
     """Follow the events of a session while somebody writes to it."""
-    print("The events of session:quay-7, live:", flush=True)
+    say("The events of the conversation session:quay-7, live:")
     async with aclosing(client.events(Selector(session="quay-7"), after=0)) as events:
         conversation = [await anext(events) for _ in range(9)]
-        print(f"  ... {len(conversation)} earlier ones", flush=True)
+        say(f"  ... {len(conversation)} earlier ones")
         writing = asyncio.create_task(write(client))
         for _ in range(3):
             event = await anext(events)
             what = event.type.removeprefix("breadcrumb.")
-            print(f"  {event.updated_at:%H:%M:%S}  #{event.seq} {what:<8} {event.schema_name}  {event.context}")
-            sys.stdout.flush()
+            when = f"{event.updated_at.astimezone():%H:%M:%S}"
+            say(f"  {when}  #{event.seq} {what:<8} {event.schema_name:<18} {event.context['message']}")
         await writing
-    print(flush=True)
+    say()
 
 
 async def write(client: Client) -> None:
@@ -121,14 +127,14 @@ async def write(client: Client) -> None:
 async def stay(folder: Path, url: str) -> None:
     """Leave the server running for a person; end at once for a script."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        print(f"The server answered at {url}; without a terminal it ends here.")
+        say(f"The server answered at {url}; without a terminal it ends here.")
         return
-    print(f"The server runs at {url} (reference: {url}/docs). Ctrl-C ends it. In another terminal:")
-    print(f"  export CLEW_FOLDER={folder} PATH={Path(sys.executable).parent}:$PATH")
-    print("  clew trail ls --tag decision")
-    print('  clew trail search "storm without a connection"')
-    print("  clew trail tail")
-    print(f'  curl -H "Authorization: Bearer $(clew token)" "{url}/breadcrumbs/search?q=refund"', flush=True)
+    say(f"The server runs until Ctrl-C; its reference is at {url}/docs. Try, in another terminal:")
+    say(f"  export CLEW_FOLDER={folder} PATH={Path(sys.executable).parent}:$PATH")
+    say("  clew trail ls --tag decision")
+    say('  clew trail search "storm without a connection"')
+    say("  clew trail tail")
+    say(f'  curl -H "Authorization: Bearer $(clew token)" "{url}/breadcrumbs/search?q=refund"')
     await asyncio.Event().wait()
 
 
@@ -136,4 +142,4 @@ if __name__ == "__main__":
     try:
         asyncio.run(main())
     except (KeyboardInterrupt, asyncio.CancelledError):
-        print("\nThe example trail is gone.")
+        say("\nThe server has ended, and the example trail is gone.")

@@ -63,7 +63,7 @@ class Collected:
         self.rows += [(label_of(entry), meaning_of(entry)) for entry in panel.entries]
 
     def render_usage(self, console: Any, options: Any, usage: Any) -> None:
-        self.usage = usage.plain.strip()
+        self.usage = str(usage).strip()
 
     def render_description(self, console: Any, options: Any, description: Any) -> None:
         self.about = description.primary_renderable.plain.strip()

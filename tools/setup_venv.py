@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
+import time
 import venv
 from pathlib import Path
 
@@ -23,29 +25,57 @@ def main() -> None:
     digest = hashlib.sha256(lock.read_bytes() + Path("pyproject.toml").read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == digest:
         return
-    print(f"Setting up {directory} from {lock} (once) ...", flush=True)
+    began = time.monotonic()
+    uv, packages = shutil.which("uv"), count_packages(lock)
+    usual = "some seconds" if uv else "about a minute"
+    print(f"First run: installing {packages} packages of {lock} into {directory}/ with {'uv' if uv else 'pip'}.")
+    print(f"This takes {usual} and happens once.", flush=True)
     if not (directory / "bin" / "python").exists():
         shutil.rmtree(directory, ignore_errors=True)
         venv.create(directory, with_pip=True)
-    python = str(directory / "bin" / "python")
-    installer = find_installer(python)
-    run([*installer, "install", "-q", "--require-hashes", "-r", str(lock)])
-    run([*installer, "install", "-q", "--no-deps", "-e", "."])
+    install = find_installer(directory, uv)
+    run([*install, "--require-hashes", "-r", str(lock)], packages)
+    run([*install, "--no-deps", "-e", "."], 1)
     stamp.write_text(digest)
+    print(f"Installed in {time.monotonic() - began:.0f} s.\n", flush=True)
 
 
-def find_installer(python: str) -> list[str]:
+def count_packages(lock: Path) -> int:
+    return len(re.findall(r"^[A-Za-z0-9._-]+==", lock.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def find_installer(directory: Path, uv: str | None) -> list[str]:
     """uv installs the lock in seconds, pip in about a minute; both check the hashes."""
-    if found := shutil.which("uv"):
-        os.environ["VIRTUAL_ENV"] = str(Path(python).absolute().parent.parent)
-        return [found, "pip"]
-    return [python, "-m", "pip", "--disable-pip-version-check"]
+    if uv:
+        os.environ["VIRTUAL_ENV"] = str(directory.absolute())
+        return [uv, "pip", "install", "--quiet"]
+    return [str(directory / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install"]
 
 
-def run(command: list[str]) -> None:
-    done = subprocess.run(command)
-    if done.returncode:
+def run(command: list[str], packages: int) -> None:
+    """Run an installer, telling on a terminal which package it is at."""
+    told: list[str] = []
+    collected = 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            told.append(line)
+            if line.startswith("Collecting "):
+                collected += 1
+                show(f"{collected} of {packages}: {line.split()[1]}")
+            elif line.startswith("Installing "):
+                show(f"unpacking {packages} packages ...")
+    show("")
+    if process.returncode:
+        sys.stdout.writelines(told[-20:])
         sys.exit(f"this step failed: {' '.join(command)}\nIs the package index reachable from here?")
+
+
+def show(text: str) -> None:
+    """Replace the last line of a terminal."""
+    if sys.stdout.isatty():
+        sys.stdout.write(f"\r\x1b[K  {text}" if text else "\r\x1b[K")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import msgspec
 
@@ -40,6 +41,13 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         """Raise AccessDenied unless one of the roles allows the verb."""
         if VERBS[verb].isdisjoint(self.roles):
             raise AccessDenied(verb, sorted(VERBS[verb]))
+
+    def require_scopes(self, scopes: Iterable[str]) -> None:
+        """Raise AccessDenied for a scope to be put on a record that the caller does not hold: the record would be
+        hidden from its own writer. A curator may, since it orders what others see."""
+        lacking = sorted(set(scopes) - self.scopes)
+        if lacking and not self.may("administer"):
+            raise AccessDenied(f"put scopes on a breadcrumb that it does not hold: {', '.join(lacking)}", ["curator"])
 
 
 def check_principal(principal: Principal) -> Principal:

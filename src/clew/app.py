@@ -7,9 +7,9 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clew.access import Principal
 from clew.clock import Clock, SystemClock
@@ -58,17 +58,25 @@ class App:
         async def refresh() -> None:
             await (await building).refresh()
 
-        tasks = [asyncio.create_task(send()), asyncio.create_task(self.trail.index.warm())]
+        tasks: set[asyncio.Task[None]] = set()
+
+        def start(work: Coroutine[Any, Any, None]) -> None:
+            """Run it, tell of its failure at once, and forget it when it has ended."""
+            task = asyncio.create_task(work)
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+            task.add_done_callback(_tell_of_failure)
+
+        start(send())
+        start(self.trail.index.warm())
         if self.config.hygiene.enabled:
-            tasks.append(asyncio.create_task(self.hygiene.run_forever()))
+            start(self.hygiene.run_forever())
         try:
-            yield lambda: tasks.append(asyncio.create_task(refresh()))
+            yield lambda: start(refresh())
         finally:
             for task in tasks:
                 task.cancel()
-            for outcome in await asyncio.gather(building, *tasks, return_exceptions=True):
-                if isinstance(outcome, Exception):
-                    log.error("a background task failed: %s", outcome)
+            await asyncio.gather(building, *tasks, return_exceptions=True)
 
     def _build_sender(self, on_delivery: Callable[[str, float], None]) -> WebhookSender:
         from clew.trail.webhooks import WebhookSender  # httpx is for serving processes only
@@ -86,6 +94,11 @@ class App:
     async def bootstrap(self) -> None:
         """Make sure that the definitions Clew itself relies on are on the trail."""
         await bootstrap(self.trail, self.me)
+
+
+def _tell_of_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("a background task failed: %s", error)
 
 
 def build_embedder(config: Config) -> Embedder | None:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+import random
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+# Seeded by the system, once for each process: asking it every time would let another thread take over in between.
+_random = random.Random()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_random.seed)
 
 
 class Clock(Protocol):
@@ -32,8 +38,7 @@ class SystemClock:
     def new_id(self) -> str:
         """A version 7 UUID: 48 bits of milliseconds, then 74 random bits."""
         millis = time.time_ns() // 1_000_000
-        random = int.from_bytes(os.urandom(10), "big")
-        value = (millis & 0xFFFF_FFFF_FFFF) << 80 | random
+        value = (millis & 0xFFFF_FFFF_FFFF) << 80 | _random.getrandbits(80)
         value = value & ~(0xF << 76) | 0x7 << 76
         value = value & ~(0x3 << 62) | 0x2 << 62
         digits = f"{value:032x}"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from ipaddress import ip_network
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -57,67 +60,148 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return self.trail or f"sqlite://{self.folder / 'trail.db'}"
 
 
+CHOICES = {"embedder": ("wordllama", "minilm", "hash", "none")}
+LIMITS: dict[str, tuple[float, float]] = {
+    "server.port": (0, 65_535),
+    "server.max_body": (1, 1_000_000_000),
+    "server.queue": (1, 10_000_000),
+    "server.token_minutes": (1, 527_040),
+    "hygiene.every_seconds": (0.001, 31_622_400),
+    "hygiene.idle_days": (0, 36_600),
+    "webhooks.timeout_seconds": (0.001, 3_600),
+}
+"""The least and the greatest value of a setting that is a number."""
+
+
 def read_config(
     folder: Path | None = None, environ: Mapping[str, str] | None = None, flags: Mapping[str, Any] | None = None
 ) -> Config:
     """The configuration of a folder, with environment and flags on top.
 
-    A variable names a setting with `_` for `.`: CLEW_SERVER_PORT is `server.port`. Raises ConfigError naming the
-    setting and where it came from.
+    Without a folder it is CLEW_FOLDER, or the nearest `.clew` from here upward. A variable names a setting with
+    `_` for `.`: CLEW_SERVER_PORT is `server.port`. Raises ConfigError naming the setting and where it came from.
     """
     environ = environ or {}
-    home = Path(folder or environ.get("CLEW_FOLDER") or FOLDER)
-    settings = _read_file(home / "config.toml")
-    for section, values in _from_environment(environ).items():
-        settings[section] = {**settings.get(section, {}), **values} if isinstance(values, dict) else values
-    for dotted, value in (flags or {}).items():
-        if value is not None:
-            _set(settings, dotted, value)
-    settings.pop("folder", None)
-    try:
-        config = msgspec.structs.replace(msgspec.convert(settings, Config, strict=False), folder=home)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{home / 'config.toml'} or CLEW_*: {error}") from None
-    return _checked(config)
+    place = folder or (Path(environ["CLEW_FOLDER"]) if environ.get("CLEW_FOLDER") else find_folder(Path.cwd()))
+    settings: dict[str, Any] = {}
+    given = (*_from_file(place / "config.toml"), *_from_environment(environ), *_from_flags(flags or {}))
+    for source, name, value in given:
+        section, _, inner = name.rpartition(".")
+        target = settings.setdefault(section, {}) if section else settings
+        target[inner] = _checked(source, name, value)
+    return msgspec.structs.replace(msgspec.convert(settings, Config), folder=place)
 
 
-def _read_file(path: Path) -> dict[str, Any]:
+def find_folder(start: Path) -> Path:
+    """The nearest `.clew` from `start` upward, where there is none the one that `start` would get.
+
+    The search ends below the home folder, and passes over folders of other users, who could have put settings there.
+    """
+    home = Path(os.path.expanduser("~"))
+    if start == home or os.path.isdir(start / FOLDER):
+        return Path(FOLDER)
+    above = (place / FOLDER for place in takewhile(lambda place: place != home, start.parents))
+    return next((folder for folder in above if os.path.isdir(folder) and _is_mine(folder)), Path(FOLDER))
+
+
+def _is_mine(folder: Path) -> bool:
+    return os.name != "posix" or folder.stat().st_uid == os.geteuid()
+
+
+Given = Iterator[tuple[str, str, Any]]
+"""Where a setting was found, its dotted name, and its value."""
+
+
+def _from_file(path: Path) -> Given:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return {}
+        return
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not TOML: {error}") from None
+    for name, value in found.items():
+        if isinstance(value, dict):
+            yield from ((str(path), f"{name}.{inner}", each) for inner, each in value.items())
+        else:
+            yield str(path), name, value
 
 
-def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """CLEW_* variables as nested settings. Variables for other purposes (keys, folder) are left alone."""
-    found: dict[str, Any] = {}
-    for field in msgspec.structs.fields(Config):
-        kind = field.type
-        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-            for inner in msgspec.structs.fields(kind):
-                value = environ.get(f"CLEW_{field.name}_{inner.name}".upper())
-                if value is not None:
-                    _set(found, f"{field.name}.{inner.name}", value.split(",") if inner.name == "allow" else value)
-        elif (value := environ.get(f"CLEW_{field.name}".upper())) is not None and field.name != "folder":
-            found[field.name] = value
-    return found
+def _from_environment(environ: Mapping[str, str]) -> Given:
+    """CLEW_* variables that name a setting. Variables for other purposes (debugging, folder) are left alone."""
+    for name in _KINDS:
+        variable = f"CLEW_{name.replace('.', '_')}".upper()
+        if (value := environ.get(variable)) is not None:
+            yield variable, name, list(filter(None, value.split(","))) if _KINDS[name] == tuple[str, ...] else value
 
 
-def _set(settings: dict[str, Any], dotted: str, value: Any) -> None:
-    *sections, name = dotted.split(".")
-    for section in sections:
-        settings = settings.setdefault(section, {})
-    settings[name] = value
+def _from_flags(flags: Mapping[str, Any]) -> Given:
+    for name, value in flags.items():
+        if value is not None:
+            yield f"--{name.rpartition('.')[2]}", name, value
 
 
-def _checked(config: Config) -> Config:
-    if not 0 <= config.server.port <= 65535:
-        raise ConfigError(f"server.port {config.server.port} is not a port")
-    for network in config.webhooks.allow:
+def _kinds(config: type[msgspec.Struct], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for field in msgspec.structs.fields(config):
+        if isinstance(field.default, msgspec.Struct):
+            yield from _kinds(type(field.default), f"{field.name}.")
+        elif field.name != "folder":
+            yield prefix + field.name, field.type
+
+
+_KINDS = dict(_kinds(Config))
+"""Dotted name of each setting → its type."""
+
+_WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+def _checked(source: str, name: str, value: Any) -> Any:
+    """The value as its type. Raises ConfigError in the words of the person who set it."""
+    if name not in _KINDS:
+        raise _error(f"{source}: there is no setting {name!r}", _nearest(name))
+    try:
+        converted = msgspec.convert(value, _KINDS[name], strict=False)
+        least, greatest = LIMITS.get(name, (None, None))
+        if least is not None and greatest is not None and not least <= converted <= greatest:
+            raise ValueError
+    except ValueError:  # of which msgspec's own error is one
+        raise ConfigError(f"{source}: {name} must be {_meant(name)}, not {value!r}") from None
+    if name in CHOICES and converted not in CHOICES[name]:
+        raise _error(f"{source}: there is no {name} {converted!r}", _guess(converted, CHOICES[name]))
+    if name == "webhooks.allow":
+        _check_networks(source, converted)
+    return converted
+
+
+def _meant(name: str) -> str:
+    """What a setting may be, in words."""
+    kind = _WORDS.get(_KINDS[name], "a list of texts")
+    return f"{kind} from {LIMITS[name][0]} to {LIMITS[name][1]}" if name in LIMITS else kind
+
+
+def _nearest(name: str) -> str:
+    """What to do about a setting that does not exist."""
+    if name == "folder":
+        return "The folder is chosen by --folder or CLEW_FOLDER"
+    if any(known.startswith(f"{name}.") for known in _KINDS):
+        return f"It is a section: write [{name}] and its settings below"
+    last = name.rpartition(".")[2]
+    return _guess(name, [known for known in _KINDS if known.rpartition(".")[2] == last] or _KINDS)
+
+
+def _guess(given: str, known: Collection[str]) -> str:
+    close = difflib.get_close_matches(given, known, 1, cutoff=0.6 if len(known) > 1 else 0.0)
+    return f"Did you mean {close[0]}?" if close else f"Choose one of: {', '.join(known)}"
+
+
+def _error(message: str, hint: str) -> ConfigError:
+    error = ConfigError(message)
+    error.hint = hint
+    return error
+
+
+def _check_networks(source: str, networks: tuple[str, ...]) -> None:
+    for network in networks:
         try:
             ip_network(network)
         except ValueError:
-            raise ConfigError(f"webhooks.allow: {network!r} is not a network such as 10.0.0.0/8") from None
-    return config
+            raise ConfigError(f"{source}: webhooks.allow: {network!r} is not a network such as 10.0.0.0/8") from None

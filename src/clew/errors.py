@@ -50,6 +50,11 @@ class InvalidInput(ClewError):
         self.field = field
         self.reason = reason
 
+    def put_below(self, place: str) -> None:
+        """Say that the field is one of `place`."""
+        self.field = f"{place}.{self.field}"
+        self.message = f"{self.field}: {self.reason}"
+
 
 class TooLarge(InvalidInput):
     def __init__(self, field: str, size: int, limit: int, unit: str = "bytes") -> None:

@@ -18,7 +18,7 @@ from clew.adapters.rest import open_keys
 from clew.adapters.rest.app import OPERATIONS
 from clew.adapters.rest.operation import Operation
 from clew.clock import ManualClock, SystemClock
-from clew.errors import NotAuthenticated
+from clew.errors import ConfigError, NotAuthenticated
 from tests.serving import Served, give_key, private_key, serve
 
 ASKED = {"owner_id": "ada", "agent_id": "a1", "roles": ["curator"]}
@@ -56,7 +56,7 @@ async def test_no_token_is_issued_without_the_credential(server: Served, credent
 
 @pytest.mark.parametrize(
     ("change", "field"),
-    [({"roles": ["king"]}, "roles"), ({"roles": []}, "roles"), ({"owner_id": "a b"}, "owner_id"), ({"x": 1}, "body")],
+    [({"roles": ["king"]}, "roles"), ({"roles": []}, "roles"), ({"owner_id": "a b"}, "owner_id"), ({"x": 1}, "x")],
 )
 async def test_a_token_for_nobody_in_particular_is_refused(server: Served, change: Any, field: str) -> None:
     async with httpx.AsyncClient(base_url=server.url) as http:
@@ -198,6 +198,15 @@ def test_processes_that_start_together_agree_on_one_key_and_credential(tmp_path:
     for keys in opened:
         assert keys.verify(token).principal.owner_id == "ada"
         keys.check_credential(credential)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "   ", "too short"])
+def test_a_credential_that_anybody_could_guess_is_refused_at_the_start(tmp_path: Path, text: str) -> None:
+    give_key(tmp_path)
+    (tmp_path / "credential").write_text(text)
+    with pytest.raises(ConfigError, match="credential"):
+        open_keys(tmp_path, SystemClock())
+    assert (tmp_path / "credential").read_text() == text
 
 
 def test_a_folder_keeps_its_keys_over_a_restart(tmp_path: Path) -> None:

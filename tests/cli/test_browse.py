@@ -110,8 +110,30 @@ def test_an_id_may_be_shortened_as_long_as_it_means_one(clew: Clew, put: Put) ->
     same = clew("trail", "show", ids[1][:6])
     assert same.code == 1
     assert "means 3 breadcrumbs" in same.err
-    assert clew("trail", "show", ids[1][-5:]).err.startswith("clew: no breadcrumb")
-    assert clew("trail", "show", "ffffff-nowhere").code == 1
+    short = clew("trail", "show", ids[1][-5:])
+    assert (short.code, "is too short" in short.err, "6 characters or more" in short.err) == (1, True, True)
+
+
+def test_an_id_that_means_nothing_comes_with_the_nearest_one_or_the_way_to_list_them(clew: Clew, put: Put) -> None:
+    id = put("here")
+    unknown = clew("trail", "show", "ffffff-nowhere")
+    assert (unknown.code, "no breadcrumb 'ffffff-nowhere'. `clew trail ls` shows ids" in unknown.err) == (1, True)
+    wrong = "0" if id[-1] != "0" else "1"
+    for mistyped in (id[-9:-1] + wrong, id[:-1] + wrong):
+        for command in (["show"], ["edit", "--title", "x"], ["rm", "--yes"], ["history"]):
+            result = clew("trail", command[0], mistyped, *command[1:])
+            assert (result.code, len(result.err.splitlines())) == (1, 1)
+            assert f"Did you mean {id[-8:]}?" in result.err
+
+
+def test_a_version_that_is_not_there_says_which_are(clew: Clew, put: Put) -> None:
+    id = put("Draft")
+    for version in ("0", "2", "-1", "9" * 30):
+        result = clew("trail", "show", id, f"--version={version}")
+        assert (result.code, result.err) == (1, f"clew: no version '{version} of {id}'. There is 1\n")
+    for at in range(4):
+        clew("trail", "edit", id, "--title", f"t{at}")
+    assert clew("trail", "show", id, "--version", "7").err.endswith("There is 1 to 5\n")
 
 
 def test_a_search_finds_by_words_with_scores(clew: Clew, put: Put) -> None:
@@ -135,6 +157,57 @@ def test_an_empty_search_is_refused(clew: Clew, put: Put) -> None:
     put("here")
     result = clew("trail", "search", " ")
     assert (result.code, result.err) == (1, "clew: text: is empty. Give a text, a vector, or both\n")
+
+
+def test_clews_own_breadcrumbs_are_left_out_unless_asked_for(clew: Clew, put: Put) -> None:
+    mine = put("Schema of my reports", "--schema", "schema.def.v1", context={"schema_name": "report.v1"})
+    listed = clew("trail", "ls")
+    assert [line.split("\t")[0] for line in listed.lines] == [mine]
+    everything = clew("trail", "ls", "--system", "--limit", "100")
+    passed = len(everything.lines) - 1
+    assert passed > 10
+    assert listed.err == f"{passed} breadcrumbs of Clew's own left out; --system shows them.\n"
+    assert everything.err == ""
+    assert [item["id"] for item in clew("trail", "ls", "--json").json["items"]] == [mine]
+    assert len(clew("trail", "ls", "--json", "--system", "--limit", "100").json["items"]) == passed + 1
+    assert len(clew("trail", "ls", "--schema", "schema.def.v1").lines) > 10
+    assert "--system" in clew("trail", "ls", "--help").out
+
+
+def test_a_search_and_the_events_leave_them_out_as_well(clew: Clew, put: Put) -> None:
+    mine = put("Which schema a policy has")
+    for at in range(3):
+        assert clew("hygiene", "run").code == 0, at
+    clew("trail", "put", "--title", "report on hygiene")
+    for query in ("schema policy", "hygiene report of runs"):
+        hits = clew("trail", "search", query, "--json", "--limit", "3").json["hits"]
+        assert {hit["breadcrumb"]["schema_name"] for hit in hits} == {None}
+    assert len(clew("trail", "search", "schema policy", "--system").lines) > 2
+    events = [line.split("\t") for line in clew("trail", "tail", "--count", "2", "--last", "2").lines]
+    assert events[0][6] == mine
+    assert events[1][4] == "report on hygiene"
+    first = clew("trail", "tail", "--system", "--after", "0", "--count", "1").lines[0].split("\t")
+    assert first[3] == "schema.def.v1"
+
+
+@pytest.mark.parametrize("oldest", [True, False])
+def test_pages_are_full_however_many_of_clews_own_lie_between(clew: Clew, put: Put, oldest: bool) -> None:
+    put("makes the trail", "--tag", "other")
+    report = b'{"title":"report","context":{},"schema_name":"system.report.v1"}\n'
+    line = b'{"title":"t%d","context":{},"tags":["mine"]}\n'
+    drafts = b"".join((line % at) + report * (90 if at % 3 else 0) for at in range(9))
+    assert clew("trail", "put", stdin=drafts).code == 0
+    seen: list[str] = []
+    cursor: list[str] = []
+    while True:
+        page = clew("trail", "ls", "--limit", "4", "--json", *(["--oldest"] if oldest else []), *cursor).json
+        seen += [item["title"] for item in page["items"] if item["tags"] == ["mine"]]
+        if page["cursor"] is None:
+            break
+        assert len(page["items"]) == 4
+        cursor = ["--cursor", page["cursor"]]
+    wanted = [f"t{at}" for at in range(9)]
+    assert seen == (wanted if oldest else wanted[::-1])
 
 
 def test_stats_count_what_the_caller_may_see(clew: Clew, put: Put) -> None:
@@ -161,7 +234,7 @@ HOSTILE = "evil \x1b]0;owned\x07\x1b[31m\x9b2J \u202etitle"
 
 
 def on_terminal(*arguments: str, **environment: str) -> str:
-    """What a command shows on a terminal of 100 columns."""
+    """What a command shows on a terminal, of 100 columns unless COLUMNS says otherwise."""
     leader, follower = pty.openpty()
     process = subprocess.Popen(
         [*COMMAND, *arguments],
@@ -187,10 +260,10 @@ def on_terminal(*arguments: str, **environment: str) -> str:
 
 def test_on_a_terminal_there_is_a_table_and_a_hostile_title_stays_text(put: Put) -> None:
     id = put(HOSTILE, "--tag", "mine", context={"text": HOSTILE})
-    shown = on_terminal("trail", "ls", "--tag", "mine")
+    shown = on_terminal("trail", "ls", "--tag", "mine", COLUMNS="160")
     head, row = shown.splitlines()[:2]
     assert [word in head for word in ("id", "updated", "schema", "title", "tags")] == [True] * 5
-    assert id[-12:] in row
+    assert id[-8:] in row
     assert "evil \\x1b]0;owned\\x07\\x1b[31m" in row
     assert "\x1b]0" not in shown
     shown = on_terminal("trail", "show", id[-12:], NO_COLOR="1")
@@ -199,10 +272,64 @@ def test_on_a_terminal_there_is_a_table_and_a_hostile_title_stays_text(put: Put)
     assert "\\u009b2J" in shown
 
 
-def test_colours_are_for_terminals_that_want_them(put: Put) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["trail", "ls"],
+        ["trail", "show", "ID"],
+        ["trail", "tail", "--count", "1"],
+        ["doctor"],
+        ["trail", "ls", "--json"],
+    ],
+)
+def test_colours_are_for_terminals_that_want_them(put: Put, arguments: list[str]) -> None:
     id = put("here", context={"n": 1})
-    assert "\x1b[1;34m" in on_terminal("trail", "show", id)
-    assert "\x1b[1;34m" not in on_terminal("trail", "show", id, NO_COLOR="1")
+    command = [id if word == "ID" else word for word in arguments]
+    assert ("\x1b[" in on_terminal(*command)) == ("--json" not in command)
+    assert "\x1b[" not in on_terminal(*command, NO_COLOR="1")
+    assert "\x1b[" not in on_terminal(*command, TERM="dumb")
+
+
+LONG = "A decision whose title takes about sixty columns of the table"
+
+
+@pytest.mark.parametrize(
+    ("columns", "head", "room"),
+    [
+        ("160", ["id", "updated", "schema", "title", "tags"], len(LONG)),
+        ("80", ["id", "updated", "schema", "title"], 40),
+        ("50", ["id", "title"], 40),
+        ("20", ["id", "title"], 10),
+    ],
+)
+def test_the_title_gets_the_room_and_narrow_terminals_fewer_columns(
+    put: Put, columns: str, head: list[str], room: int
+) -> None:
+    id = put(LONG, "--schema", "decision.v1", "--tag", "database", "--tag", "session:42")
+    shown = on_terminal("trail", "ls", COLUMNS=columns, NO_COLOR="1").splitlines()
+    assert shown[0].split() == head
+    assert shown[1].startswith(f"{id[-8:]}  ")
+    assert len(shown[1]) <= int(columns)
+    assert LONG[: room - 1] in shown[1]
+    found = on_terminal("trail", "search", "decision", COLUMNS=columns, NO_COLOR="1").splitlines()
+    assert len(found[1]) <= int(columns)
+    assert LONG[: min(room, 40) - 1] in found[1]
+
+
+def test_wide_characters_do_not_break_the_table(put: Put) -> None:
+    put("東京の決定 " * 20, "--tag", "mine")
+    row = on_terminal("trail", "ls", COLUMNS="60", NO_COLOR="1").splitlines()[1]
+    assert row.endswith("…")
+    assert sum(2 if ord(character) > 0x2E80 else 1 for character in row) <= 60
+
+
+def test_where_there_is_nothing_the_next_step_is_told(clew: Clew, put: Put) -> None:
+    clew("trail", "rm", put("the only one"), "--yes")
+    assert "No breadcrumbs yet. Write one: clew trail put" in on_terminal("trail", "ls")
+    assert "No breadcrumb fits that." in on_terminal("trail", "ls", "--tag", "x")
+    assert "`clew trail ls` lists what there is" in on_terminal("trail", "search", "anything", "--tag", "x")
+    assert "clew secret put" in on_terminal("secret", "ls")
+    assert "No dead letters." in on_terminal("dlq", "ls")
 
 
 def test_a_pipe_gets_neither_colours_nor_escapes(clew: Clew, put: Put) -> None:
@@ -212,7 +339,7 @@ def test_a_pipe_gets_neither_colours_nor_escapes(clew: Clew, put: Put) -> None:
         ["show", id],
         ["show", id, "--json"],
         ["search", "evil"],
-        ["tail", "--count", "3"],
+        ["tail", "--count", "1"],
         ["export"],
     ):
         out: Any = clew("trail", *arguments).out

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -70,9 +72,49 @@ def test_the_help_of_a_command_begins_as_the_table_says_and_has_an_example(
     assert f"\n{command.summary}\n" in page
     assert page.partition("Options:")[0].count(f"clew {' '.join(words)}") > 1
     assert "--folder" in page
+    assert clew("help", *words).out == page
+    assert not page.endswith("\n\n")
     assert find_command(words) is command
     module, _, function = command.target.partition(":")
     assert getattr(import_module(module), function).__doc__.startswith(command.summary)
+
+
+@pytest.mark.parametrize(
+    ("words", "command"), LEAVES, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
+)
+def test_every_command_can_answer_in_json_and_names_its_arguments_in_the_usage(
+    clew: Clew, words: tuple[str, ...], command: Command
+) -> None:
+    page = clew(*words, "--help").out
+    assert "\n  --json " in page
+    module, _, function = command.target.partition(":")
+    parameters = inspect.signature(getattr(import_module(module), function)).parameters.values()
+    spelled = {
+        inspect.Parameter.POSITIONAL_ONLY: lambda one: (
+            one.name.upper() if one.default is one.empty else f"[{one.name.upper()}]"
+        ),
+        inspect.Parameter.VAR_POSITIONAL: lambda one: f"{one.name.upper()}...",
+    }
+    takes = [spelled[one.kind](one) for one in parameters if one.kind in spelled]
+    assert page.splitlines()[0] == " ".join(["Usage: clew", *words, "[OPTIONS]", *takes])
+
+
+@pytest.mark.parametrize("words", [words for words, _ in LEAVES], ids=" ".join)
+def test_examples_are_set_off_from_the_text(clew: Clew, words: tuple[str, ...]) -> None:
+    about = clew(*words, "--help").out.partition("\nOptions:")[0].splitlines()[1:]
+    examples = [line for line in about if line.lstrip().startswith(f"clew {' '.join(words)}")]
+    assert all(line.startswith("    ") for line in examples)
+    assert examples or any(f"clew {' '.join(words)}" in line and line.startswith("    ") for line in about)
+
+
+def test_help_is_also_a_word(clew: Clew) -> None:
+    assert clew("help").out == clew("--help").out
+    assert clew("help", "trail").out == clew("trail", "help").out == clew("trail", "--help").out
+    assert clew("trail", "help", "ls").out == clew("trail", "ls", "--help").out
+    unknown = clew("help", "nothing")
+    assert (unknown.code, 'Unknown command "nothing"' in unknown.err) == (2, True)
+    looked_for = clew("trail", "search", "help")
+    assert "there is no trail" in looked_for.err
 
 
 def test_help_starts_in_less_than_300_ms_and_loads_nothing_heavy() -> None:
@@ -96,6 +138,8 @@ def test_version_is_the_version(clew: Clew) -> None:
         (["nothing"], 'Unknown command "nothing"', "`clew --help`"),
         (["trail", "lst"], 'Did you mean "ls"', "`clew trail --help`"),
         (["trail", "ls", "--schemas", "x"], "--schemas", "`clew trail ls --help`"),
+        (["trail", "ls", "--scope", "hr"], "Did you mean --scopes?", "`clew trail ls --help`"),
+        (["token", "--scope", "hr"], "Did you mean --scopes?", "`clew token --help`"),
         (["trail", "ls", "--limit", "many"], "--limit", "`clew trail ls --help`"),
         (["trail", "show"], "ID", "`clew trail show --help`"),
         (["trail", "search", "x", "--ranking", "best"], "--ranking", "`clew trail search --help`"),
@@ -159,7 +203,7 @@ def test_a_file_that_may_not_be_read_is_one_line(clew: Clew, put: Callable[..., 
 
 
 @pytest.mark.parametrize(
-    "text", ["port = 1", "owner = ", "[server]\nport = 99999", "owner = 'a b'", "embedder = 'gpt'"]
+    "text", ["port = 1", "owner = ", "[server]\nport = 99999", "owner = 'a b'", "embedder = 'gpt'", "trail = 'x://'"]
 )
 def test_settings_that_cannot_be_used_are_one_line(
     clew: Clew, put: Callable[..., str], folder: Path, text: str, monkeypatch: pytest.MonkeyPatch
@@ -195,6 +239,15 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_word(put: Callable[.
         process.stdout.close()
         assert process.stderr.read() == ""
         assert process.wait(PATIENCE) == 141
+
+
+def test_a_listing_into_head_ends_without_a_word(put: Callable[..., str], clew: Clew) -> None:
+    lines = b"".join(json.dumps({"title": f"t{at}" * 60, "context": {}}).encode() + b"\n" for at in range(1000))
+    assert clew("trail", "put", stdin=lines).code == 0
+    command = " ".join([*map(shlex.quote, COMMAND), "trail ls --limit 1000 | head -n 1; exit ${PIPESTATUS[0]}"])
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stderr) == (141, "")
+    assert "t999" in done.stdout
 
 
 def test_ctrl_c_ends_a_command_without_a_word(put: Callable[..., str]) -> None:

@@ -13,6 +13,7 @@ import pytest
 from clew.cli.project import ABOUT, prepare_folder, render_settings, trail_file
 from clew.config import Config, read_config
 from clew.errors import ReadOnly
+from tests.cli.conftest import Clew
 
 
 def test_the_settings_show_every_default_and_change_nothing(tmp_path: Path) -> None:
@@ -66,3 +67,28 @@ def test_a_place_where_no_folder_can_be_is_told(tmp_path: Path) -> None:
 )
 def test_the_file_of_a_trail_is_known(address: str, file: Path | None) -> None:
     assert trail_file(msgspec.structs.replace(Config(), trail=address)) == file
+
+
+def test_commands_work_from_any_folder_of_the_project(
+    clew: Clew, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clew("trail", "put", "--title", "here")
+    monkeypatch.delenv("CLEW_FOLDER")
+    monkeypatch.setenv("HOME", str(folder.parent.parent))
+    deep = folder.parent / "src" / "deep"
+    deep.mkdir(parents=True)
+    monkeypatch.chdir(deep)
+    assert clew("trail", "ls").lines[0].split("\t")[3] == "here"
+    assert clew("trail", "put", "--title", "there").code == 0
+    assert len(clew("trail", "ls", "--folder", str(folder)).lines) == 2
+    assert not (deep / ".clew").exists()
+    found = {each["name"]: each["what"] for each in clew("doctor", "--json").json["findings"]}
+    assert found["folder"] == f"{folder} (of the project above this folder)"
+    monkeypatch.chdir(folder.parent)
+    found = {each["name"]: each["what"] for each in clew("doctor", "--json").json["findings"]}
+    assert found["folder"] == str(folder)
+
+
+def test_a_new_trail_is_told_with_its_place(clew: Clew, folder: Path) -> None:
+    assert clew("trail", "put", "--title", "first").err == f"A new trail: {folder / 'trail.db'}\n"
+    assert clew("trail", "put", "--title", "second").err == ""

@@ -15,6 +15,7 @@ VALUE = "hunter2-ü\n with a second line"
 
 
 def test_a_secret_goes_in_and_only_its_name_comes_out(clew: Clew, folder: Path, in_trail: Callable[..., Any]) -> None:
+    clew("trail", "put", "--title", "makes the trail")
     kept = clew("secret", "put", "api-key", stdin=VALUE.encode() + b"\n")
     assert (kept.code, kept.out, kept.err) == (0, "", "api-key is kept.\n")
     assert clew("secret", "ls").lines == ["api-key"]
@@ -30,10 +31,10 @@ def test_a_secret_goes_in_and_only_its_name_comes_out(clew: Clew, folder: Path, 
 
 def test_a_secret_is_replaced_and_removed(clew: Clew) -> None:
     for value in (b"one", b"two"):
-        assert clew("secret", "put", "key", stdin=value).code == 0
-    assert clew("secret", "rm", "key").code == 0
+        assert clew("secret", "put", "key", "--json", stdin=value).json == {"kept": "key"}
+    assert clew("secret", "rm", "key", "--json").json == {"removed": ["key"]}
     gone = clew("secret", "rm", "key")
-    assert (gone.code, gone.err) == (1, "clew: no secret 'key'\n")
+    assert (gone.code, gone.err) == (1, "clew: no secret 'key'. `clew secret ls` lists them\n")
     assert clew("secret", "rm").code == 1
 
 

@@ -32,7 +32,7 @@ def test_nothing_but_a_token_that_the_server_accepts_is_printed(clew: Clew, keye
 def test_a_token_says_who_it_is_for_and_what_it_may_do(clew: Clew, keyed: Path) -> None:
     result = clew(
         *("token", "--owner", "acme", "--agent", "bot", "--role", "emitter", "--role", "subscriber"),
-        *("--scope", "hr", "--scope", "ops", "--session", "s1"),
+        *("--scopes", "hr,ops", "--session", "s1"),
     )
     principal = open_keys(keyed, SystemClock()).verify(result.out.strip()).principal
     assert (principal.owner_id, principal.agent_id, principal.session) == ("acme", "bot", "s1")
@@ -48,12 +48,13 @@ def test_a_token_lasts_as_long_as_asked(clew: Clew, keyed: Path, monkeypatch: py
 def test_the_credential_is_shown_as_a_place_and_not_as_a_value(clew: Clew, keyed: Path) -> None:
     result = clew("token", "--credential")
     assert Path(result.out.strip()) == keyed / "credential"
+    assert clew("token", "--credential", "--json").json == {"credential": str(keyed / "credential")}
     assert (keyed / "credential").read_text().strip() not in result.out
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--role", "king"], ["--minutes", "0"], ["--minutes", "99999999"], ["--agent", "a b"], ["--scope", ""]],
+    [["--role", "king"], ["--minutes", "0"], ["--minutes", "99999999"], ["--agent", "a b"], ["--scopes", "a b"]],
 )
 def test_a_token_that_cannot_be_is_refused(clew: Clew, keyed: Path, arguments: list[str]) -> None:
     result = clew("token", *arguments)

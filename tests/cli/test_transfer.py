@@ -28,6 +28,7 @@ def test_an_export_imports_into_another_folder(clew: Clew, put: Put, in_trail: I
     file, other = tmp_path / "out.jsonl", str(tmp_path / "other")
     done = clew("trail", "export", str(file), "--versions", "--tag", "mine")
     assert (done.code, done.out, done.err) == (0, "", f"Wrote 5 lines to {file}.\n")
+    assert file.stat().st_mode & 0o777 == 0o600
     report = clew("trail", "import", str(file), "--folder", other, "--json").json
     assert (report["created"], report["updated"], report["edges"]) == (2, 1, 1)
     moved = clew("trail", "show", first, "--full", "--json", "--folder", other).json
@@ -63,8 +64,12 @@ def test_a_file_is_replaced_only_on_demand_and_never_left_half_written(
     assert (result.code, result.err) == (1, "clew: No space left on device\n")
     assert file.read_text() == "precious"
     assert [each.name for each in tmp_path.iterdir() if each.name != ".clew"] == ["out.jsonl"]
-    assert clew("trail", "export", str(file), "--force").code == 0
+    file.chmod(0o644)
+    report = clew("trail", "export", str(file), "--force", "--json")
+    assert (report.code, report.json) == (0, {"file": str(file), "lines": len(file.read_text().splitlines())})
     assert file.read_text() != "precious"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "needs a file" in clew("trail", "export", "--json").err
 
 
 def test_what_needs_a_scope_is_exported_only_with_it(clew: Clew, put: Put) -> None:
@@ -73,7 +78,8 @@ def test_what_needs_a_scope_is_exported_only_with_it(clew: Clew, put: Put) -> No
     assert "payroll" in clew("trail", "export", "--tag", "mine", "--scopes", "hr").out
 
 
-def test_lines_that_cannot_be_used_are_reported_and_the_rest_is_imported(clew: Clew) -> None:
+def test_lines_that_cannot_be_used_are_reported_and_the_rest_is_imported(clew: Clew, put: Put) -> None:
+    put("makes the trail")
     good = '{"kind":"breadcrumb","id":"01900000-0000-7000-8000-000000000001","version":1,"title":"good","context":{}}'
     lines = ['{"kind":"header","format":1,"owner_id":"x"}', "broken", good, *["{}"] * 30]
     result = clew("trail", "import", "-", stdin="\n".join(lines).encode())
@@ -84,7 +90,8 @@ def test_lines_that_cannot_be_used_are_reported_and_the_rest_is_imported(clew: C
 
 
 @pytest.mark.parametrize("stdin", [b"", b"{}", b'{"kind":"header","format":99,"owner_id":"x"}', b"\x00\xff"])
-def test_what_is_no_export_is_refused(clew: Clew, stdin: bytes) -> None:
+def test_what_is_no_export_is_refused(clew: Clew, put: Put, stdin: bytes) -> None:
+    put("makes the trail")
     result = clew("trail", "import", "-", stdin=stdin)
     assert (result.code == 1) == bool(stdin)
     assert len(result.err.splitlines()) == (1 if stdin else 0)
@@ -92,7 +99,7 @@ def test_what_is_no_export_is_refused(clew: Clew, stdin: bytes) -> None:
 
 def test_a_file_that_is_missing_is_named(clew: Clew, folder: Path) -> None:
     result = clew("trail", "import", "nowhere.jsonl")
-    assert (result.code, result.err) == (1, "clew: no file 'nowhere.jsonl'\n")
+    assert (result.code, result.err) == (1, "clew: no file 'nowhere.jsonl'. Check the path\n")
     assert not folder.exists()
 
 

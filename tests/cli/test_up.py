@@ -160,16 +160,17 @@ def test_it_tells_people_what_it_serves_and_how_to_get_a_token(clew: Clew, folde
     with start("up", "--port", "0", "--owner", "ann", env=os.environ | {"PYTHONUNBUFFERED": "1"}) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        lines = [process.stdout.readline() for _ in range(7)]
+        lines = [process.stdout.readline() for _ in range(8)]
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 0
         ending = process.stderr.read()
     url = lines[0].split()[-1]
     assert url.startswith("http://127.0.0.1:")
     assert lines[1].split()[-1] == f"{url}/docs"
-    assert lines[2].startswith(f"  trail      {folder / 'trail.db'} (")
-    assert "0 edges" in lines[2]
-    assert lines[3].split() == ["owner", "ann"]
-    assert lines[4].strip() == f"token      clew token --folder {folder} --owner ann"
-    assert "Ctrl-C" in lines[6]
+    assert lines[2] == f"  folder     {folder}\n"
+    assert lines[3].startswith(f"  trail      {folder / 'trail.db'} (")
+    assert "0 edges" in lines[3]
+    assert lines[4].split() == ["owner", "ann"]
+    assert lines[5].strip() == f"token      clew token --folder {folder} --owner ann"
+    assert "Ctrl-C" in lines[7]
     assert ending == "Closed; everything that was accepted is on the trail.\n"

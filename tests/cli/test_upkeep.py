@@ -33,7 +33,7 @@ def test_a_run_removes_what_has_expired_and_reports_it(clew: Clew, put: Put) -> 
 def test_without_a_run_there_is_nothing_to_report(clew: Clew, put: Put) -> None:
     put("here")
     result = clew("hygiene", "stats")
-    assert (result.code, result.out, result.err) == (0, "", "No run has been recorded.\n")
+    assert (result.code, result.out, result.err) == (0, "", "No run has been recorded. `clew hygiene run` makes one.\n")
     assert clew("hygiene", "stats", "--json").json == {}
 
 
@@ -63,11 +63,17 @@ def test_dead_letters_are_listed_retried_and_dropped(clew: Clew, dead_letters: l
     assert clew("dlq", "retry", dead_letters[1]).out == "1 event will be tried again.\n"
     assert clew("dlq", "retry", "--all").out == "1 event will be tried again.\n"
     assert clew("dlq", "ls", "--json").json == {"items": []}
+    assert clew("dlq", "retry", "--all", "--json").json == {"retried": []}
 
     async def claim(app: App) -> int:
         return len(await app.trail.deliveries.claim("painter", by=app.me, worker="w", limit=10))
 
     assert in_trail(claim) == 2
+
+
+def test_what_was_retried_and_dropped_is_told_in_json(clew: Clew, dead_letters: list[str]) -> None:
+    assert clew("dlq", "drop", dead_letters[0], "--json").json == {"dropped": dead_letters[:1]}
+    assert clew("dlq", "retry", *dead_letters[1:], "--json").json == {"retried": dead_letters[1:]}
 
 
 def test_a_letter_that_is_not_there_is_told(clew: Clew, put: Put) -> None:

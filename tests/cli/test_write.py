@@ -38,7 +38,7 @@ def test_the_first_breadcrumb_makes_the_folder_with_settings_and_definitions(cle
     assert clew("trail", "put", "--title", "x").code == 0
     assert (folder / "config.toml").exists()
     assert (folder / ".gitignore").exists()
-    assert clew("trail", "ls", "--tag", "defines:note.v1").out
+    assert clew("trail", "ls", "--system", "--tag", "defines:note.v1").out
 
 
 def test_a_context_comes_from_a_file_or_from_standard_input(clew: Clew, tmp_path: Path) -> None:
@@ -73,10 +73,14 @@ def test_json_lines_are_written_all_or_none(clew: Clew) -> None:
     ("stdin", "said"),
     [
         (b"", "standard input: is empty"),
-        (b"not json", "standard input: cannot be used"),
-        (b'{"title": "x"}', "missing required field `context`"),
-        (b'{"title": "x", "context": {}, "colour": 1}', "colour"),
-        (b'{"title": "x", "context": {}}\nbroken\n', "line 2: cannot be used"),
+        (b"not json", "standard input: is not JSON: expecting value at line 1, column 1. For example {"),
+        (b'{"title": "x"}', "standard input: context is missing. For example {"),
+        (b'{"title": "x", "context": {}, "tag": 1}', "there is no field tag. Did you mean tags?"),
+        (b'{"title": "x", "context": {}, "colour": 1}', "there is no field colour. There are title, context, tags"),
+        (b'{"title": "x", "context": [1]}', "standard input, context: must be an object, not a list"),
+        (b'{"title": "x", "context": {}, "tags": [1]}', "standard input, tags[0]: must be text, not a number"),
+        (b'{"title": "x", "context": {}, "ttl": 5}', "ttl: must be an object or null, not a number"),
+        (b'{"title": "x", "context": {}}\nbroken\n', "line 2: is not JSON"),
         (b'{"title": "\xff", "context": {}}', "standard input"),
         (b"[" * 100_000, "standard input"),
     ],
@@ -92,8 +96,12 @@ def test_a_draft_that_cannot_be_used_is_told_with_its_place(clew: Clew, stdin: b
     ("arguments", "said"),
     [
         (["--title", ""], "title: is empty"),
-        (["--title", "x", "--context", "[1]"], "--context: cannot be used"),
-        (["--title", "x", "--context", "{"], "--context: cannot be used"),
+        (["--title", "x", "--context", "[1]"], "--context: must be an object, not a list. In a shell"),
+        (["--title", "x", "--context", "{a: 1}"], "--context: is not JSON: expecting property name"),
+        (["--title", "x", "--context", '{"a":\n1,}'], "at line 2, column"),
+        (["--title", "x", "--context", "{" * 2000], "--context: is not JSON"),
+        (["--title", "x", "--scope", ""], "--scope: is empty"),
+        (["--title", "x", "--scope", "hr,"], "--scope: is empty"),
         (["--title", "x", "--tag", " "], "tags[0]"),
         (["--title", "x", "--schema", "no spaces"], "schema_name"),
         (["--title", "x", "--ttl", "soon"], "--ttl"),
@@ -149,6 +157,34 @@ def test_an_edit_needs_options_where_there_is_no_terminal(clew: Clew, put: Put) 
     assert "--set status=done" in result.err
 
 
+@pytest.mark.req("RCR-04")
+def test_an_edit_for_a_version_is_refused_when_there_is_a_later_one(clew: Clew, put: Put, tmp_path: Path) -> None:
+    id = put("Task", context={"n": 1})
+    assert clew("trail", "edit", id, "--set", "n=2", "--expect", "1").code == 0
+    late = clew("trail", "edit", id, "--set", "n=3", "--expect", "1")
+    assert (late.code, late.out) == (1, "")
+    assert f"{id} is at version 2, not 1. Read it again" in late.err
+    assert full(clew, id)["context"] == {"n": 2}
+    code, err = edit_by_hand(tmp_path, id, "sys.exit('the editor should not open')", "--expect", "1")
+    assert (code, "is at version 2, not 1" in err, "editor" in err) == (1, True, False)
+
+
+def test_a_writer_without_the_scope_is_told_that_it_will_not_see_it(clew: Clew, put: Put, tmp_path: Path) -> None:
+    hidden = "1 breadcrumb will not be shown to you without --scopes hr,ops\n"
+    put("makes the trail")
+    result = clew("trail", "put", "--title", "payroll", "--scope", "hr,ops")
+    assert (result.code, result.err) == (0, hidden)
+    assert clew("trail", "put", "--title", "seen", "--scope", "hr", "--scopes", "hr,ops").err == ""
+    id = result.out.strip()
+    assert full(clew, id, "--scopes", "hr,ops")["scopes"] == ["hr", "ops"]
+    edited = clew("trail", "edit", id, "--title", "wages", "--scopes", "hr,ops")
+    assert (edited.code, edited.err) == (0, "")
+    open_one = put("open")
+    assert edit_by_hand(tmp_path, open_one, "shown['scopes'] = ['hr', 'ops']") == (0, hidden)
+    drafts = b'{"title":"a","context":{},"scopes":["x"]}\n{"title":"b","context":{}}\n{"title":"c","context":{}}'
+    assert clew("trail", "put", "--scope", "y", stdin=drafts).err.startswith("3 breadcrumbs will not be shown to you")
+
+
 def test_edits_at_the_same_time_all_count(clew: Clew, put: Put) -> None:
     id = put("Counter", context={})
 
@@ -171,13 +207,13 @@ file.write_text(json.dumps(shown))
 """
 
 
-def edit_by_hand(tmp_path: Path, id: str, change: str) -> tuple[int, str]:
+def edit_by_hand(tmp_path: Path, id: str, change: str, *options: str) -> tuple[int, str]:
     """Run an edit on a terminal with a program as editor."""
     script = tmp_path / "editor.py"
     script.write_text(EDITOR.format(change=change))
     leader, follower = pty.openpty()
     process = subprocess.Popen(
-        [*COMMAND, "trail", "edit", id],
+        [*COMMAND, "trail", "edit", id, *options],
         stdin=follower,
         stdout=follower,
         stderr=subprocess.PIPE,
@@ -223,7 +259,8 @@ def test_a_removal_needs_a_yes(clew: Clew, put: Put) -> None:
     ids = [put("a"), put("b"), put("c")]
     refused = clew("trail", "rm", ids[0])
     assert (refused.code, "--yes" in refused.err) == (1, True)
-    assert clew("trail", "rm", ids[0], ids[1][-12:], ids[1], "--yes").code == 0
+    removed = clew("trail", "rm", ids[0], ids[1][-12:], ids[1], "--yes", "--json")
+    assert (removed.code, removed.json) == (0, {"removed": ids[:2]})
     assert [clew("trail", "show", id).code for id in ids] == [1, 1, 0]
     assert clew("trail", "rm").code == 1
 

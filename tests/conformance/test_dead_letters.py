@@ -99,9 +99,6 @@ async def test_a_replay_starts_the_deadline_anew(trail: Trail, me: Principal, cl
     assert not await trail.deliveries.fail(await claim_one(trail, me, "c"), "again", by=me)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bug: a replayed letter is claimed while a later event of its session is handled"
-)
 @pytest.mark.req("SYL-116")
 async def test_a_replayed_letter_waits_while_its_session_is_busy(trail: Trail, me: Principal) -> None:
     await bury(trail, me, "a", tags=("session:s",))
@@ -112,6 +109,25 @@ async def test_a_replayed_letter_waits_while_its_session_is_busy(trail: Trail, m
     assert await claim(trail, me) == []
     await trail.deliveries.finish(busy, [], by=me)
     assert [each.event.seq for each in await claim(trail, me)] == [letter.event.seq]
+
+
+@pytest.mark.req("SYL-116")
+async def test_replayed_letters_come_before_the_events_of_their_session_that_wait(
+    trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    await bury(trail, me, "a", "b", tags=("session:s",))
+    await trail.deliveries.register(Consumer(name="c", retry=RetryPolicy(attempts=2, backoff=60.0)), by=me)
+    await make_all(trail, me, "d", "e", tags=["session:s"])
+    assert not await trail.deliveries.fail(await claim_one(trail, me, "c"), "not yet", by=me)
+    for letter in reversed(await trail.dead_letters.list(by=me)):
+        await trail.dead_letters.replay(letter.id, by=me)
+    handled = []
+    while held := await claim(trail, me):
+        handled += [each.event.seq for each in held]
+        await trail.deliveries.finish(held[0], [], by=me)
+    assert handled == [1, 2]
+    clock.advance(minutes=2)
+    assert [(each.event.seq, each.attempt) for each in await claim(trail, me)] == [(3, 2)]
 
 
 async def test_a_dropped_letter_is_gone(trail: Trail, me: Principal) -> None:

@@ -157,7 +157,6 @@ async def test_of_two_definitions_of_a_schema_the_newer_counts(trail: Trail, me:
     assert await shown(trail, me, made.id) == {"a": 1}
 
 
-@pytest.mark.xfail(strict=True, reason="bug: an expired definition goes on governing until hygiene has come by")
 async def test_an_expired_definition_governs_no_more(trail: Trail, me: Principal, clock: ManualClock) -> None:
     context = {"schema_name": "tool.v1", "json_schema": NEEDS_NAME}
     await make(trail, me, "Short", schema_name="schema.def.v1", context=context, ttl=lasting(clock, minutes=1))
@@ -260,7 +259,6 @@ async def test_an_update_makes_a_new_vector_when_the_text_changed_and_only_then(
     assert await present() is None
 
 
-@pytest.mark.xfail(strict=True, reason="bug: an update of the tags alone embeds what was written with embed=never")
 @pytest.mark.req("RCR-07")
 async def test_an_update_of_the_tags_does_not_embed_what_was_not_to_be_embedded(meaning: Trail, me: Principal) -> None:
     made = await make(meaning, me, "Private", embed="never")

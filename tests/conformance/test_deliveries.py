@@ -10,9 +10,9 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.errors import InvalidInput, LeaseLost, NotFound
+from clew.errors import AlreadyExists, InvalidInput, LeaseLost, NotFound
 from clew.trail.breadcrumb import Change
-from clew.trail.event import Consumer, RetryPolicy
+from clew.trail.event import Claim, Consumer, RetryPolicy
 from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
@@ -26,6 +26,7 @@ from tests.conformance.making import (
     make_all,
     register,
     session,
+    succeeds,
     titles,
 )
 
@@ -218,6 +219,104 @@ async def test_an_absurd_limit_is_refused(trail: Trail, me: Principal, limit: in
         await trail.deliveries.claim("c", by=me, worker="w", limit=limit)
 
 
+# -- waiting ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("O8")
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "elsewhere"])
+async def test_a_claim_that_waits_gets_the_event_that_is_written(
+    trail: Trail, open_again: OpenAgain, me: Principal, elsewhere: bool
+) -> None:
+    writer = await open_again() if elsewhere else trail
+    await register(trail, me)
+    waiting = [asyncio.ensure_future(wait_for_one(trail, me)) for _ in range(2)]
+    await asyncio.sleep(0)
+    made = await make(writer, me, "a")
+    async with asyncio.timeout(PATIENCE):
+        done, (other,) = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    assert [held.event.breadcrumb for task in done for held in task.result()] == [made]
+    other.cancel()
+    await asyncio.gather(other, return_exceptions=True)
+    (state,) = await trail.deliveries.consumers(by=me)
+    assert (state.pending, state.claimed) == (0, 1)
+
+
+async def wait_for_one(trail: Trail, by: Principal, wait: float = 60.0) -> list[Claim]:
+    return await trail.deliveries.claim("c", by=by, worker="w", wait=wait)
+
+
+async def test_a_claim_that_waits_in_vain_comes_back_empty(trail: Trail, me: Principal) -> None:
+    await register(trail, me, selector=Selector(all_tags=["x"]))
+    waiting = asyncio.ensure_future(wait_for_one(trail, me, 0.05))
+    await make(trail, me, "not meant")
+    async with asyncio.timeout(PATIENCE):
+        assert await waiting == []
+    (state,) = await trail.deliveries.consumers(by=me)
+    assert (state.pending, state.claimed, state.cursor) == (0, 0, 1)
+
+
+@pytest.mark.req("SYL-116")
+@pytest.mark.parametrize("end", ["finish", "fail", "release"])
+async def test_a_claim_that_waits_gets_what_another_worker_lets_go(trail: Trail, me: Principal, end: str) -> None:
+    await register(trail, me)
+    await session(trail, me, "A", "A1", "A2")
+    held = await claim_one(trail, me, "c")
+    waiting = asyncio.ensure_future(wait_for_one(trail, me))
+    await asyncio.sleep(0)
+    match end:
+        case "finish":
+            await trail.deliveries.finish(held, [], by=me)
+        case "fail":
+            await trail.deliveries.fail(held, "no", by=me, retry=False)
+        case _:
+            await trail.deliveries.release(held, by=me)
+    async with asyncio.timeout(PATIENCE):
+        assert titles(await waiting) == ["A1" if end == "release" else "A2"]
+
+
+async def test_a_claim_that_waits_for_an_unregistered_consumer_is_told(trail: Trail, me: Principal) -> None:
+    await register(trail, me)
+    waiting = asyncio.ensure_future(wait_for_one(trail, me))
+    await asyncio.sleep(0)
+    await trail.deliveries.unregister("c", by=me)
+    async with asyncio.timeout(PATIENCE):
+        with pytest.raises(NotFound):
+            await waiting
+
+
+async def test_a_refused_write_beside_a_good_one_does_not_keep_its_event_from_who_waits(
+    trail: Trail, me: Principal
+) -> None:
+    taken = await make(trail, me, "before")
+    await register(trail, me)
+    for number in range(20):
+        waiting = asyncio.ensure_future(wait_for_one(trail, me))
+        await asyncio.sleep(0)
+        calls = [make(trail, me, "bad", id=taken.id), make(trail, me, str(number)), make(trail, me, "", id="x")]
+        await asyncio.gather(*(succeeds(call, AlreadyExists, InvalidInput) for call in calls))
+        async with asyncio.timeout(PATIENCE):
+            (held,) = await waiting
+        assert titles([held]) == [str(number)]
+        await trail.deliveries.finish(held, [], by=me)
+
+
+@pytest.mark.req("RCR-22")
+async def test_a_claim_that_is_cancelled_holds_nothing(trail: Trail, me: Principal) -> None:
+    """However far it has come: before it looks, while it stands, while it is committed."""
+    await register(trail, me)
+    for delay in range(40):
+        waiting = asyncio.ensure_future(wait_for_one(trail, me))
+        writing = asyncio.ensure_future(make(trail, me, str(delay)))
+        for _ in range(delay):
+            await asyncio.sleep(0 if delay % 2 else 0.0002)
+        waiting.cancel()
+        (got,) = await asyncio.gather(waiting, return_exceptions=True)
+        await writing
+        held = got if isinstance(got, list) else await claim(trail, me)
+        assert [(titles([each]), each.attempt) for each in held] == [([str(delay)], 1)]
+        await trail.deliveries.finish(held[0], [], by=me)
+
+
 # -- order ------------------------------------------------------------------------------------------------
 
 
@@ -257,6 +356,23 @@ async def test_a_session_that_waits_for_a_retry_keeps_its_order_and_delays_nobod
     assert titles(await claim(trail, me)) == ["B1"]
     clock.advance(seconds=90)
     assert "A1" in titles(await claim(trail, me))
+
+
+@pytest.mark.req("SYL-116")
+async def test_a_long_session_is_handled_in_order_by_whoever_comes(trail: Trail, me: Principal) -> None:
+    await register(trail, me)
+    await session(trail, me, "A", *(str(number) for number in range(600)))
+    handled: list[str] = []
+
+    async def work(worker: str) -> None:
+        while len(handled) < 600:
+            for held in await trail.deliveries.claim("c", by=me, worker=worker, limit=5, wait=0.05):
+                handled.extend(titles([held]))
+                await trail.deliveries.finish(held, [], by=me)
+
+    async with asyncio.timeout(6 * PATIENCE):
+        await asyncio.gather(*(work(f"w{number}") for number in range(3)))
+    assert handled == [str(number) for number in range(600)]
 
 
 async def test_versions_of_a_breadcrumb_without_a_session_come_in_order(trail: Trail, me: Principal) -> None:

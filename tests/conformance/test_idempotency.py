@@ -86,7 +86,6 @@ async def test_a_key_of_a_deleted_breadcrumb_stays_taken(trail: Trail, me: Princ
     assert await list_all(trail, me) == []
 
 
-@pytest.mark.xfail(strict=True, reason="bug: an expired breadcrumb is returned for its key until hygiene comes by")
 async def test_a_key_of_an_expired_breadcrumb_gives_the_same_answer_before_and_after_hygiene(
     trail: Trail, me: Principal, clock: ManualClock
 ) -> None:

@@ -339,9 +339,6 @@ async def test_closing_twice_is_harmless(trail: Trail, open_again: OpenAgain, me
     assert await is_there(await open_again(), me, made.id)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bug: a write that is committed while the trail closes is answered with an error"
-)
 async def test_what_was_accepted_is_finished_and_answered_when_the_trail_is_closed(
     trail: Trail, open_again: OpenAgain, me: Principal
 ) -> None:

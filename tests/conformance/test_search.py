@@ -151,9 +151,6 @@ async def test_words_of_any_script_are_found(trail: Trail, me: Principal, title:
     assert await found_titles(trail, me, text) == [title]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bug: of a long text only the 128 rarest words count, and unknown ones are rarest"
-)
 async def test_unknown_words_do_not_push_out_the_one_that_is_known(trail: Trail, me: Principal) -> None:
     await make_all(trail, me, "Ball of thread", "Something else")
     strange = " ".join(f"qx{number}z" for number in range(150))
@@ -263,9 +260,6 @@ async def test_a_wide_filter_does_not_starve_the_limit_either(
     assert len(await found_titles(again, me, "thread", limit=1_000)) == 1_000
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bug: in a large trail only the 32 rarest words propose candidates, known or not"
-)
 async def test_unknown_words_do_not_hide_candidates_in_a_large_trail(
     trail: Trail, open_again: OpenAgain, me: Principal, crowded: list[Draft]
 ) -> None:
@@ -275,7 +269,6 @@ async def test_unknown_words_do_not_hide_candidates_in_a_large_trail(
     assert len(await found_titles(again, me, f"{strange} fits", limit=10)) == 10
 
 
-@pytest.mark.xfail(strict=True, reason="bug: in a large trail the best candidates may all be used up, and none is left")
 async def test_what_was_used_up_does_not_starve_the_limit_of_a_large_trail(
     trail: Trail, open_again: OpenAgain, me: Principal, crowded: list[Draft]
 ) -> None:
@@ -294,6 +287,33 @@ async def test_what_was_used_up_gives_its_place_to_the_next(trail: Trail, me: Pr
     await asyncio.gather(*(trail.records.read(each.id, by=me) for each in made[:30]))
     found = await found_titles(trail, me, "thread", limit=10)
     assert sorted(found) == sorted(f"a thread of {number}" for number in range(10))
+
+
+async def test_a_field_that_counts_nothing_does_not_starve_the_limit(
+    trail: Trail, open_again: OpenAgain, me: Principal, crowded: list[Draft]
+) -> None:
+    """Thousands have the word in their titles only, which are not asked."""
+    await trail.records.create_many(crowded, by=me)
+    again = await settled(trail, open_again, me)
+    found = await found_titles(again, me, "thread", weights={"title": 0.0}, limit=40)
+    assert sorted(found) == sorted(f"Fits {number}" for number in range(40))
+
+
+async def test_a_filter_follows_changes_few_and_many(trail: Trail, me: Principal) -> None:
+    for selector in (Selector(all_tags=["new"]), Selector(any_tags=["new"], schema_name="note.v1")):
+        assert await found_titles(trail, me, "thread", selector=selector) == []
+    fields: dict[str, Any] = {"tags": ["new"], "schema_name": "note.v1"}
+    made = await make(trail, me, "thread", **fields)
+    for expected in (1, 2_401):
+        for selector in (Selector(all_tags=["new"]), Selector(any_tags=["new"], schema_name="note.v1")):
+            hits = (await look_for(trail, me, "thread", selector=selector, limit=1_000)).hits
+            assert len(hits) == min(expected, 1_000)
+        if expected == 1:
+            await trail.records.create_many([draft(f"thread {number}", **fields) for number in range(2_400)], by=me)
+    await trail.records.update(made.id, Change(tags=["old"]), expect=1, by=me)
+    assert await found_titles(trail, me, "thread", selector=Selector(all_tags=["old"])) == ["thread"]
+    hits = (await look_for(trail, me, "thread", selector=Selector(all_tags=["new"]), limit=1_000)).hits
+    assert made.id not in [hit.breadcrumb.id for hit in hits]
 
 
 # -- freshness --------------------------------------------------------------------------------------------
@@ -341,6 +361,9 @@ async def test_hits_expire_between_two_searches(trail: Trail, me: Principal, clo
     clock.advance(minutes=1)
     for selector in (Selector(), tagged):
         assert await found_titles(trail, me, "thread", selector=selector) == ["thread for ever"]
+    clock.advance(seconds=-1)
+    for selector in (Selector(), tagged):
+        assert len(await found_titles(trail, me, "thread", selector=selector)) == 2
 
 
 async def test_searches_and_writes_at_once_disturb_nobody(trail: Trail, me: Principal) -> None:

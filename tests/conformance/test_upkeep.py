@@ -107,7 +107,6 @@ async def test_stats_count_what_the_caller_may_see(trail: Trail, stranger: Princ
     assert (theirs.breadcrumbs, theirs.events, theirs.edges, theirs.schemas) == (0, 0, 0, {})
 
 
-@pytest.mark.xfail(strict=True, reason="bug: an edge to an expired breadcrumb is counted although no call shows it")
 async def test_stats_count_no_edge_of_what_has_expired(trail: Trail, me: Principal, clock: ManualClock) -> None:
     a, b = await make(trail, me, "a"), await make(trail, me, "b", ttl=lasting(clock, seconds=1))
     await trail.edges.add([Edge(source=a.id, target=b.id, type="calls")], by=me)
@@ -260,9 +259,6 @@ async def test_what_is_deleted_during_a_change_stays_deleted(
     assert await changing.upkeep.check() == []
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bug: a vector made before an interruption is kept although its text has changed"
-)
 async def test_what_is_updated_during_a_change_gets_the_vector_of_its_new_text(
     meaning: Trail, open_again: OpenAgain, me: Principal
 ) -> None:
@@ -289,7 +285,6 @@ async def test_a_third_embedder_starts_the_change_anew(meaning: Trail, open_agai
     assert await vector_of(third, me, ids[0]) == pytest.approx(letters_of("a"))
 
 
-@pytest.mark.xfail(strict=True, reason="bug: breadcrumbs that had no vector before do not get one")
 async def test_a_trail_that_had_no_embedder_gets_its_vectors(
     trail: Trail, open_again: OpenAgain, wordllama: WordLlamaEmbedder, me: Principal
 ) -> None:
@@ -299,6 +294,42 @@ async def test_a_trail_that_had_no_embedder_gets_its_vectors(
     await reembed(again)
     assert await vector_of(again, me, made.id) is not None
     assert await found_titles(again, me, "feline pets", ranking="vector") == ["A kitten slept"]
+
+
+async def test_a_trail_of_foreign_vectors_gets_those_of_its_embedder_for_all(
+    trail: Trail, open_again: OpenAgain, me: Principal
+) -> None:
+    ids = [(await make(trail, me, "a", embedding=[1.0, 0.0])).id, (await make(trail, me, "b")).id]
+    await trail.close()
+    again = await open_again(LetterEmbedder())
+    await reembed(again)
+    assert [await vector_of(again, me, id) for id in ids] == [letters_of("a"), letters_of("b")]
+
+
+async def test_a_write_during_the_first_change_does_not_end_it(
+    trail: Trail, open_again: OpenAgain, me: Principal
+) -> None:
+    ids = await make_all(trail, me, *"abcd")
+    await trail.close()
+    changing = await open_again(LetterEmbedder())
+    steps = changing.upkeep.reembed(batch=2)
+    await anext(steps)
+    ids.append((await make(changing, me, "e")).id)
+    await changing.close()
+    again = await open_again(LetterEmbedder())
+    await reembed(again)
+    assert [await vector_of(again, me, id) for id in ids] == [letters_of(title) for title in "abcde"]
+
+
+async def test_what_its_schema_does_not_embed_gets_no_vector_by_the_change(
+    trail: Trail, open_again: OpenAgain, me: Principal
+) -> None:
+    await make(trail, me, "Schema", schema_name="schema.def.v1", context={"schema_name": "log.v1", "embed": "never"})
+    made = await make(trail, me, "Private", schema_name="log.v1")
+    await trail.close()
+    again = await open_again(LetterEmbedder())
+    await reembed(again)
+    assert await vector_of(again, me, made.id) is None
 
 
 async def test_without_an_embedder_there_is_nothing_to_change_to(trail: Trail, me: Principal) -> None:

@@ -137,6 +137,20 @@ async def test_vectors_of_another_dimension_are_refused_and_nothing_is_written(
     assert await trail.log.head() == 1
 
 
+@pytest.mark.req("RCR-19")
+async def test_the_dimension_is_the_trails_and_all_that_another_owner_learns(
+    trail: Trail, me: Principal, stranger: Principal
+) -> None:
+    await make(trail, me, "Secret title", tags=["secret:tag"], embedding=[1.0, 0.0])
+    for attempt in (make(trail, stranger, embedding=[1.0, 0.0, 0.0]), found_titles(trail, stranger, vector=[1.0] * 3)):
+        with pytest.raises(EmbedderMismatch) as caught:
+            await attempt
+        assert caught.value.expected == "external:2"
+        assert not any(word in f"{caught.value} {caught.value.hint}" for word in ("ecret", me.owner_id))
+    assert (await make(trail, stranger, "Same width", embedding=[0.0, 1.0])).version == 1
+    assert await found_titles(trail, stranger, vector=[1.0, 0.0]) == ["Same width"]
+
+
 async def test_a_vector_must_have_the_dimension_of_the_embedder(meaning: Trail, me: Principal) -> None:
     with pytest.raises(EmbedderMismatch):
         await make(meaning, me, embedding=[1.0, 0.0])

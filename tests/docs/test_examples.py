@@ -97,7 +97,8 @@ def test_the_demonstration_ends_by_itself_without_a_terminal_and_with_its_port_t
     assert (done.returncode, done.stderr) == (0, "")
     assert "1. " in done.stdout
     assert "Incident: passengers charged twice" in done.stdout
-    assert re.search(r"#\d+ updated  agent.response.v1 .*Bring the bicycle", done.stdout)
+    assert re.search(r"#\d+ updated  agent\.response\.v1  See you on Friday\. Bring the bicycle!\n", done.stdout)
+    assert "{" not in done.stdout
     assert not list(tmp_path.iterdir())
 
 
@@ -121,5 +122,5 @@ def test_on_a_terminal_the_demonstration_stays_until_ctrl_c_and_tidies_up(tmp_pa
     _, err = process.communicate(timeout=PATIENCE)
     os.close(leader)
     assert (process.returncode, err) == (0, b"")
-    assert b"The server runs at http://127.0.0.1:" in shown
+    assert b"its reference is at http://127.0.0.1:" in shown
     assert not list(tmp_path.iterdir())

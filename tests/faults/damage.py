@@ -41,6 +41,7 @@ async def make_trail(folder: Path) -> list[Breadcrumb]:
     for at in range(0, RECORDS, 2):
         change = Change(context={**notes[at].context, "again": word_of(f"again {at}")})
         notes[at] = await trail.records.update(notes[at].id, change, expect=1, by=ME)
+    await trail.index.warm()
     await trail.close()
     return notes
 

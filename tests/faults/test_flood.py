@@ -21,7 +21,7 @@ from clew.trail.breadcrumb import Draft
 from clew.trail.event import Event, RetryPolicy
 from clew.trail.handlers import Handler, Worker
 from clew.trail.selector import Selector
-from clew.trail.sqlite import engine
+from clew.trail.sqlite import engine, file
 from clew.trail.store import Trail
 from tests.faults.processes import PATIENCE, eventually, is_settled, open_at
 
@@ -139,7 +139,7 @@ async def test_long_words_do_not_stay_in_memory(trail: Trail) -> None:
 async def test_a_file_that_another_process_holds_too_long_is_busy_and_writable_afterwards(
     tmp_path: Path, trail: Trail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(file, "BUSY_SECONDS", 0.1)
     with writing_elsewhere(tmp_path):
         with pytest.raises(Busy, match="another process"):
             await trail.records.create(note("refused"), by=ME)

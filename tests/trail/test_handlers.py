@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -11,7 +12,7 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.errors import AccessDenied, Busy, InvalidInput
+from clew.errors import AccessDenied, InvalidInput, LeaseLost, StorageFull
 from clew.trail import claims, open_trail
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft
 from clew.trail.claims import describe, printable
@@ -244,11 +245,11 @@ async def test_a_handler_sees_the_version_that_the_change_made(trail: Trail) -> 
 # -- failure ------------------------------------------------------------------------------------------------
 
 
-async def try_again(trail: Trail, clock: ManualClock, worker: Worker) -> None:
-    """Let every retry come due, once nothing is under way."""
+async def pass_time(trail: Trail, clock: ManualClock, **amount: float) -> None:
+    """Move the clock once nothing is under way. Workers look at it when anything is written."""
     await until(trail, lambda state: state.claimed == 0)
-    clock.advance(hours=1)
-    worker.wake()
+    clock.advance(**amount)
+    await trail.records.create(Draft(title="Tick", schema_name="tick.v1", context={}), by=ANN)
 
 
 @pytest.mark.req("SYL-112")
@@ -259,11 +260,11 @@ async def test_a_passing_failure_succeeds_on_a_later_attempt_and_writes_once(tra
         return [Draft(title="Done", schema_name="done.v1", context={"text": "done"})]
 
     calls = Calls(act)
-    async with working(trail, handler_of(calls, retry=RetryPolicy(attempts=3))) as worker:
+    async with working(trail, handler_of(calls, retry=RetryPolicy(attempts=3))):
         await trail.records.create(note(), by=ANN)
         for _ in range(2):
             await calls.next()
-            await try_again(trail, clock, worker)
+            await pass_time(trail, clock, hours=1)
         await calls.next()
         state = await settled(trail)
 
@@ -276,17 +277,13 @@ async def test_a_passing_failure_succeeds_on_a_later_attempt_and_writes_once(tra
 async def test_a_failed_event_is_not_tried_before_its_backoff(trail: Trail, clock: ManualClock) -> None:
     calls = Calls(fail_with(ValueError("no")))
 
-    async with working(trail, handler_of(calls, retry=RetryPolicy(backoff=100.0))) as worker:
+    async with working(trail, handler_of(calls, retry=RetryPolicy(backoff=100.0))):
         await trail.records.create(note("a"), by=ANN)
         await calls.next()
-        await until(trail, lambda state: state.claimed == 0)
-        clock.advance(seconds=70)
-        worker.wake()
+        await pass_time(trail, clock, seconds=70)
         await trail.records.create(note("b"), by=ANN)
         assert text_of(await calls.next()) == "b"
-        await until(trail, lambda state: state.claimed == 0)
-        clock.advance(seconds=60)
-        worker.wake()
+        await pass_time(trail, clock, seconds=60)
         assert text_of(await calls.next()) == "a"
 
 
@@ -310,10 +307,10 @@ async def test_an_exhausted_event_is_a_dead_letter_with_its_reason_and_is_replay
         return [Draft(title="Done", schema_name="done.v1", context={"text": text_of(event)})]
 
     calls = Calls(act)
-    async with working(trail, handler_of(calls, retry=RetryPolicy(attempts=2))) as worker:
+    async with working(trail, handler_of(calls, retry=RetryPolicy(attempts=2))):
         await trail.records.create(note("x"), by=ANN)
         await calls.next()
-        await try_again(trail, clock, worker)
+        await pass_time(trail, clock, hours=1)
         await calls.next()
         await until(trail, lambda state: state.dead == 1)
         [letter] = await trail.dead_letters.list(by=ANN)
@@ -321,7 +318,6 @@ async def test_an_exhausted_event_is_a_dead_letter_with_its_reason_and_is_replay
 
         broken = False
         await trail.dead_letters.replay(letter.id, by=ANN)
-        worker.wake()
         await calls.next()
         state = await settled(trail)
 
@@ -334,12 +330,10 @@ async def test_nothing_is_tried_after_the_deadline(trail: Trail, clock: ManualCl
     calls = Calls(fail_with(ValueError("no")))
     policy = RetryPolicy(attempts=50, backoff=10.0, deadline=60.0)
 
-    async with working(trail, handler_of(calls, retry=policy)) as worker:
+    async with working(trail, handler_of(calls, retry=policy)):
         await trail.records.create(note(), by=ANN)
         await calls.next()
-        await until(trail, lambda state: state.claimed == 0)
-        clock.advance(seconds=61)
-        worker.wake()
+        await pass_time(trail, clock, seconds=61)
         await until(trail, lambda state: state.dead == 1)
 
     assert len(calls.events) == 1
@@ -400,12 +394,11 @@ async def test_a_handler_that_cancels_itself_has_failed(trail: Trail) -> None:
 async def test_an_unregistered_handler_registers_again(trail: Trail) -> None:
     calls = Calls()
 
-    async with working(trail, handler_of(calls)) as worker:
+    async with working(trail, handler_of(calls)):
         await trail.records.create(note("1"), by=ANN)
         await calls.next()
         await settled(trail)
         await trail.deliveries.unregister("reader", by=ANN)
-        worker.wake()
         await until(trail, lambda state: True)
         await trail.records.create(note("2"), by=ANN)
         await calls.next()
@@ -414,33 +407,52 @@ async def test_an_unregistered_handler_registers_again(trail: Trail) -> None:
 
 
 class Faulty:
-    """The deliveries of a trail whose claims fail at first."""
+    """The deliveries of a trail one of whose methods fails at first."""
 
-    def __init__(self, deliveries: Any, failures: int) -> None:
+    def __init__(self, deliveries: Any, method: str, failures: int) -> None:
         self._deliveries = deliveries
+        self._method = method
         self.failures = failures
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._deliveries, name)
+        return self._fail_first if name == self._method else getattr(self._deliveries, name)
 
-    async def claim(self, *args: Any, **options: Any) -> list[Claim]:
+    async def _fail_first(self, *args: Any, **options: Any) -> Any:
         if self.failures:
             self.failures -= 1
-            raise Busy("the queue is full")
-        found: list[Claim] = await self._deliveries.claim(*args, **options)
-        return found
+            raise StorageFull("no space left")
+        return await getattr(self._deliveries, self._method)(*args, **options)
 
 
-async def test_a_failing_storage_is_waited_out(trail: Trail, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("method", ["register", "claim"])
+async def test_a_failing_storage_is_waited_out_and_said(
+    trail: Trail, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, method: str
+) -> None:
     monkeypatch.setattr(claims, "PAUSE_AFTER_FAILURE", 0.0)
-    calls, faulty = Calls(), Faulty(trail.deliveries, 3)
+    calls, faulty = Calls(), Faulty(trail.deliveries, method, 3)
+    handler = handler_of(calls, start="beginning")
     monkeypatch.setattr(trail, "deliveries", faulty)
+    running = asyncio.create_task((worker := Worker(trail, [handler], by=ANN, worker_id="w1")).run())
 
-    async with working(trail, handler_of(calls)):
-        await trail.records.create(note(), by=ANN)
-        await calls.next()
+    await trail.records.create(note(), by=ANN)
+    await calls.next()
+    worker.stop()
+    await running
 
     assert faulty.failures == 0
+    assert caplog.text.count("reader: no space left") == 3
+
+
+async def test_a_worker_that_waits_for_its_storage_can_be_stopped(
+    trail: Trail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trail, "deliveries", Faulty(trail.deliveries, "register", 1_000_000))
+    worker = Worker(trail, [handler_of(Calls())], by=ANN, worker_id="w1")
+    running = asyncio.create_task(worker.run())
+    await asyncio.sleep(0)
+    worker.stop()
+    async with asyncio.timeout(5):
+        await running
 
 
 def test_a_reason_is_one_short_printable_line() -> None:
@@ -553,6 +565,34 @@ async def test_ten_workers_execute_a_thousand_events_a_thousand_times() -> None:
     assert len(done) == len(set(done)) == 1_000
 
 
+@pytest.mark.req("RCR-28")
+async def test_workers_on_two_event_loops_share_the_events(trail: Trail) -> None:
+    done: list[tuple[int, int]] = []
+    begun = threading.Barrier(3)
+
+    async def note_loop(event: Event, deps: Any) -> None:
+        done.append((event.seq, threading.get_ident()))
+
+    async def work_there() -> None:
+        async with working(trail, handler_of(note_loop), worker_id=str(threading.get_ident()), concurrency=1):
+            await asyncio.to_thread(begun.wait)
+            await asyncio.to_thread(begun.wait)
+
+    threads = [threading.Thread(target=asyncio.run, args=(work_there(),)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    await asyncio.to_thread(begun.wait)
+    for _ in range(300):
+        await trail.records.create(note(), by=ANN)
+    await settled(trail)
+    await asyncio.to_thread(begun.wait)
+    for thread in threads:
+        await asyncio.to_thread(thread.join)
+
+    assert sorted(seq for seq, _ in done) == list(range(1, 301))
+    assert len({ident for _, ident in done}) == 2
+
+
 # -- leases -------------------------------------------------------------------------------------------------
 
 
@@ -570,11 +610,11 @@ async def test_a_consumer_killed_before_it_acknowledged_gets_the_event_again(
 
     trail = await open_trail(f"sqlite://{tmp_path}/killed.db", clock)
     try:
-        async with working(trail, handler) as worker:
+        async with working(trail, handler):
             await trail.records.create(note("next"), by=ANN)
             assert text_of(await calls.next()) == "next"
             clock.advance(seconds=31)
-            worker.wake()
+            await trail.records.create(Draft(title="Tick", schema_name="tick.v1", context={}), by=ANN)
             again = await calls.next()
             await settled(trail)
 
@@ -664,6 +704,45 @@ async def test_work_on_a_lost_claim_is_stopped_by_the_heartbeat(trail: Trail, cl
     assert len(calls.events) == 1
 
 
+class SlowAnswer:
+    """Deliveries whose `finish` has committed but not answered when the heartbeat comes by."""
+
+    def __init__(self, deliveries: Any) -> None:
+        self._deliveries = deliveries
+        self.refused = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._deliveries, name)
+
+    async def finish(self, claim: Claim, outputs: Sequence[Draft], *, by: Principal) -> list[Breadcrumb]:
+        made: list[Breadcrumb] = await self._deliveries.finish(claim, outputs, by=by)
+        await self.refused.wait()
+        return made
+
+    async def extend(self, claim: Claim, **options: Any) -> Any:
+        try:
+            return await self._deliveries.extend(claim, **options)
+        except LeaseLost:
+            self.refused.set()
+            raise
+
+
+async def test_a_heartbeat_that_comes_after_the_end_says_nothing(
+    trail: Trail, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls, slow = Calls(), SlowAnswer(trail.deliveries)
+    monkeypatch.setattr(trail, "deliveries", slow)
+
+    async with working(trail, handler_of(calls), lease=timedelta(seconds=0.06)):
+        await trail.records.create(note(), by=ANN)
+        await calls.next()
+        async with asyncio.timeout(5):
+            await slow.refused.wait()
+        await settled(trail)
+
+    assert caplog.text == ""
+
+
 @pytest.mark.req("RCR-22")
 async def test_a_stopped_worker_gives_its_events_back_at_once(trail: Trail) -> None:
     first = Calls(lambda event: asyncio.Event().wait())
@@ -697,8 +776,8 @@ async def test_a_cancelled_worker_gives_its_events_back_too(trail: Trail) -> Non
 
 
 async def test_a_worker_without_handlers_runs_until_it_is_stopped(trail: Trail) -> None:
-    async with working(trail) as worker:
-        worker.wake()
+    async with working(trail):
+        await trail.records.create(note(), by=ANN)
 
 
 async def test_an_event_wakes_the_worker_without_any_clock_moving(trail: Trail) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from clew.trail.packing import pack_terms
 from clew.trail.ranking import (
     DENSE_SHARE,
     FIELD_WEIGHTS,
@@ -25,9 +26,10 @@ from clew.trail.ranking import (
     score_lexical,
     score_rcrt,
     term_name,
+    weigh,
 )
 from clew.trail.readable import Readable
-from clew.trail.text import name_id, owner_salt, pack_terms, term_id
+from clew.trail.text import name_id, owner_salt, term_id
 
 SALT = owner_salt("acme", "secret")
 
@@ -50,7 +52,7 @@ def corpus(*records: tuple[str, str, str], rarity: Callable[[Words], Floats] | N
 
 
 def scores(text: str, held: Corpus, **weights: float) -> list[float]:
-    found, _ = score_lexical(parse_question(text, SALT), held, np.arange(len(held.at)), weights)
+    found, _ = score_lexical(weigh(parse_question(text, SALT), held), held, np.arange(len(held.at)), weights)
     return found.tolist()
 
 
@@ -123,7 +125,7 @@ def test_a_weight_of_nothing_silences_a_field() -> None:
 
 def test_the_share_of_the_title_that_a_question_explains() -> None:
     held = corpus(("ball thread", "", ""), ("thread", "", ""), ("wool", "thread", ""))
-    _, titles = score_lexical(parse_question("thread", SALT), held, np.arange(3), {})
+    _, titles = score_lexical(weigh(parse_question("thread", SALT), held), held, np.arange(3), {})
     assert titles.tolist() == pytest.approx([0.5, 1.0, 0.0])
 
 
@@ -131,7 +133,7 @@ def test_nothing_to_score_scores_nothing() -> None:
     held = corpus(("thread", "", ""))
     nothing = np.zeros(0, np.int64)
     for question, slots in ((parse_question("thread", SALT), nothing), (parse_question("!", SALT), np.arange(1))):
-        lexical, titles = score_lexical(question, held, slots, {})
+        lexical, titles = score_lexical(weigh(question, held), held, slots, {})
         assert (lexical.tolist(), titles.tolist()) == ([0.0] * len(slots), [0.0] * len(slots))
 
 
@@ -158,6 +160,15 @@ def test_the_rarest_words_of_an_endless_question_count() -> None:
     last = term_id(words[-1], SALT)
     held = corpus((words[-1], "", ""), ("x", "", ""), rarity=lambda ids: np.where(ids == last, 5.0, 1.0).astype("f4"))
     assert scores(" ".join(words), held)[0] > 0
+
+
+def test_words_that_no_record_has_take_no_room() -> None:
+    thread = term_id("thread", SALT)
+    held = corpus(("thread", "", ""), rarity=lambda ids: np.where(ids == thread, 1.0, 0.0).astype("f4"))
+    strange = " ".join(f"qx{number}z" for number in range(3 * MAX_TERMS))
+    weighed = weigh(parse_question(f"{strange} thread", SALT), held)
+    assert (weighed.terms.tolist(), weighed.rarest(32), weighed.pairs.tolist()) == ([thread], [thread], [])
+    assert scores(f"{strange} thread", held) == pytest.approx(scores("thread", held))
 
 
 # -- fusing -----------------------------------------------------------------------------------------------

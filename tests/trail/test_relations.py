@@ -10,14 +10,9 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AlreadyExists, CycleRefused, InvalidInput, NotFound
-from clew.trail.relations import (
-    RelationNode,
-    RelationStore,
-    format_plan,
-    format_relations,
-    load_relations,
-    persist_to,
-)
+from clew.trail.relation_mirror import load_relations, persist_to
+from clew.trail.relation_text import format_plan, format_relations
+from clew.trail.relations import RelationNode, RelationStore
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
 

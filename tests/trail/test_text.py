@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.trail.readable import Readable
 from clew.trail.text import (
-    HEADER,
-    MAX_WORDS_PER_FIELD,
     STOP,
     name_id,
     owner_salt,
-    pack_terms,
     pair_id,
     split_text,
     split_word,
@@ -86,41 +81,6 @@ def test_a_name_has_one_id_in_every_spelling() -> None:
     assert len({name_id(spelling, SALT) for spelling in spellings}) == 1
     assert name_id("getUsers", SALT) != name_id("getUser", SALT)
     assert name_id("getUser", SALT) != name_id("getUser", owner_salt("other", "secret"))
-
-
-def unpacked(packed: bytes) -> tuple[list[int], list[int], list[int], list[int]]:
-    """Header, term ids, counts and pairs of a packed record."""
-    words = np.frombuffer(packed, "<u4").tolist()
-    terms, pairs = words[0], words[1]
-    first, second = HEADER + terms, HEADER + 2 * terms
-    assert len(words) == second + pairs
-    return words[:HEADER], words[HEADER:first], words[first:second], words[second:]
-
-
-def test_a_record_is_packed_with_counts_by_field() -> None:
-    shown = Readable("Ball of thread", "a thread and a thread", "wool thread")
-    (terms, pairs, in_title, length, name, _), ids, counts, adjacent = unpacked(pack_terms(shown, SALT))
-    ball, thread, wool = (term_id(word, SALT) for word in ("ball", "thread", "wool"))
-    assert (terms, pairs, in_title, name) == (len(ids), len(adjacent), 2, name_id("Ball of thread", SALT))
-    assert ids[:2] == [ball, thread]
-    found = dict(zip(ids, counts, strict=True))
-    assert (found[ball], found[thread], found[wool]) == (1, 1 | 2 << 8 | 1 << 16, 1 << 16)
-    assert adjacent == [pair_id(ball, thread), pair_id(thread, thread), pair_id(wool, thread)]
-    assert length == 2 * 10 + 2 * 10 + 2 * 2
-    assert {term_id(word, SALT) for word in ("of", "a", "and")} == set(ids) - {ball, thread, wool}
-
-
-def test_an_empty_record_can_be_packed() -> None:
-    header, ids, counts, pairs = unpacked(pack_terms(Readable("!", "", ""), SALT))
-    assert (header[:4], ids, counts, pairs) == ([0, 0, 0, 10], [], [], [])
-
-
-def test_a_huge_record_is_bounded() -> None:
-    text = " ".join(f"word{number} " for number in range(50_000)) + "same " * 1_000
-    packed = pack_terms(Readable("same " * 400, text, text), SALT)
-    _, ids, counts, _ = unpacked(packed)
-    assert len(ids) <= 3 * 2 * MAX_WORDS_PER_FIELD + 1_000
-    assert counts[ids.index(term_id("same", SALT))] & 255 == 255
 
 
 def test_stop_words_are_words() -> None:

@@ -45,12 +45,15 @@ def recall(vectors: Floats, queries: Floats, allowed: Ints, k: int = 10) -> floa
 
 @pytest.mark.req("SYL-74")
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.1, 0.01])
-@pytest.mark.parametrize("kind", ["random", "clustered"])
+@pytest.mark.parametrize("kind", ["random", "clustered", "one-sided"])
 def test_recall_at_ten_of_ten_thousand_with_any_filter(kind: str, share: float) -> None:
+    """Vectors without a negative number have nothing that their signs could tell."""
     dice = np.random.default_rng(7)
     centres = dice.standard_normal((50, 256)) * (1.5 if kind == "clustered" else 0.0)
     vectors = unit(centres[dice.integers(50, size=10_000)] + dice.standard_normal((10_000, 256)))
     queries = unit(centres[dice.integers(50, size=20)] + dice.standard_normal((20, 256)))
+    if kind == "one-sided":
+        vectors, queries = np.abs(vectors), np.abs(queries)
     allowed = np.flatnonzero(dice.random(10_000) < share)
     assert recall(vectors, queries, allowed) >= 0.95
 
@@ -79,6 +82,16 @@ def test_a_hundred_thousand_vectors_are_searched_within_a_tenth_of_a_second() ->
             assert (len(found), len(np.intersect1d(found, allowed))) == (10, 10)
             assert np.all(np.diff(cosine) <= 0)
     assert sorted(took)[len(took) * 95 // 100] < 0.1
+
+
+def test_many_that_are_nearly_the_same_are_all_found() -> None:
+    """The sample from which the bound is judged has none of them."""
+    dice = np.random.default_rng(11)
+    vectors = unit(dice.standard_normal((20_000, 256)))
+    close = dice.choice(20_000, 60, replace=False)
+    vectors[close] = unit(vectors[5] + 0.02 * dice.standard_normal((60, 256)))
+    found, _ = find(vectors[5], vectors, np.arange(20_000), k=60)
+    assert set(found.tolist()) <= {5, *close.tolist()}
 
 
 def test_only_allowed_slots_are_found_and_all_of_them_when_few() -> None:

@@ -13,12 +13,20 @@ from io import TextIOWrapper
 from typing import Any
 
 from clew import __version__
-from clew.cli.commands import HELP_FLAGS, find_command, find_page
+from clew.cli.commands import HELP_FLAGS, find_command, find_page, spell_out
 from clew.cli.output import clean, note
-from clew.errors import ClewError
+from clew.errors import ClewError, NotFound
 
 INTERRUPTED, PIPE_CLOSED = 130, 141
 """Exit codes, as a shell reports a program that was ended by SIGINT or SIGPIPE."""
+
+_WHERE_LISTED = {
+    "breadcrumb": "`clew trail ls` shows ids",
+    "secret": "`clew secret ls` lists them",
+    "dead letter": "`clew dlq ls` lists them",
+    "file": "Check the path",
+}
+"""What to do about something that is not there."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Errors are one line on stderr. CLEW_DEBUG=1 shows where they come from.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = spell_out(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -37,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _drop_output()
         return PIPE_CLOSED
     except KeyboardInterrupt:
+        if sys.stderr.isatty():
+            sys.stderr.write("\n")  # the terminal shows ^C, and the next prompt belongs on a line of its own
         return INTERRUPTED
     except Exception as error:
         if os.environ.get("CLEW_DEBUG") == "1":
@@ -90,6 +100,8 @@ def _where_to_look(given: list[str]) -> str:
 
 def _explain(error: Exception) -> str:
     """An error as one line that says what is wrong and what to do."""
+    if isinstance(error, NotFound) and not error.hint:
+        error.hint = _WHERE_LISTED.get(error.kind, "")
     if isinstance(error, ClewError):
         return " ".join(str(error).split())
     if isinstance(error, OSError) and error.strerror:

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from clew.cli.identify import find_id
-from clew.cli.options import EVERY, HERE, Here, Json, Which, open_here
-from clew.cli.output import is_terminal, note, print_content, print_json, print_rows, say, short_id, show_time
+from clew.cli.identify import find_id, get_version
+from clew.cli.options import EVERY, HERE, Here, Json, System, Which, open_here
+from clew.cli.output import (
+    BOLD,
+    count,
+    is_terminal,
+    note,
+    print_content,
+    print_json,
+    print_rows,
+    say,
+    short_ids,
+    show_day,
+    show_time,
+)
+from clew.cli.own import list_others, search_others
 from clew.trail.breadcrumb import Breadcrumb, Ttl, View
 from clew.trail.query import Ranking, SearchRequest
 
 Id = Annotated[str, Parameter(help="The id of a breadcrumb, or six or more of its first or last characters.")]
+
+NONE_YET = """No breadcrumbs yet. Write one: clew trail put --title "Hello" --context '{"text": "my first one"}'"""
 
 
 async def ls(
@@ -21,29 +37,38 @@ async def ls(
     limit: Annotated[int, Parameter(help="At most this many.")] = 20,
     cursor: Annotated[str | None, Parameter(help="Where the page before this one ended.")] = None,
     oldest: Annotated[bool, Parameter(help="Begin with the oldest.")] = False,
+    system: System = False,
     json: Json = False,
     here: Here = HERE,
 ) -> None:
     """List breadcrumbs, newest first.
 
     On a terminal this is a table; elsewhere each line has id, time, schema, title and tags, separated by tabs.
+    Clew's own breadcrumbs are left out, also of the JSON, unless --system or --schema asks for them.
 
         clew trail ls --schema note.v1 --limit 5
         clew trail ls --tag session:42 --oldest
         clew trail ls --where status=open --json
     """
     async with open_here(here) as app:
-        page = await app.trail.records.list(
-            which.selector(), by=app.me, limit=limit, cursor=cursor, oldest_first=oldest
-        )
+        wanted, passed = which.selector(), 0
+        if system or which.schema:
+            page = await app.trail.records.list(wanted, by=app.me, limit=limit, cursor=cursor, oldest_first=oldest)
+        else:
+            page, passed = await list_others(app, wanted, limit=limit, cursor=cursor, oldest_first=oldest)
+        now = app.clock.now()
     if json:
         print_json(page)
         return
-    print_rows(("id", "updated", "schema", "title", "tags"), [_row(each) for each in page.items], wide={3: 2, 4: 1})
+    ids = short_ids([each.id for each in page.items])
+    rows = [_row(id, each, now) for id, each in zip(ids, page.items, strict=True)]
+    print_rows(("id", "updated", "schema", "title", "tags"), rows, main=3, spare=(4, 2, 1))
+    if not rows and is_terminal():
+        note(NONE_YET if which == EVERY and cursor is None else "No breadcrumb fits that.")
+    if passed:
+        note(f"{count(passed, 'breadcrumb')} of Clew's own left out; --system shows them.", dim=True)
     if page.cursor is not None:
-        note(f"There are more: --cursor {page.cursor}")
-    elif not page.items and is_terminal():
-        note("Nothing is meant by that.")
+        note(f"There are more: --cursor {page.cursor}", dim=True)
 
 
 async def show(
@@ -59,21 +84,21 @@ async def show(
 
     Its llm_hints are applied, and it counts as a read where the breadcrumb ends after a number of reads.
 
-        clew trail show 4a7c1b22f0de
-        clew trail show 4a7c1b22f0de --full --json
-        clew trail show 4a7c1b22f0de --version 2
+        clew trail show 2e7484bd67a7
+        clew trail show 2e7484bd67a7 --full --json
+        clew trail show 2e7484bd67a7 --version 2
     """
     async with open_here(here) as app:
         found_id = await find_id(app, id)
         found: Breadcrumb | View
         if full or version is not None:
-            found = await app.trail.records.get(found_id, by=app.me, version=version)
+            found = await get_version(app, found_id, version)
         else:
             found = await app.trail.records.read(found_id, by=app.me)
     if json:
         print_json(found)
         return
-    say(found.title)
+    say(found.title, BOLD)
     for name, value in _facts(found):
         say(f"{name:<9} {value}")
     say()
@@ -87,12 +112,14 @@ async def search(
     which: Which = EVERY,
     limit: Annotated[int, Parameter(help="At most this many.")] = 10,
     ranking: Annotated[Ranking, Parameter(help="How to order what is found.")] = "default",
+    system: System = False,
     json: Json = False,
     here: Here = HERE,
 ) -> None:
     """Find breadcrumbs by words and by meaning.
 
     On a terminal this is a table; elsewhere each line has id, score, schema and title, separated by tabs.
+    Clew's own breadcrumbs are left out, also of the JSON, unless --system or --schema asks for them.
 
         clew trail search "how do we rotate keys"
         clew trail search create_invoice --schema tool.code.v1 --limit 3
@@ -100,23 +127,27 @@ async def search(
     """
     async with open_here(here) as app:
         request = SearchRequest(text=text, selector=which.selector(), limit=limit, ranking=ranking)
-        result = await app.trail.index.search(request, by=app.me)
+        shows_all = system or bool(which.schema)
+        result = await (app.trail.index.search(request, by=app.me) if shows_all else search_others(app, request))
     if json:
         print_json(result)
         return
+    ids = short_ids([hit.breadcrumb.id for hit in result.hits])
     rows = [
-        (short_id(hit.breadcrumb.id), f"{hit.score:.3f}", hit.breadcrumb.schema_name or "-", hit.breadcrumb.title)
-        for hit in result.hits
+        (id, f"{hit.score:.3f}", hit.breadcrumb.schema_name or "-", hit.breadcrumb.title)
+        for id, hit in zip(ids, result.hits, strict=True)
     ]
-    print_rows(("id", "score", "schema", "title"), rows, wide={3: 1})
+    print_rows(("id", "score", "schema", "title"), rows, main=3, spare=(2, 1))
     if not rows and is_terminal():
-        note("Nothing was found.")
+        note("Nothing was found. `clew trail ls` lists what there is.")
 
 
 async def history(id: Id, /, *, json: Json = False, here: Here = HERE) -> None:
     """List the versions of a breadcrumb.
 
-    clew trail history 4a7c1b22f0de
+    The oldest comes first, and the present one last. Look at one with `clew trail show ID --version N`.
+
+        clew trail history 2e7484bd67a7
     """
     async with open_here(here) as app:
         versions = await app.trail.records.history(await find_id(app, id), by=app.me)
@@ -130,7 +161,9 @@ async def history(id: Id, /, *, json: Json = False, here: Here = HERE) -> None:
 async def stats(*, json: Json = False, here: Here = HERE) -> None:
     """Count breadcrumbs, events and edges.
 
-    clew trail stats --json
+    Everything that the owner may see counts, Clew's own breadcrumbs included.
+
+        clew trail stats --json
     """
     async with open_here(here) as app:
         counted = await app.trail.upkeep.stats(by=app.me)
@@ -142,9 +175,9 @@ async def stats(*, json: Json = False, here: Here = HERE) -> None:
     print_rows(("what", "count"), [(name, str(number)) for name, number in rows])
 
 
-def _row(each: Breadcrumb) -> tuple[str, ...]:
+def _row(id: str, each: Breadcrumb, now: datetime) -> tuple[str, ...]:
     tags = " ".join(each.tags[:6]) + (" …" if len(each.tags) > 6 else "")
-    return short_id(each.id), show_time(each.updated_at), each.schema_name or "-", each.title, tags
+    return id, show_day(each.updated_at, now), each.schema_name or "-", each.title, tags
 
 
 def _facts(found: Breadcrumb | View) -> list[tuple[str, str]]:

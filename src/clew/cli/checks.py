@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from clew.app import open_app
-from clew.cli.project import trail_file
+from clew.cli.project import describe_folder, trail_file
 from clew.cli.up import check_address
 from clew.config import Config
 from clew.errors import ClewError, ConfigError, Corrupted
@@ -106,7 +106,7 @@ def check_folder(config: Config) -> Iterator[Finding]:
         yield remark("folder", f"{folder} does not exist yet", "`clew up` makes it")
         return
     if os.access(folder, os.W_OK | os.X_OK):
-        yield ok("folder", str(folder.absolute()))
+        yield ok("folder", describe_folder(folder))
     else:
         yield wrong("folder", f"{folder} cannot be written", "Give yourself permission: chmod u+rwx")
     yield from _check_private(folder, trail_file(config))

@@ -8,17 +8,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 HELP_FLAGS = ("--help", "-h")
+HELP_WORD = "help"
 MAX_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
     """One command. `target` is `module:function`, loaded when the command runs; the function's docstring is its
-    help, and begins with `summary`."""
+    help, and begins with `summary`. `takes` are its arguments beside options, as usage shows them."""
 
     name: str
     summary: str
     target: str
+    takes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +39,15 @@ COMMANDS: tuple[Command | Group, ...] = (
         "Read, search, follow and write breadcrumbs.",
         (
             Command("ls", "List breadcrumbs, newest first.", "clew.cli.browse:ls"),
-            Command("show", "Show one breadcrumb as a model should see it.", "clew.cli.browse:show"),
-            Command("search", "Find breadcrumbs by words and by meaning.", "clew.cli.browse:search"),
+            Command("show", "Show one breadcrumb as a model should see it.", "clew.cli.browse:show", "ID"),
+            Command("search", "Find breadcrumbs by words and by meaning.", "clew.cli.browse:search", "TEXT"),
             Command("tail", "Follow what happens on the trail until Ctrl-C.", "clew.cli.tail:tail"),
             Command("put", "Write breadcrumbs from options or from standard input.", "clew.cli.write:put"),
-            Command("edit", "Write the next version of a breadcrumb.", "clew.cli.write:edit"),
-            Command("rm", "Remove breadcrumbs with their versions and edges.", "clew.cli.write:rm"),
-            Command("history", "List the versions of a breadcrumb.", "clew.cli.browse:history"),
-            Command("export", "Write breadcrumbs and edges as JSON lines.", "clew.cli.transfer:export"),
-            Command("import", "Read what `clew trail export` wrote.", "clew.cli.transfer:import_"),
+            Command("edit", "Write the next version of a breadcrumb.", "clew.cli.write:edit", "ID"),
+            Command("rm", "Remove breadcrumbs with their versions and edges.", "clew.cli.write:rm", "IDS..."),
+            Command("history", "List the versions of a breadcrumb.", "clew.cli.browse:history", "ID"),
+            Command("export", "Write breadcrumbs and edges as JSON lines.", "clew.cli.transfer:export", "[FILE]"),
+            Command("import", "Read what `clew trail export` wrote.", "clew.cli.transfer:import_", "FILE"),
             Command("stats", "Count breadcrumbs, events and edges.", "clew.cli.browse:stats"),
             Command("reembed", "Give every breadcrumb a vector of the present embedder.", "clew.cli.transfer:reembed"),
         ),
@@ -64,17 +66,19 @@ COMMANDS: tuple[Command | Group, ...] = (
         "See, retry and drop events that a consumer gave up on.",
         (
             Command("ls", "List dead letters, oldest first.", "clew.cli.upkeep:list_dead_letters"),
-            Command("retry", "Make dead letters pending again.", "clew.cli.upkeep:retry_dead_letters"),
-            Command("drop", "Forget dead letters.", "clew.cli.upkeep:drop_dead_letters"),
+            Command("retry", "Make dead letters pending again.", "clew.cli.upkeep:retry_dead_letters", "IDS..."),
+            Command("drop", "Forget dead letters.", "clew.cli.upkeep:drop_dead_letters", "IDS..."),
         ),
     ),
     Group(
         "secret",
         "Keep values that breadcrumbs may name and no read returns.",
         (
-            Command("put", "Write a secret; its value comes from standard input or a prompt.", "clew.cli.secret:put"),
+            Command(
+                "put", "Write a secret; its value comes from standard input or a prompt.", "clew.cli.secret:put", "NAME"
+            ),
             Command("ls", "List the names of secrets.", "clew.cli.secret:ls"),
-            Command("rm", "Remove secrets.", "clew.cli.secret:rm"),
+            Command("rm", "Remove secrets.", "clew.cli.secret:rm", "NAMES..."),
         ),
     ),
     Command("doctor", "Check the installation, the folder and the trail.", "clew.cli.doctor:doctor"),
@@ -101,6 +105,16 @@ def find_command(words: Sequence[str]) -> Command | None:
     return None
 
 
+def spell_out(given: Sequence[str]) -> list[str]:
+    """`help COMMAND` and `GROUP help COMMAND` as `COMMAND --help`; anything else as it is."""
+    words = list(given)
+    groups = [entry.name for entry in COMMANDS if isinstance(entry, Group)]
+    at = 1 if words and words[0] in groups else 0
+    if words[at : at + 1] == [HELP_WORD]:
+        return [*words[:at], *words[at + 1 :], HELP_FLAGS[0]]
+    return words
+
+
 def find_page(given: Sequence[str]) -> str | None:
     """The help page for these arguments, where they ask for help on everything or on a group."""
     words = [word for word in given if word not in HELP_FLAGS]
@@ -112,9 +126,10 @@ def find_page(given: Sequence[str]) -> str | None:
 
 def render_overview() -> str:
     head = "Usage: clew COMMAND\n\nA durable, searchable, observable trail for AI agents.\n\n"
-    options = (("--help, -h", "Show this, or the help of a command."), ("--version", "Show the version."))
+    about_help = "Show this, or the help of a command; so does `clew help COMMAND`."
+    options = (("--help, -h", about_help), ("--version", "Show the version."))
     rows = [(entry.name, entry.summary) for entry in COMMANDS]
-    folder = "A command works on the folder .clew, or on that of --folder or CLEW_FOLDER.\n"
+    folder = "A command works on the nearest folder .clew from here upward, or on that of --folder or CLEW_FOLDER.\n"
     return f"{head}{render_rows('Commands', rows)}\n{render_rows('Options', options)}\n{_EXAMPLES}\n{folder}"
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from clew.cli.checks import Finding, check_folder, check_installation, check_port, check_trail
 from clew.cli.options import HERE, Here, Json
-from clew.cli.output import is_terminal, note, one_line, open_console, print_json, say
+from clew.cli.output import GREEN, RED, YELLOW, note, one_line, paint, print_json
+from clew.cli.progress import progress
 from clew.errors import ConfigError
 
-if TYPE_CHECKING:
-    from rich.text import Text
-
-_MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "wrong": ("WRONG", "bold red")}
+_MARKS = {"ok": ("ok", GREEN), "note": ("note", YELLOW), "wrong": ("WRONG", RED)}
 
 
 async def doctor(*, json: Json = False, here: Here = HERE) -> int:
@@ -58,23 +56,17 @@ async def _examine(here: Here) -> AsyncIterator[Finding]:
 
 @contextmanager
 def _printer(*, silent: bool) -> Iterator[Callable[[Finding], None]]:
-    """What prints findings: in colours on a terminal, above a sign that the work goes on."""
-    if silent or not is_terminal():
-        yield (lambda finding: None) if silent else (lambda finding: say(_line(finding)))
+    """What prints findings, above a sign that the work goes on."""
+    if silent:
+        yield lambda finding: None
         return
-    from rich.text import Text  # see open_console
+    with progress("Checking every record") as shown:
 
-    console = open_console()
-    with console.status("Checking every record ..."):
-        yield lambda finding: console.print(_coloured(Text(_line(finding)), finding), soft_wrap=True)
+        def tell(finding: Finding) -> None:
+            shown.clear()
+            mark, style = _MARKS[finding.level]
+            todo = f" → {finding.todo}" if finding.todo else ""
+            text = f"{finding.name:<10} {one_line(finding.what + todo)}"
+            sys.stdout.write(f"{paint(f'{mark:<6}', style)}{text}\n")
 
-
-def _line(finding: Finding) -> str:
-    todo = f" → {finding.todo}" if finding.todo else ""
-    return f"{_MARKS[finding.level][0]:<6}{finding.name:<10} {one_line(finding.what + todo)}"
-
-
-def _coloured(line: Text, finding: Finding) -> Text:
-    mark, style = _MARKS[finding.level]
-    line.stylize(style, 0, len(mark))
-    return line
+        yield tell

@@ -2,41 +2,84 @@
 
 from __future__ import annotations
 
+import difflib
+
 from clew.app import App
+from clew.cli.output import SHORT
 from clew.errors import ClewError, InvalidInput, NotFound
-from clew.trail.breadcrumb import check_id
+from clew.trail.breadcrumb import Breadcrumb, check_id
 
 SHORTEST = 6
 SEARCHED = 10_000
 """How many of the newest breadcrumbs are looked at for a shortened id."""
 
 PAGE = 1_000
+LISTED = "`clew trail ls` shows ids, and --scopes those that need a scope"
 
 
 async def find_id(app: App, given: str) -> str:
-    """The full id. Raises NotFound, or ClewError when several breadcrumbs are meant."""
+    """The full id of a breadcrumb that is there. Raises NotFound, or ClewError when it could mean several."""
     given = given.strip().lower()
-    try:
-        return check_id(given)
-    except InvalidInput:
-        pass
+    if _is_whole(given):
+        try:
+            return (await app.trail.records.get(given, by=app.me)).id
+        except NotFound:
+            raise _missing(given, await _recent_ids(app)) from None
     if len(given) < SHORTEST:
-        raise NotFound("breadcrumb", given)
-    found = await _matching(app, given)
+        reason = f"{given!r} is too short to tell breadcrumbs apart; give {SHORTEST} characters or more"
+        raise InvalidInput("ID", reason, hint=LISTED)
+    recent = await _recent_ids(app)
+    found = [id for id in recent if id.startswith(given) or id.endswith(given)]
     if not found:
-        raise NotFound("breadcrumb", given)
+        raise _missing(given, recent)
     if len(found) > 1:
         raise ClewError(f"{given!r} means {len(found)} breadcrumbs", hint=f"For example {found[0]} and {found[1]}")
     return found[0]
 
 
-async def _matching(app: App, given: str) -> list[str]:
+async def get_version(app: App, id: str, version: int | None) -> Breadcrumb:
+    """A breadcrumb as stored. Raises NotFound that says which versions there are."""
+    if version is None:
+        return await app.trail.records.get(id, by=app.me)
+    numbers = [each.version for each in await app.trail.records.history(id, by=app.me)]
+    if version not in numbers:
+        error = NotFound("version", f"{version} of {id}")
+        is_unbroken = numbers == list(range(numbers[0], numbers[-1] + 1)) and len(numbers) > 2
+        listed = f"{numbers[0]} to {numbers[-1]}" if is_unbroken else ", ".join(map(str, numbers))
+        error.hint = f"There is {listed}"
+        raise error
+    return await app.trail.records.get(id, by=app.me, version=version)
+
+
+def _is_whole(given: str) -> bool:
+    try:
+        return bool(check_id(given))
+    except InvalidInput:
+        return False
+
+
+async def _recent_ids(app: App) -> list[str]:
     found: list[str] = []
     cursor: str | None = None
     for _ in range(SEARCHED // PAGE):
         page = await app.trail.records.list(by=app.me, limit=PAGE, cursor=cursor)
-        found += [each.id for each in page.items if each.id.startswith(given) or each.id.endswith(given)]
+        found += [each.id for each in page.items]
         cursor = page.cursor
         if cursor is None:
             break
     return found
+
+
+def _missing(given: str, known: list[str]) -> NotFound:
+    """An error that names the nearest id. It is told by the ends: beginnings are times, which many share."""
+    error = NotFound("breadcrumb", given)
+    end = given[-12:]
+    ends = {id[-len(end) :]: id for id in known}
+    close = difflib.get_close_matches(end, ends, 1, cutoff=0.75)
+    if close:
+        error.hint = f"Did you mean {ends[close[0]][-SHORT:]}? {LISTED}"
+    elif len(known) >= SEARCHED:
+        error.hint = f"A shortened id is looked for among the newest {SEARCHED:,}; for others give all of it"
+    else:
+        error.hint = LISTED
+    return error

@@ -15,12 +15,14 @@ from cyclopts import Parameter
 
 from clew.access import Principal, check_principal
 from clew.app import App, open_app
+from clew.cli.output import note
 from clew.cli.project import prepare_folder, trail_file
 from clew.config import FOLDER, Config, read_config
 from clew.errors import ClewError, InvalidInput
 from clew.trail.selector import ContextMatch, Selector
 
 Json = Annotated[bool, Parameter(help="Print JSON.")]
+System = Annotated[bool, Parameter(help="Show Clew's own breadcrumbs as well: definitions, policies, reports.")]
 
 
 @Parameter(name="*")
@@ -28,14 +30,16 @@ Json = Annotated[bool, Parameter(help="Print JSON.")]
 class Here:
     """Which trail, and as whom."""
 
-    folder: Annotated[Path | None, Parameter(help="The folder of the trail, or CLEW_FOLDER. [default: .clew]")] = None
+    folder: Annotated[
+        Path | None, Parameter(help="The folder of the trail, or CLEW_FOLDER. [default: the nearest .clew]")
+    ] = None
     owner: Annotated[str | None, Parameter(help="The owner to act for, or CLEW_OWNER. [default: local]")] = None
-    scopes: Annotated[str, Parameter(help="Scopes to act with, separated by commas.")] = ""
+    scopes: Annotated[str, Parameter(help="The scopes that you hold, separated by commas.")] = ""
 
     def config(self, flags: Mapping[str, Any] | None = None) -> Config:
         """The configuration of the folder, with the environment and the flags on top."""
         config = read_config(self.folder, os.environ, {"owner": self.owner, **(flags or {})})
-        check_principal(Principal(owner_id=config.owner, scopes=self.scope_set))
+        _check_identity(config.owner, self.scope_set)
         return config
 
     @property
@@ -44,6 +48,15 @@ class Here:
 
 
 HERE = Here()
+
+
+def _check_identity(owner: str, scopes: frozenset[str]) -> None:
+    """Refuse names that nobody can have, in the words of the options."""
+    try:
+        check_principal(Principal(owner_id=owner, scopes=scopes))
+    except InvalidInput as error:
+        option = "--scopes" if error.field == "scopes" else f"the owner {owner!r} (owner, CLEW_OWNER or --owner)"
+        raise InvalidInput(option, error.reason) from None
 
 
 @asynccontextmanager
@@ -60,12 +73,14 @@ async def open_here(here: Here, *, create: bool = False) -> AsyncIterator[App]:
         if is_new:
             await app.bootstrap()
         yield app
+    if is_new:
+        note(f"A new trail: {file}", dim=True)
 
 
 def _where_else(folder: Path) -> str:
     if (folder / FOLDER / "trail.db").exists():
         return f"Did you mean --folder {folder / FOLDER}?"
-    return "Start one with `clew up`, or name its folder: --folder"
+    return "Start one with `clew trail put` or `clew up`, or name its folder: --folder"
 
 
 @Parameter(name="*")
@@ -82,8 +97,7 @@ class Which:
     until: Annotated[str | None, Parameter(help="Created before this time.")] = None
     path: Annotated[str | None, Parameter(help="A glob over context.path; ** crosses folders.")] = None
     where: Annotated[
-        tuple[str, ...],
-        Parameter(help="A value of the context, as dotted.path=value; may be repeated."),
+        tuple[str, ...], Parameter(help="A value of the context, as dotted.path=value; may be repeated.")
     ] = ()
 
     def selector(self) -> Selector:

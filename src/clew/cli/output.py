@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, TextIO
 
-if TYPE_CHECKING:
-    from rich.console import Console
+SHORT = 8
+"""How many characters of an id a person sees, unless it takes more to tell two apart."""
 
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """What moves the cursor, changes colours or reverses the text of a terminal; tab and line feed are not among it."""
+
+
+_TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")(:?)|(-?\d[\d.eE+-]*|true|false|null)')
+"""A text of JSON, with a colon where it is a name, or another plain value."""
 
 
 def clean(text: str) -> str:
@@ -40,14 +45,29 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def say(text: str = "") -> None:
+def say(text: str = "", style: str = "") -> None:
     """One line of the result."""
-    sys.stdout.write(f"{clean(text)}\n")
+    shown = clean(text)
+    sys.stdout.write(f"{paint(shown, style) if style else shown}\n")
 
 
-def note(text: str) -> None:
+def note(text: str, *, dim: bool = False) -> None:
     """One line beside the result."""
-    sys.stderr.write(f"{clean(text)}\n")
+    shown = clean(text)
+    sys.stderr.write(f"{paint(shown, DIM, sys.stderr) if dim else shown}\n")
+
+
+BOLD, DIM, RED, GREEN, YELLOW, CYAN, BLUE = "1", "2", "31", "32", "33", "36", "1;34"
+
+
+def paint(text: str, style: str, stream: TextIO | None = None) -> str:
+    """A text in a style, where the stream is a terminal that wants styles; a clean text otherwise."""
+    return f"\x1b[{style}m{text}\x1b[0m" if wants_styles(stream or sys.stdout) else text
+
+
+def wants_styles(stream: TextIO) -> bool:
+    """Whether it is a terminal, and neither NO_COLOR nor TERM=dumb speaks against it."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def print_json(value: Any) -> None:
@@ -66,50 +86,28 @@ def print_content(value: Any) -> None:
     import msgspec
 
     text = clean_json(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
-    if not is_terminal():
-        sys.stdout.write(text + "\n")
-        return
-    from rich.highlighter import JSONHighlighter
-    from rich.text import Text
-
-    coloured = Text(text)
-    JSONHighlighter().highlight(coloured)
-    open_console().print(coloured, soft_wrap=True)
+    sys.stdout.write((_TOKEN.sub(_paint_token, text) if wants_styles(sys.stdout) else text) + "\n")
 
 
-def print_rows(columns: Sequence[str], rows: Sequence[Sequence[str]], *, wide: Mapping[int, int] | None = None) -> None:
-    """A table on a terminal, otherwise lines with tabs and without a head. `wide` gives columns a share of the room
-    that the others leave."""
-    wide = wide or {}
+def _paint_token(token: re.Match[str]) -> str:
+    text, colon, value = token.groups()
+    return paint(value, CYAN) if value else paint(text, BLUE if colon else GREEN) + colon
+
+
+def print_rows(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, main: int | None = None, spare: Sequence[int] = ()
+) -> None:
+    """A table on a terminal, otherwise lines with tabs and without a head. See `fit` for `main` and `spare`."""
     cells = [[one_line(cell) for cell in row] for row in rows]
     if not is_terminal():
         for row in cells:
             sys.stdout.write("\t".join(row) + "\n")
         return
-    from rich.table import Table
-    from rich.text import Text
+    from clew.cli.table import lay_out  # measures with rich, which is of use on a terminal only
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", expand=bool(wide))
-    for at, column in enumerate(columns):
-        needed = max((len(row[at]) for row in cells), default=0)
-        table.add_column(
-            column,
-            no_wrap=True,
-            overflow="ellipsis",
-            ratio=wide.get(at),
-            min_width=None if at in wide else needed,
-        )
-    for row in cells:
-        table.add_row(*map(Text, row))
-    open_console().print(table)
-
-
-def open_console(*, errors: bool = False) -> Console:
-    """A rich console; it heeds NO_COLOR and TERM by itself."""
-    # rich takes a tenth of a second to import, and is of use on a terminal only
-    from rich.console import Console
-
-    return Console(file=sys.stderr if errors else sys.stdout, highlight=False, markup=False, emoji=False)
+    head, *lines = lay_out([list(columns), *cells], main=main, spare=spare)
+    if lines:
+        sys.stdout.write("\n".join((paint(head, BOLD), *lines)) + "\n")
 
 
 def show_time(moment: datetime) -> str:
@@ -119,9 +117,24 @@ def show_time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def short_id(id: str) -> str:
-    """The last part of an id, which commands accept, for a person; all of it for a program."""
-    return id.rpartition("-")[2] if is_terminal() else id
+def show_day(moment: datetime, now: datetime) -> str:
+    """The same for a column of a table: to the minute for a person where it is of this year, otherwise the day."""
+    local = moment.astimezone()
+    if not is_terminal():
+        return show_time(moment)
+    return f"{local:%b %d %H:%M}" if local.year == now.astimezone().year else f"{local:%Y-%m-%d}"
+
+
+def short_ids(ids: Sequence[str]) -> list[str]:
+    """The ends of ids, as long as it takes to tell these apart, for a person; all of each for a program.
+
+    Commands accept them. It is the end because ids begin with the time, which neighbours share.
+    """
+    if not is_terminal():
+        return list(ids)
+    lengths = range(SHORT, max(map(len, ids), default=SHORT) + 1)
+    length = next((length for length in lengths if len({id[-length:] for id in ids}) == len(set(ids))), SHORT)
+    return [id[-length:] for id in ids]
 
 
 def count(number: int, noun: str) -> str:

@@ -29,13 +29,18 @@ def build_parser(page: HelpFormatter | None = None) -> App:
     )
     for entry in COMMANDS:
         if isinstance(entry, Command):
-            root.command(entry.target, name=entry.name)
+            root.command(entry.target, name=entry.name, usage=usage_of(entry))
             continue
         group = App(name=entry.name, help=entry.summary)
         for command in entry.commands:
-            group.command(command.target, name=command.name)
+            group.command(command.target, name=command.name, usage=usage_of(command, entry.name))
         root.command(group)
     return root
+
+
+def usage_of(command: Command, group: str = "") -> str:
+    """How a command is written."""
+    return " ".join(filter(None, ("clew", group, command.name, "[OPTIONS]", command.takes)))
 
 
 class HelpPage:
@@ -44,13 +49,13 @@ class HelpPage:
     def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
         if panel.entries:
             rows = [(label_of(entry), meaning_of(entry)) for entry in panel.entries]
-            _print(console, render_rows("Options" if panel.title == "Parameters" else str(panel.title), rows))
+            _print(console, "\n" + render_rows("Options" if panel.title == "Parameters" else str(panel.title), rows))
 
-    def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
-        _print(console, f"Usage: {usage.plain.strip()}\n")
+    def render_usage(self, console: Console, options: ConsoleOptions, usage: object) -> None:
+        _print(console, f"Usage: {str(usage).strip()}")
 
     def render_description(self, console: Console, options: ConsoleOptions, description: Any) -> None:
-        _print(console, f"{description.primary_renderable.plain.strip()}\n")
+        _print(console, f"\n{description.primary_renderable.plain.strip()}")
 
 
 def label_of(entry: HelpEntry) -> str:
@@ -68,4 +73,4 @@ def meaning_of(entry: HelpEntry) -> str:
 
 
 def _print(console: Console, text: str) -> None:
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+    console.print(text.rstrip(), markup=False, highlight=False, soft_wrap=True)

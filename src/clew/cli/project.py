@@ -52,6 +52,12 @@ def prepare_folder(folder: Path) -> None:
         raise ReadOnly(f"{folder} cannot be set up: {error.strerror}") from error
 
 
+def describe_folder(folder: Path) -> str:
+    """The whole path of a folder, with a remark where it was found above the present one."""
+    place = folder.absolute()
+    return f"{place} (of the project above this folder)" if place.parent in Path.cwd().parents else str(place)
+
+
 def trail_file(config: Config) -> Path | None:
     """The file that holds the trail, or None where it is not in a file."""
     scheme, _, place = config.trail_url.partition("://")

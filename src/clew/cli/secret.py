@@ -9,13 +9,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from clew.cli.options import HERE, Here, Json, open_here
-from clew.cli.output import note, print_json, say
+from clew.cli.output import count, is_terminal, note, print_json, say
 from clew.errors import InvalidInput
 
 Name = Annotated[str, Parameter(help="The name that breadcrumbs use.")]
 
 
-async def put(name: Name, /, *, here: Here = HERE) -> None:
+async def put(name: Name, /, *, json: Json = False, here: Here = HERE) -> None:
     """Write a secret; its value comes from standard input or a prompt.
 
     Breadcrumbs refer to it as {"$secret": "name"}. A line end after the value does not belong to it.
@@ -26,7 +26,7 @@ async def put(name: Name, /, *, here: Here = HERE) -> None:
     value = _read_value(name)
     async with open_here(here, create=True) as app:
         await app.trail.secrets.put(name, value, by=app.me)
-    note(f"{name} is kept.")
+    print_json({"kept": name}) if json else note(f"{name} is kept.")
 
 
 def _read_value(name: str) -> str:
@@ -42,7 +42,9 @@ def _read_value(name: str) -> str:
 async def ls(*, json: Json = False, here: Here = HERE) -> None:
     """List the names of secrets.
 
-    clew secret ls
+    Values are never shown, by this or any other command.
+
+        clew secret ls
     """
     async with open_here(here) as app:
         names = await app.trail.secrets.names(by=app.me)
@@ -51,15 +53,23 @@ async def ls(*, json: Json = False, here: Here = HERE) -> None:
         return
     for name in names:
         say(name)
+    if not names and is_terminal():
+        note("No secrets yet. Keep one: clew secret put NAME")
 
 
-async def rm(*names: Name, here: Here = HERE) -> None:
+async def rm(*names: Name, json: Json = False, here: Here = HERE) -> None:
     """Remove secrets.
 
-    clew secret rm openai-key
+    Breadcrumbs that name one stay as they are, and what needs its value then fails.
+
+        clew secret rm openai-key
     """
     if not names:
         raise InvalidInput("NAME", "is missing", hint="`clew secret ls` lists them")
     async with open_here(here) as app:
         for name in names:
             await app.trail.secrets.drop(name, by=app.me)
+    if json:
+        print_json({"removed": names})
+    elif is_terminal():
+        say(f"{count(len(names), 'secret')} removed.")

@@ -9,8 +9,9 @@ import msgspec
 from cyclopts import Parameter
 
 from clew.app import App
-from clew.cli.options import EVERY, HERE, Here, Json, Which, open_here
-from clew.cli.output import clean_json, is_terminal, one_line, open_console, show_time
+from clew.cli.options import EVERY, HERE, Here, Json, System, Which, open_here
+from clew.cli.output import DIM, GREEN, RED, SHORT, YELLOW, clean_json, is_terminal, note, one_line, paint, show_time
+from clew.cli.own import Own
 from clew.errors import InvalidInput
 from clew.trail.event import Event, sse_payload
 from clew.trail.selector import Selector, check_selector
@@ -18,7 +19,7 @@ from clew.trail.selector import Selector, check_selector
 LOOK_BACK = 1_000
 """How many of the newest events are looked at for those to begin with."""
 
-_COLOURS = {"created": "green", "updated": "yellow", "deleted": "red"}
+_COLOURS = {"created": GREEN, "updated": YELLOW, "deleted": RED}
 
 
 async def tail(
@@ -27,12 +28,14 @@ async def tail(
     after: Annotated[int | None, Parameter(help="Begin after the event of this number.")] = None,
     last: Annotated[int, Parameter(help="Begin with so many earlier events.")] = 10,
     count: Annotated[int | None, Parameter(help="Stop after so many events in all.")] = None,
+    system: System = False,
     json: Json = False,
     here: Here = HERE,
 ) -> None:
     """Follow what happens on the trail until Ctrl-C.
 
-    Events of other processes are seen as well. With --json each line is an event.
+    Events of other processes are seen as well. With --json each line is an event. Those of Clew's own breadcrumbs
+    are left out, also of the JSON, unless --system or --schema asks for them.
 
         clew trail tail --schema user.message.v1
         clew trail tail --last 0 --count 1 --json
@@ -42,22 +45,28 @@ async def tail(
         raise InvalidInput("--last, --count, --after", "must not be negative, and --count at least 1")
     async with open_here(here) as app:
         selector = check_selector(which.selector())
-        start = after if after is not None else await _start(app, selector, last)
+        own = None if system or which.schema else Own(app.me)
+        start = after if after is not None else await _start(app, selector, last, own)
+        if is_terminal() and start == await app.trail.log.head():
+            note("Waiting for changes; Ctrl-C ends it.", dim=True)
         shown = 0
         async for event in app.trail.log.follow(start, by=app.me, selector=selector):
+            if own is not None and own.has(event.breadcrumb_id, event.schema_name):
+                continue
             _print(event, as_json=json)
             shown += 1
             if shown == count:
                 return
 
 
-async def _start(app: App, selector: Selector, last: int) -> int:
+async def _start(app: App, selector: Selector, last: int, own: Own | None) -> int:
     """The number after which the last few matching events lie."""
     head = await app.trail.log.head()
     if not last:
         return head
     recent, _ = await app.trail.log.read(max(0, head - LOOK_BACK), by=app.me, selector=selector, limit=LOOK_BACK)
-    return recent[-last:][0].seq - 1 if recent else head
+    wanted = [each.seq for each in recent if own is None or not own.has(each.breadcrumb_id, each.schema_name)]
+    return wanted[-last:][0] - 1 if wanted else head
 
 
 def _print(event: Event, *, as_json: bool) -> None:
@@ -73,14 +82,10 @@ def _print(event: Event, *, as_json: bool) -> None:
 
 
 def _print_coloured(event: Event) -> None:
-    from rich.text import Text  # see open_console
-
     seq, _, verb, schema, title, tags, id = _cells(event)
-    line = Text(f"{event.at.astimezone():%H:%M:%S} {seq:>6} ")
-    line.append(f"{verb:<8}", style=_COLOURS[verb])
-    line.append(f"{schema:<20} {title}  ")
-    line.append(f"{tags}  {id.rpartition('-')[2]}", style="dim")
-    open_console().print(line, soft_wrap=True)
+    when = f"{event.at.astimezone():%H:%M:%S}"
+    aside = paint(f"{tags}  {id[-SHORT:]}", DIM)
+    sys.stdout.write(f"{when} {seq:>6}  {paint(f'{verb:<8}', _COLOURS[verb])} {schema:<18} {title}  {aside}\n")
 
 
 def _cells(event: Event) -> tuple[str, ...]:

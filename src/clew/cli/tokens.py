@@ -21,7 +21,6 @@ async def token(
     *,
     agent: Annotated[str, Parameter(help="The agent that will use it.")] = "cli",
     role: Annotated[tuple[str, ...], Parameter(help="curator, emitter or subscriber; repeated. [default: all]")] = (),
-    scope: Annotated[tuple[str, ...], Parameter(help="A scope that it holds; may be repeated.")] = (),
     session: Annotated[str | None, Parameter(help="The session that it belongs to.")] = None,
     minutes: Annotated[int | None, Parameter(help="How long it is good for. [default: server.token_minutes]")] = None,
     credential: Annotated[
@@ -32,11 +31,11 @@ async def token(
 ) -> None:
     """Print a token for the REST door of this folder.
 
-    Nothing else is printed, so that it can be used in place.
+    Nothing else is printed, so that it can be used in place. It holds the scopes of --scopes.
 
         curl -H "Authorization: Bearer $(clew token)" http://127.0.0.1:8081/breadcrumbs
         clew token --agent importer --role emitter --minutes 10
-        clew token --agent reader --role subscriber --scope hr
+        clew token --agent reader --role subscriber --scopes hr
     """
     config = here.config()
     lifetime = config.server.token_minutes if minutes is None else minutes
@@ -46,9 +45,11 @@ async def token(
         raise ClewError(f"there is no folder {config.folder}", hint="Start one with `clew up`, or name it: --folder")
     keys = open_keys(config.folder, SystemClock(), timedelta(minutes=lifetime))
     if credential:
-        say(str((config.folder / "credential").resolve()))
+        place = str((config.folder / "credential").resolve())
+        print_json({"credential": place}) if json else say(place)
         return
-    scopes = here.scope_set | frozenset(scope)
     roles = frozenset(role) or ROLES
-    issued = keys.issue(Principal(owner_id=config.owner, agent_id=agent, roles=roles, scopes=scopes, session=session))
+    issued = keys.issue(
+        Principal(owner_id=config.owner, agent_id=agent, roles=roles, scopes=here.scope_set, session=session)
+    )
     print_json(issued) if json else say(issued.token)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, BinaryIO
@@ -12,8 +12,9 @@ from typing import Annotated, BinaryIO
 from cyclopts import Parameter
 
 from clew.cli.options import EVERY, HERE, Here, Json, Which, open_here
-from clew.cli.output import clean_json, count, note, open_console, print_json, say
-from clew.errors import ClewError, NotFound
+from clew.cli.output import clean_json, count, note, print_json, say
+from clew.cli.progress import Progress, progress
+from clew.errors import ClewError, InvalidInput, NotFound
 from clew.trail.transfer import ImportReport, export_trail, import_trail
 
 SHOWN_PROBLEMS = 20
@@ -29,16 +30,19 @@ async def export(
     versions: Annotated[bool, Parameter(help="Include the earlier versions.")] = False,
     force: Annotated[bool, Parameter(help="Replace a file that exists.")] = False,
     which: Which = EVERY,
+    json: Annotated[bool, Parameter(help="Print what was written where as JSON; needs a file.")] = False,
     here: Here = HERE,
 ) -> None:
     """Write breadcrumbs and edges as JSON lines.
 
-    The file appears whole or not at all. Secrets and vectors are never in it; what needs a scope is in it only
-    with --scopes.
+    The file appears whole or not at all, and only you may read it. Secrets and vectors are never in it; what needs
+    a scope is in it only with --scopes.
 
         clew trail export trail.jsonl --versions
         clew trail export --tag session:42 | gzip > session.jsonl.gz
     """
+    if json and file == STANDARD:
+        raise InvalidInput("--json", "needs a file, as standard output has the export itself")
     if file != STANDARD and file.exists() and not force:
         raise ClewError(f"{file} exists", hint="Name another file, or replace it with --force")
     async with open_here(here) as app:
@@ -48,18 +52,23 @@ async def export(
                 sys.stdout.write(clean_json(line))
             return
         written = await _write_whole(file, lines)
-    note(f"Wrote {count(written, 'line')} to {file}.")
+    if json:
+        print_json({"file": str(file), "lines": written})
+    else:
+        note(f"Wrote {count(written, 'line')} to {file}.")
 
 
 async def _write_whole(file: Path, lines: AsyncIterator[str]) -> int:
-    """Write a file beside its place, then move it there."""
+    """Write a file beside its place, for its owner only, then move it there."""
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     written = 0
     try:
-        with draft.open("w", encoding="utf-8") as out:
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as out, progress("Exporting") as shown:
             async for line in lines:
                 out.write(line)
                 written += 1
+                shown.advance(written, unit="lines")
             out.flush()
             os.fsync(out.fileno())
         draft.replace(file)
@@ -85,7 +94,8 @@ async def import_(
     """
     with _open_input(file) as lines:
         async with open_here(here, create=True) as app:
-            report = await import_trail(app.trail, app.me, lines)
+            with progress("Importing") as shown:
+                report = await import_trail(app.trail, app.me, _counted(lines, shown))
     print_json(report) if json else _print_report(report)
     return 1 if report.failed_lines else 0
 
@@ -99,6 +109,16 @@ def _open_input(file: Path) -> Iterator[BinaryIO]:
         raise NotFound("file", str(file))
     with file.open("rb") as lines:
         yield lines
+
+
+def _counted(lines: BinaryIO, shown: Progress) -> Iterator[bytes]:
+    """The lines, telling how many bytes of a file were read, or how many lines where they come through a pipe."""
+    total = os.fstat(lines.fileno()).st_size if lines is not sys.stdin.buffer else 0
+    read = 0
+    for number, line in enumerate(lines, 1):
+        read += len(line)
+        shown.advance(read, total) if total else shown.advance(number, unit="lines")
+        yield line
 
 
 def _print_report(report: ImportReport) -> None:
@@ -122,23 +142,10 @@ async def reembed(*, json: Json = False, here: Here = HERE) -> None:
     """
     done = 0
     async with open_here(here) as app:
-        with _progress("Embedding") as advance:
+        with progress("Embedding") as shown:
             async for done, total in app.trail.upkeep.reembed():
-                advance(done, total)
+                shown.advance(done, total, "breadcrumbs")
     if json:
         print_json({"embedded": done, "embedder": app.config.embedder})
     else:
         say(f"{count(done, 'vector')} made by {app.config.embedder}." if done else "All vectors are up to date.")
-
-
-@contextmanager
-def _progress(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from rich.progress import Progress  # see open_console
-
-    with Progress(console=open_console(errors=True), transient=True) as bar:
-        task = bar.add_task(label, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -19,8 +19,8 @@ from cyclopts import Parameter
 from clew.app import App, open_app
 from clew.cli.options import HERE, Here
 from clew.cli.output import count, note, print_json, say
-from clew.cli.project import prepare_folder, trail_file
-from clew.config import FOLDER, Config
+from clew.cli.project import describe_folder, prepare_folder, trail_file
+from clew.config import Config, find_folder
 from clew.errors import ConfigError
 
 
@@ -83,6 +83,8 @@ async def serve(config: Config, scopes: frozenset[str], *, as_json: bool = False
             )
             await run_server(door, server.host, server.port, ready=told)
     if not as_json:
+        if sys.stderr.isatty():
+            sys.stderr.write("\n")  # after ^C
         note("Closed; everything that was accepted is on the trail.")
 
 
@@ -105,7 +107,7 @@ async def _teller(app: App, *, as_json: bool) -> Callable[[str, int], None]:
             edges=stats.edges,
             pid=os.getpid(),
         )
-        print_json(serving) if as_json else _describe(serving, host, _token_command(app.config))
+        print_json(serving) if as_json else _describe(serving, host, app.config)
         sys.stdout.flush()
 
     return tell
@@ -113,14 +115,16 @@ async def _teller(app: App, *, as_json: bool) -> Callable[[str, int], None]:
 
 def _token_command(config: Config) -> str:
     """How to get a token for this folder and owner."""
-    where = "" if config.folder == Path(FOLDER) else f" --folder {shlex.quote(str(config.folder))}"
+    where = "" if config.folder == find_folder(Path.cwd()) else f" --folder {shlex.quote(str(config.folder))}"
     return f"clew token{where}" + ("" if config.owner == Config().owner else f" --owner {config.owner}")
 
 
-def _describe(serving: Serving, host: str, token: str) -> None:
+def _describe(serving: Serving, host: str, config: Config) -> None:
+    token = _token_command(config)
     counts = (count(serving.breadcrumbs, "breadcrumb"), count(serving.edges, "edge"), count(serving.events, "event"))
     say(f"Clew answers at {serving.url}")
     say(f"  reference  {serving.docs}")
+    say(f"  folder     {describe_folder(config.folder)}")
     say(f"  trail      {serving.trail} ({', '.join(counts)})")
     say(f"  owner      {serving.owner}")
     say(f"  token      {token}")

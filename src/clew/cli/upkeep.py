@@ -7,7 +7,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from clew.cli.options import HERE, Here, Json, open_here
-from clew.cli.output import count, note, print_json, print_rows, say, show_time
+from clew.cli.output import count, is_terminal, note, print_json, print_rows, say, short_ids, show_day, show_time
+from clew.cli.progress import progress
 from clew.errors import InvalidInput
 from clew.trail.hygiene import REPORT_SCHEMA
 from clew.trail.selector import Selector
@@ -23,7 +24,8 @@ async def run_hygiene(*, json: Json = False, here: Here = HERE) -> None:
         clew hygiene run
     """
     async with open_here(here) as app:
-        purged = await app.hygiene.run()
+        with progress("Removing what has expired"):
+            purged = await app.hygiene.run()
     if json:
         print_json(purged)
         return
@@ -50,7 +52,7 @@ async def hygiene_stats(*, json: Json = False, here: Here = HERE) -> None:
         print_json(report)
         return
     if not report:
-        note("No run has been recorded.")
+        note("No run has been recorded. `clew hygiene run` makes one.")
         return
     names = ("runs_completed", "total_breadcrumbs_purged", "last_run_duration_ms", "hygiene_enabled")
     rows = [(name, str(report.get(name))) for name in names]
@@ -66,23 +68,30 @@ async def list_dead_letters(
 ) -> None:
     """List dead letters, oldest first.
 
-    clew dlq ls --consumer run_tool
+    A dead letter is an event that a consumer could not handle, however often it tried; the reason stands beside it.
+
+        clew dlq ls --consumer run_tool
     """
     async with open_here(here) as app:
         letters = await app.trail.dead_letters.list(by=app.me, consumer=consumer, limit=limit)
+        now = app.clock.now()
     if json:
         print_json({"items": letters})
         return
+    ids = short_ids([each.event.breadcrumb_id for each in letters])
     rows = [
-        (each.id, each.consumer, show_time(each.failed_at), str(each.attempts), each.event.breadcrumb_id, each.reason)
-        for each in letters
+        (each.id, each.consumer, show_day(each.failed_at, now), str(each.attempts), id, each.reason)
+        for id, each in zip(ids, letters, strict=True)
     ]
-    print_rows(("id", "consumer", "failed", "attempts", "breadcrumb", "reason"), rows, wide={5: 1})
+    print_rows(("id", "consumer", "failed", "attempts", "breadcrumb", "reason"), rows, main=5, spare=(3, 2, 4))
+    if not rows and is_terminal():
+        note("No dead letters.")
 
 
 async def retry_dead_letters(
     *ids: Letters,
     all: Annotated[bool, Parameter(help="Retry every one of the owner.")] = False,
+    json: Json = False,
     here: Here = HERE,
 ) -> None:
     """Make dead letters pending again.
@@ -98,19 +107,21 @@ async def retry_dead_letters(
         _require(ids, all=all)
         for id in ids:
             await app.trail.dead_letters.replay(id, by=app.me)
-    say(f"{count(len(ids), 'event')} will be tried again.")
+    print_json({"retried": ids}) if json else say(f"{count(len(ids), 'event')} will be tried again.")
 
 
-async def drop_dead_letters(*ids: Letters, here: Here = HERE) -> None:
+async def drop_dead_letters(*ids: Letters, json: Json = False, here: Here = HERE) -> None:
     """Forget dead letters.
 
-    clew dlq drop 17-42
+    Their breadcrumbs stay; only the work on these events is given up for good.
+
+        clew dlq drop 17-42
     """
     _require(ids, all=False)
     async with open_here(here) as app:
         for id in ids:
             await app.trail.dead_letters.drop(id, by=app.me)
-    say(f"{count(len(ids), 'dead letter')} dropped.")
+    print_json({"dropped": ids}) if json else say(f"{count(len(ids), 'dead letter')} dropped.")
 
 
 def _require(ids: tuple[str, ...], *, all: bool) -> None:

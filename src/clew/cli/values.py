@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from clew.cli.json_input import parse_json
 from clew.errors import InvalidInput
 from clew.trail.breadcrumb import NEVER, Ttl
 
@@ -47,21 +46,13 @@ def _parse_end(text: str, now: datetime) -> datetime:
 def read_context(given: str) -> dict[str, Any]:
     """A JSON object from the argument itself, from `@file`, or from standard input for `-`."""
     if given == "-":
-        raw = sys.stdin.buffer.read()
+        raw, place = sys.stdin.buffer.read(), "--context from standard input"
     elif given.startswith("@"):
-        raw = Path(given[1:]).read_bytes()
+        raw, place = Path(given[1:]).read_bytes(), f"--context from {given[1:]}"
     else:
-        raw = given.encode(errors="surrogateescape")
-    context: dict[str, Any] = parse_json(raw, dict[str, Any], "--context")
+        raw, place = given.encode(errors="surrogateescape"), "--context"
+    context: dict[str, Any] = parse_json(raw, dict[str, Any], place)
     return context
-
-
-def parse_json(raw: bytes, kind: Any, field: str) -> Any:
-    """JSON of a given type. Raises InvalidInput."""
-    try:
-        return msgspec.json.decode(raw, type=kind)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidInput(field, f"cannot be used: {error}") from None
 
 
 def set_value(context: dict[str, Any], path: str, value: Any) -> None:

@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,9 +18,10 @@ from cyclopts import Parameter
 from clew.app import App
 from clew.cli.browse import Id
 from clew.cli.identify import find_id
+from clew.cli.json_input import parse_json
 from clew.cli.options import HERE, Here, Json, open_here, split_assignment
-from clew.cli.output import count, note, print_json, say
-from clew.cli.values import parse_json, parse_ttl, read_context, set_value
+from clew.cli.output import count, is_terminal, note, print_json, say
+from clew.cli.values import parse_ttl, read_context, set_value
 from clew.errors import ClewError, Conflict, InvalidInput
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft
 
@@ -36,7 +37,7 @@ async def put(
     ] = None,
     tag: Annotated[tuple[str, ...], Parameter(help="A tag; may be repeated.")] = (),
     schema: Annotated[str | None, Parameter(help="Its schema name, such as note.v1.")] = None,
-    scope: Annotated[tuple[str, ...], Parameter(help="A scope that its readers need; may be repeated.")] = (),
+    scope: Annotated[tuple[str, ...], Parameter(help="A scope that its readers must hold; may be repeated.")] = (),
     ttl: Annotated[str | None, Parameter(help="When it ends: 5m, a time, reads:3, never, or 1h,reads:3.")] = None,
     key: Annotated[str | None, Parameter(help="A key that makes a repeated put return the first result.")] = None,
     json: Json = False,
@@ -53,6 +54,7 @@ async def put(
     """
     if title is None and context is not None:
         raise InvalidInput("--context", "needs a --title")
+    scopes = _split_scopes(scope)
     drafts = read_drafts() if title is None else [Draft(title=title, context=read_context(context or "{}"))]
     if key is not None and len(drafts) != 1:
         raise InvalidInput("--key", "is for one breadcrumb", hint="Give each draft an idempotency_key of its own")
@@ -62,7 +64,7 @@ async def put(
             msgspec.structs.replace(
                 draft,
                 tags=(*draft.tags, *tag),
-                scopes=(*draft.scopes, *scope),
+                scopes=(*draft.scopes, *scopes),
                 schema_name=draft.schema_name or schema,
                 ttl=draft.ttl or end,
                 idempotency_key=draft.idempotency_key or key,
@@ -72,6 +74,24 @@ async def put(
         written = await app.trail.records.create_many(completed, by=app.me)
     for each in written:
         print_json(each) if json else say(each.id)
+    _tell_hidden(written, here)
+
+
+def _split_scopes(given: tuple[str, ...]) -> list[str]:
+    """Scopes from options that may hold several with commas. An empty one is refused rather than left out, which
+    would open the breadcrumb to more readers."""
+    scopes = [scope.strip() for text in given for scope in text.split(",")]
+    if not all(scopes):
+        raise InvalidInput("--scope", "is empty", hint="Name a scope, or leave --scope out")
+    return scopes
+
+
+def _tell_hidden(written: Sequence[Breadcrumb], here: Here) -> None:
+    """Say so when the writer will not see what was just written."""
+    hidden = [each for each in written if not here.scope_set.issuperset(each.scopes)]
+    if hidden:
+        needed = ",".join(sorted({scope for each in hidden for scope in each.scopes}))
+        note(f"{count(len(hidden), 'breadcrumb')} will not be shown to you without --scopes {needed}")
 
 
 def read_drafts() -> list[Draft]:
@@ -100,23 +120,26 @@ async def edit(
     /,
     *,
     set: Annotated[
-        tuple[str, ...],
-        Parameter(help="dotted.path=value of the context, the value as JSON or text; may be repeated."),
+        tuple[str, ...], Parameter(help="dotted.path=value of the context, the value as JSON or text; may be repeated.")
     ] = (),
     title: Annotated[str | None, Parameter(help="A new title.")] = None,
     add_tag: Annotated[tuple[str, ...], Parameter(help="A tag to add; may be repeated.")] = (),
     remove_tag: Annotated[tuple[str, ...], Parameter(help="A tag to take away; may be repeated.")] = (),
+    expect: Annotated[
+        int | None, Parameter(help="Write only if this is the present version, and do not try again.")
+    ] = None,
     json: Json = False,
     here: Here = HERE,
 ) -> None:
     """Write the next version of a breadcrumb.
 
-    With options it is read, changed and written, again from the start when somebody else wrote in between.
-    Without options, on a terminal, it opens as JSON in $VISUAL or $EDITOR.
+    With options it is read, changed and written, again from the start when somebody else wrote in between, unless
+    --expect names the version that the change is for. Without options, on a terminal, it opens as JSON in $VISUAL
+    or $EDITOR.
 
-        clew trail edit 4a7c1b22f0de --set status=done --add-tag done --remove-tag open
-        clew trail edit 4a7c1b22f0de --set limits.retries=5
-        clew trail edit 4a7c1b22f0de
+        clew trail edit 2e7484bd67a7 --set status=done --add-tag done --remove-tag open
+        clew trail edit 2e7484bd67a7 --set limits.retries=5 --expect 3
+        clew trail edit 2e7484bd67a7
     """
     assignments = [split_assignment(text, "--set") for text in set]
 
@@ -129,21 +152,31 @@ async def edit(
     async with open_here(here) as app:
         found_id = await find_id(app, id)
         if assignments or title is not None or add_tag or remove_tag:
-            written = await _update(app, found_id, merge)
+            written = await _update(app, found_id, merge, expect)
         else:
-            written = await _edit_by_hand(app, found_id)
+            written = await _edit_by_hand(app, found_id, expect)
     print_json(written) if json else say(f"{written.id} version {written.version}")
+    _tell_hidden([written], here)
 
 
-async def _update(app: App, id: str, merge: Callable[[Breadcrumb], Change]) -> Breadcrumb:
-    """Change the newest version, again from the start when somebody else wrote in between."""
-    for _ in range(ATTEMPTS):
-        found = await app.trail.records.get(id, by=app.me)
+async def _update(app: App, id: str, merge: Callable[[Breadcrumb], Change], expect: int | None) -> Breadcrumb:
+    """Change the version that is expected, or the newest one: that again from the start when somebody else wrote
+    in between. Raises Conflict."""
+    for _ in range(ATTEMPTS if expect is None else 1):
+        found = await _get_expected(app, id, expect)
         try:
             return await app.trail.records.update(id, merge(found), expect=found.version, by=app.me)
         except Conflict as conflict:
             lost = conflict
     raise lost
+
+
+async def _get_expected(app: App, id: str, expect: int | None) -> Breadcrumb:
+    """The present version. Raises Conflict when another one was expected."""
+    found = await app.trail.records.get(id, by=app.me)
+    if expect is not None and found.version != expect:
+        raise Conflict(id, expected=expect, actual=found.version)
+    return found
 
 
 class Editable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -157,10 +190,10 @@ class Editable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     llm_hints: dict[str, Any] | None
 
 
-async def _edit_by_hand(app: App, id: str) -> Breadcrumb:
+async def _edit_by_hand(app: App, id: str, expect: int | None) -> Breadcrumb:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidInput("edit", "needs options where there is no terminal", hint="For example --set status=done")
-    found = await app.trail.records.get(id, by=app.me)
+    found = await _get_expected(app, id, expect)
     before = msgspec.convert(found, Editable, from_attributes=True)
     file = _write_draft(before)
     try:
@@ -199,26 +232,29 @@ def _open_editor(file: Path) -> None:
 
 
 async def rm(
-    *ids: Id,
-    yes: Annotated[bool, Parameter(help="Do not ask.")] = False,
-    here: Here = HERE,
+    *ids: Id, yes: Annotated[bool, Parameter(help="Do not ask.")] = False, json: Json = False, here: Here = HERE
 ) -> int:
     """Remove breadcrumbs with their versions and edges.
 
     It asks first; without a terminal it needs --yes.
 
-        clew trail rm 4a7c1b22f0de
-        clew trail rm 4a7c1b22f0de 77e0c2d19b3a --yes
+        clew trail rm 2e7484bd67a7
+        clew trail rm 2e7484bd67a7 77e0c2d19b3a --yes
     """
     if not ids:
-        raise InvalidInput("ID", "is missing", hint="Name at least one breadcrumb")
+        raise InvalidInput("ID", "is missing", hint="`clew trail ls` shows ids")
     async with open_here(here) as app:
         found = [await app.trail.records.get(await find_id(app, id), by=app.me) for id in ids]
         if not yes and not _confirm(found):
             note("Nothing was removed.")
             return 1
-        for each in {each.id: each for each in found}.values():
+        removed = {each.id: each for each in found}
+        for each in removed.values():
             await app.trail.records.delete(each.id, by=app.me, expect=each.version)
+    if json:
+        print_json({"removed": list(removed)})
+    elif is_terminal():
+        say(f"{count(len(removed), 'breadcrumb')} removed.")
     return 0
 
 

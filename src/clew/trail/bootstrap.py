@@ -51,6 +51,11 @@ def read_pieces() -> tuple[Piece, ...]:
     return tuple(piece for file in found for piece in msgspec.json.decode(file.read_bytes(), type=list[Piece]))
 
 
+def own_ids(by: Principal) -> frozenset[str]:
+    """The ids of what is set up for the caller's owner: the pieces and the marker."""
+    return frozenset(_id_of(by, key) for key in (_MARKER_KEY, *(piece.key for piece in read_pieces())))
+
+
 async def bootstrap(trail: Trail, by: Principal, pieces: Sequence[Piece] | None = None) -> BootstrapReport:
     """Make the pieces exist for the caller's owner. A second run writes nothing.
 

@@ -28,8 +28,10 @@ MAX_DIMENSION = 4_096
 
 _SCHEMA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}")
 _TAG = re.compile(r"[^\s\x00-\x1f\x7f]+(?: [^\s\x00-\x1f\x7f]+)*")
+_TAGS = re.compile(rf"{_TAG.pattern}(?:\n{_TAG.pattern})*")
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _canonical = msgspec.json.Encoder(order="deterministic")
+_decode = msgspec.json.Decoder().decode
 
 TtlKind = Literal["never", "datetime", "usage", "hybrid"]
 
@@ -141,28 +143,41 @@ def encode_canonical(value: Any, field: str) -> bytes:
     """
     try:
         encoded = _canonical.encode(value)
+        if _decode(encoded) != value:
+            _check_json(value, field)
     except UnicodeEncodeError:
         raise InvalidInput(field, "holds half of a surrogate pair, which is not Unicode text") from None
     except RecursionError:
         raise InvalidInput(field, f"is nested deeper than {MAX_DEPTH} levels") from None
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(field, f"cannot be written as JSON: {error}") from None
-    if b"null" in encoded and _holds_no_number(value):
-        raise InvalidInput(field, "holds NaN or infinity, which JSON cannot say")
     return encoded
 
 
+def encode_texts(texts: Sequence[str]) -> str:
+    """The JSON of texts that were checked one by one."""
+    return _canonical.encode(texts).decode()
+
+
 def checksum_of(
-    title: str, context: bytes, tags: Sequence[str], schema_name: str | None, llm_hints: bytes | None
+    id: str,
+    title: str,
+    context: bytes,
+    tags: Sequence[str],
+    schema_name: str | None,
+    llm_hints: bytes | None,
+    entities: bytes | None,
 ) -> str:
-    """The digest of a version's content. It is checked on every read."""
+    """The digest of a version's content and of whose it is. It is checked on every read."""
     digest = hashlib.blake2b(digest_size=16)
     parts = (
+        id.encode(),
         title.encode(),
         context,
         "\x1f".join(tags).encode(),
         (schema_name or "").encode(),
         llm_hints or b"",
+        entities or b"",
     )
     for part in parts:
         digest.update(len(part).to_bytes(8, "little"))
@@ -199,13 +214,28 @@ def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
         raise InvalidInput("tags", "must be a list of texts")
     if len(tags) > MAX_TAGS:
         raise TooLarge("tags", len(tags), MAX_TAGS, "tags")
+    if not _are_plain(tags):
+        _check_each_tag(tags)
+    return tuple(dict.fromkeys(tags))
+
+
+def _are_plain(tags: Sequence[str]) -> bool:
+    """Whether all are good, found out at once. Not so for every good tag."""
+    try:
+        joined = "\n".join(tags)
+    except TypeError:
+        return False
+    is_plain = joined.isascii() and joined.count("\n") == len(tags) - 1 and _TAGS.fullmatch(joined) is not None
+    return is_plain and max(map(len, tags)) <= MAX_TAG
+
+
+def _check_each_tag(tags: Sequence[str]) -> None:
     for at, tag in enumerate(tags):
         if not isinstance(tag, str) or not _TAG.fullmatch(tag):
             raise InvalidInput(f"tags[{at}]", "must be text without control characters or outer spaces")
         if len(tag) > MAX_TAG:
             raise TooLarge(f"tags[{at}]", len(tag), MAX_TAG, "characters")
         _check_encodable(tag, f"tags[{at}]")
-    return tuple(dict.fromkeys(tags))
 
 
 def check_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
@@ -268,15 +298,21 @@ def _check_encodable(text: str, field: str) -> None:
             raise InvalidInput(field, "holds half of a surrogate pair, which is not Unicode text") from None
 
 
-def _holds_no_number(value: Any) -> bool:
-    """Whether a float in a JSON value is not a number."""
+def _check_json(value: Any, field: str) -> None:
+    """Refuse what the encoder would turn into something else without a word."""
     stack = [value]
     while stack:
         item = stack.pop()
-        if isinstance(item, float) and not isfinite(item):
-            return True
-        stack.extend(item.values() if isinstance(item, dict) else item if isinstance(item, list | tuple) else ())
-    return False
+        if isinstance(item, dict):
+            if not all(isinstance(key, str) for key in item):
+                raise InvalidInput(field, "has a key that is not text")
+            stack.extend(item.values())
+        elif isinstance(item, list | tuple):
+            stack.extend(item)
+        elif isinstance(item, float) and not isfinite(item):
+            raise InvalidInput(field, "holds NaN or infinity, which JSON cannot say")
+        elif item is not None and not isinstance(item, str | int | float):
+            raise InvalidInput(field, f"holds a {type(item).__name__}, which JSON cannot say")
 
 
 def _depth(value: Any) -> int:

@@ -21,7 +21,6 @@ from clew.trail.selector import Selector, matches, matches_envelope
 from clew.trail.store import Trail
 
 MAX_REASON = 300
-SHORTEST_WAIT = 0.02
 PAUSE_AFTER_FAILURE = 1.0
 
 _log = logging.getLogger(__name__)
@@ -40,17 +39,18 @@ Work = Callable[[Claim], Awaitable[Sequence[Draft] | GiveBack]]
 
 @dataclass(slots=True, eq=False)
 class _Held:
-    """A claim with the task that works on it; the heartbeat renews `claim`."""
+    """A claim with the task that works on it; the heartbeat renews `claim`. Once the work is done its outcome is
+    on its way to the trail, which alone decides whether the claim still held."""
 
     claim: Claim
     task: asyncio.Task[None] | None = None
-    lost: bool = False
+    is_done: bool = False
+    is_lost: bool = False
 
 
 class ClaimLoop:
     """Works on the events of one consumer, and claims no more than `concurrency` of them at a time.
 
-    It wakes by the write itself, by the end of its own work, when a retry or a lease is due, and by `wake`.
     Claims are renewed while work runs, so that a lease bounds only how long a dead worker holds an event.
     """
 
@@ -73,7 +73,7 @@ class ClaimLoop:
         self._concurrency = concurrency
         self._lease = lease
         self._held: set[_Held] = set()
-        self._changed = asyncio.Event()
+        self._has_room = asyncio.Event()
 
     async def run(self) -> None:
         """Work until cancelled; unfinished events are given back before it returns.
@@ -83,47 +83,27 @@ class ClaimLoop:
         heartbeat = asyncio.create_task(self._renew_leases())
         try:
             while True:
-                try:
-                    await self._step()
-                except StorageError as error:
-                    _log.warning("%s: %s", self._consumer, error)
-                    await asyncio.sleep(PAUSE_AFTER_FAILURE)
+                await outlast(self._step, self._consumer)
         finally:
             await self._let_go(heartbeat)
 
-    def wake(self) -> None:
-        """Look for events now, after a change that the log does not show, such as a replayed dead letter."""
-        self._changed.set()
-
     async def _step(self) -> None:
-        seen = await self._trail.log.head()
-        self._changed.clear()
         room = self._concurrency - len(self._held)
         if room == 0:
-            await self._changed.wait()
+            self._has_room.clear()
+            await self._has_room.wait()
             return
         claims = await self._trail.deliveries.claim(
-            self._consumer, by=self._by, worker=self._worker_id, limit=room, lease=self._lease
+            self._consumer,
+            by=self._by,
+            worker=self._worker_id,
+            limit=room,
+            lease=self._lease,
+            wait=self._lease.total_seconds(),
         )
         for claim in claims:
             self._start(claim)
-        if not claims:
-            await self._wait_for_more(seen)
-
-    async def _wait_for_more(self, seen: int) -> None:
-        due = await self._trail.deliveries.due_in(self._consumer, by=self._by)
-        longest = self._lease.total_seconds()
-        timeout = longest if due is None else min(max(due, SHORTEST_WAIT), longest)
-        written = asyncio.ensure_future(self._trail.log.wait(seen, timeout))
-        changed = asyncio.ensure_future(self._changed.wait())
-        try:
-            await asyncio.wait((written, changed), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            changed.cancel()
-            if not written.done():
-                written.cancel()
-        if not written.cancelled() and written.done():
-            written.result()
+        await asyncio.sleep(0)  # they begin before the next claim is looked for
 
     def _start(self, claim: Claim) -> None:
         held = _Held(claim)
@@ -132,7 +112,9 @@ class ClaimLoop:
 
     async def _handle(self, held: _Held) -> None:
         try:
-            await self._settle(held, await self._work(held.claim))
+            outcome = await self._work(held.claim)
+            held.is_done = True
+            await self._settle(held, outcome)
         except LeaseLost as error:
             _log.warning("%s: the result is dropped: %s", self._consumer, error)
         except asyncio.CancelledError as error:
@@ -145,7 +127,7 @@ class ClaimLoop:
             await self._give_back(held, error)
         finally:
             self._held.discard(held)
-            self._changed.set()
+            self._has_room.set()
 
     async def _settle(self, held: _Held, outcome: Sequence[Draft] | GiveBack) -> None:
         if isinstance(outcome, GiveBack):
@@ -169,7 +151,7 @@ class ClaimLoop:
 
     async def _release(self, held: _Held) -> None:
         """End the lease now: the event is no failure, another worker may take it at once."""
-        if held.lost:
+        if held.is_lost:
             return
         try:
             await self._trail.deliveries.release(held.claim, by=self._by)
@@ -186,9 +168,9 @@ class ClaimLoop:
         try:
             held.claim = await self._trail.deliveries.extend(held.claim, by=self._by, lease=self._lease)
         except LeaseLost as error:
-            if held.task is not None and not held.task.done():
+            if held.task is not None and not held.is_done:
                 _log.warning("%s: the work is stopped: %s", self._consumer, error)
-                held.lost = True
+                held.is_lost = True
                 held.task.cancel()
         except ClewError as error:
             _log.warning("%s: a lease was not renewed: %s", self._consumer, error)
@@ -198,6 +180,18 @@ class ClaimLoop:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def outlast(step: Callable[[], Awaitable[None]], name: str) -> None:
+    """Take a step, again and again while the storage fails; each failure is logged under `name`."""
+    while True:
+        try:
+            await step()
+        except StorageError as error:
+            _log.warning("%s: %s", name, error)
+            await asyncio.sleep(PAUSE_AFTER_FAILURE)
+        else:
+            return
 
 
 def is_meant(selector: Selector, event: Event) -> bool:

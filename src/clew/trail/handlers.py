@@ -7,6 +7,7 @@ event will bring: it writes a request and ends (see correlation.py).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -15,7 +16,7 @@ from typing import Any, Literal
 from clew.access import Principal
 from clew.errors import InvalidInput, NotFound
 from clew.trail.breadcrumb import Draft
-from clew.trail.claims import ClaimLoop, is_meant
+from clew.trail.claims import ClaimLoop, is_meant, outlast
 from clew.trail.event import Claim, Consumer, Event, EventType, RetryPolicy
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
@@ -116,11 +117,14 @@ class Worker:
     async def register(self) -> None:
         """Make the handlers' consumers exist: what is written after this returns will be handled."""
         for handler, _ in self._loops.values():
-            await self._trail.deliveries.register(handler.consumer, by=self._by)
+            await self._register(handler)
 
     async def run(self) -> None:
-        """Register, then handle events until `stop` or cancellation. Unfinished events are given back."""
-        await self.register()
+        """Register, then handle events until `stop` or cancellation. Unfinished events are given back.
+
+        Failures of the storage are logged and waited out, from the first moment on.
+        """
+        self._by.require("subscribe")
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._serve(handler, loop)) for handler, loop in self._loops.values()]
             await self._stop.wait()
@@ -131,17 +135,14 @@ class Worker:
         """Make `run` give back what it holds and return. A stopped worker does not run again."""
         self._stop.set()
 
-    def wake(self) -> None:
-        """Look for events now, after a change that the log does not show, such as a replayed dead letter."""
-        for _, loop in self._loops.values():
-            loop.wake()
-
     async def _serve(self, handler: Handler, loop: ClaimLoop) -> None:
         while True:
-            try:
+            await outlast(lambda: self._register(handler), handler.name)
+            with contextlib.suppress(NotFound):  # the consumer was unregistered: it begins anew
                 await loop.run()
-            except NotFound:
-                await self._trail.deliveries.register(handler.consumer, by=self._by)
+
+    async def _register(self, handler: Handler) -> None:
+        await self._trail.deliveries.register(handler.consumer, by=self._by)
 
     def _work_of(self, handler: Handler) -> Callable[[Claim], Awaitable[Sequence[Draft]]]:
         async def work(claim: Claim) -> Sequence[Draft]:

@@ -103,6 +103,7 @@ def _step(found: re.Match[str]) -> Step | None:
 
 
 def counter() -> Callable[[], None]:
+    """A function to be called for each value looked at. Raises TooLarge when it was called MAX_STEPS times."""
     steps = iter(range(MAX_STEPS))
 
     def count() -> None:

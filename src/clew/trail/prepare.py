@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from math import hypot, inf
+from struct import pack
 from typing import Any
 
 import msgspec
@@ -25,6 +27,7 @@ from clew.trail.breadcrumb import (
     check_ttl,
     checksum_of,
     encode_canonical,
+    encode_texts,
 )
 from clew.trail.hints import apply_hints, check_hints, resolve_hints
 from clew.trail.policies import TtlPolicy, ttl_for
@@ -32,16 +35,20 @@ from clew.trail.readable import Readable, pointers, readable
 from clew.trail.store import Embedder
 from clew.trail.validation import SchemaCheck
 
+UNIT = 1e-6
+"""A length that differs from 1 by less is left as it is."""
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Prepared(msgspec.Struct, kw_only=True):
-    """A breadcrumb's next version, ready to be written once `embed_all` has given it its vector."""
+    """A breadcrumb's next version, ready to be written once `embed_all` has given it its vector. `as_of` is the event
+    that last changed the definitions it was checked against."""
 
-    id: str | None
+    id: str
     key: str | None
     title: str
     context: str
+    view: dict[str, Any]
     tags: tuple[str, ...]
     tags_json: str
     schema_name: str | None
@@ -49,11 +56,13 @@ class Prepared(msgspec.Struct, kw_only=True):
     llm_hints: str | None
     ttl: Ttl
     entities: str | None
-    keywords: str
+    keywords: tuple[str, ...]
+    keywords_json: str
     checksum: str
-    shown: Readable
     text: str | None
     vector: bytes | None
+    is_new_ttl: bool = True
+    as_of: int | None = None
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +74,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     policies: tuple[TtlPolicy, ...] = ()
 
 
-def prepare_draft(draft: Draft, rules: Rules, embedder: Embedder | None, now: datetime) -> Prepared:
+def prepare_draft(draft: Draft, rules: Rules, embedder: Embedder | None, now: datetime, new_id: str) -> Prepared:
     """Check a draft against the limits and rules. Raises InvalidInput or SchemaViolation naming the field."""
     tags = check_tags(draft.tags)
     schema_name = check_schema_name(draft.schema_name)
@@ -77,7 +86,7 @@ def prepare_draft(draft: Draft, rules: Rules, embedder: Embedder | None, now: da
         ttl=ttl,
         rules=rules,
         embedder=embedder,
-        id=draft.id,
+        id=new_id if draft.id is None else check_id(draft.id),
     )
 
 
@@ -101,8 +110,9 @@ def prepare_change(
         id=before.id,
     )
     text_fields = {"title", "context", "schema_name", "llm_hints", "embedding"}
-    if vector is not None and text_fields.isdisjoint(changed) and change.embed == "auto":
+    if text_fields.isdisjoint(changed) and change.embed == "auto":
         prepared.text, prepared.vector = None, vector
+    prepared.is_new_ttl = "ttl" in changed
     return prepared
 
 
@@ -127,7 +137,7 @@ def _prepare(
     ttl: Ttl,
     rules: Rules,
     embedder: Embedder | None,
-    id: str | None,
+    id: str,
 ) -> Prepared:
     title, context = check_title(draft.title), check_context(draft.context)
     if draft.llm_hints is not None:
@@ -135,26 +145,54 @@ def _prepare(
     if rules.check is not None and schema_name is not None:
         rules.check.check(draft.context, schema_name)
     hints = encode_canonical(draft.llm_hints, "llm_hints") if draft.llm_hints is not None else None
+    entities = encode_canonical(draft.entities, "entities") if draft.entities is not None else None
     # from the stored form: the order of keys must not depend on who wrote them, or re-embedding would differ
-    shown = read_as(title, _decode(context), draft.llm_hints, rules.llm_hints)
+    view = _decode(context)
+    shown = read_as(title, view, draft.llm_hints, rules.llm_hints)
+    keywords = pointers(tags, shown)
     embeds = embedder is not None and draft.embed == "auto" and rules.embeds and draft.embedding is None
     return Prepared(
-        id=check_id(id) if id is not None else None,
+        id=id,
         key=check_key(draft.idempotency_key),
         title=title,
         context=context.decode(),
+        view=view,
         tags=tags,
-        tags_json=encode_canonical(tags, "tags").decode(),
+        tags_json=encode_texts(tags),
         schema_name=schema_name,
         scopes=check_scopes(draft.scopes),
         llm_hints=hints.decode() if hints is not None else None,
         ttl=ttl,
-        entities=encode_canonical(draft.entities, "entities").decode() if draft.entities is not None else None,
-        keywords=encode_canonical(pointers(tags, shown), "keywords").decode(),
-        checksum=checksum_of(title, context, tags, schema_name, hints),
-        shown=shown,
+        entities=entities.decode() if entities is not None else None,
+        keywords=keywords,
+        keywords_json=encode_texts(keywords),
+        checksum=checksum_of(id, title, context, tags, schema_name, hints, entities),
         text=embedding_text(shown) if embeds else None,
         vector=pack_vector(draft.embedding, embedder) if draft.embedding is not None else None,
+    )
+
+
+def as_breadcrumb(prepared: Prepared, *, owner_id: str, agent_id: str | None, now: datetime) -> Breadcrumb:
+    """Version 1 as a read would return it."""
+    hints, entities = prepared.llm_hints, prepared.entities
+    return Breadcrumb(
+        id=prepared.id,
+        owner_id=owner_id,
+        title=prepared.title,
+        context=prepared.view,
+        tags=prepared.tags,
+        schema_name=prepared.schema_name,
+        version=1,
+        scopes=prepared.scopes,
+        llm_hints=_decode(hints) if hints is not None else None,
+        ttl=prepared.ttl,
+        entities=_decode(entities) if entities is not None else None,
+        entity_keywords=prepared.keywords,
+        checksum=prepared.checksum,
+        created_at=now,
+        updated_at=now,
+        created_by=agent_id,
+        updated_by=agent_id,
     )
 
 
@@ -186,14 +224,11 @@ def pack_vector(numbers: Sequence[float], embedder: Embedder | None) -> bytes:
         raise InvalidInput("embedding", f"must have 1 to {MAX_DIMENSION:,} numbers")
     if embedder is not None and len(numbers) != embedder.dimension:
         raise EmbedderMismatch(f"{embedder.dimension} dimensions ({embedder.name})", f"{len(numbers)} dimensions")
-    # a tenth of a second to import, and few callers bring vectors of their own
-    import numpy as np
-
     try:
-        vector = np.asarray(numbers, np.float64)
-    except (TypeError, ValueError):
+        length = hypot(*numbers)
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput("embedding", "must hold numbers only") from None
-    length = float(np.sqrt(vector @ vector))
-    if vector.ndim != 1 or not 0.0 < length < float("inf"):
+    if not 0.0 < length < inf:
         raise InvalidInput("embedding", "must hold finite numbers that are not all zero")
-    return (vector / length).astype("<f4").tobytes()
+    unit = numbers if abs(length - 1) < UNIT else [number / length for number in numbers]
+    return pack(f"<{len(unit)}f", *unit)

@@ -10,9 +10,8 @@ Lexical score and cosine are each divided by the best among the candidates.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -32,6 +31,7 @@ TABLE = 1 << 16
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint32]
+Places = npt.NDArray[np.int16]
 
 
 class Question(msgspec.Struct):
@@ -61,31 +61,63 @@ def term_name(joined: str, salt: int) -> int:
 
 
 class Corpus(msgspec.Struct):
-    """What the ranking needs of all records: their packed terms, where each begins, and how rare terms are."""
+    """What the ranking needs of all records: their packed terms, where each begins, how much a term says (nothing
+    when no record has it), and their mean length."""
 
     heap: Words
     at: Ints
-    rarity: Any
+    rarity: Callable[[Words], Floats]
     mean_length: float
 
 
+class Weighed(msgspec.Struct):
+    """What counts of a question in a corpus: terms that some record has, in their order, and pairs of such terms,
+    with how much each says."""
+
+    terms: Words
+    rarity: Floats
+    pairs: Words
+    worth: Floats
+
+    def rarest(self, limit: int) -> list[int]:
+        """The terms that say most, best first."""
+        found: list[int] = self.terms[np.argsort(-self.rarity, kind="stable")[:limit]].tolist()
+        return found
+
+
+def weigh(question: Question, corpus: Corpus) -> Weighed:
+    """Look up how much the question's terms say. Of very many the MAX_TERMS that say most are kept."""
+    terms = np.array(question.terms, np.uint32)
+    rarity = corpus.rarity(terms)
+    known = np.flatnonzero(rarity > 0)
+    says = dict(zip(terms[known].tolist(), rarity[known].tolist(), strict=True))
+    worth = {
+        pair: min(says[first], says[second])
+        for pair, (first, second) in question.pairs.items()
+        if first in says and second in says
+    }
+    if len(known) > MAX_TERMS:
+        known = np.sort(known[np.argsort(-rarity[known], kind="stable")[:MAX_TERMS]])
+    return Weighed(
+        terms=terms[known],
+        rarity=rarity[known],
+        pairs=np.fromiter(worth.keys(), np.uint32, len(worth)),
+        worth=np.fromiter(worth.values(), np.float32, len(worth)),
+    )
+
+
 def score_lexical(
-    question: Question, corpus: Corpus, slots: Ints, weights: Mapping[str, float], *, with_titles: bool = True
+    weighed: Weighed, corpus: Corpus, slots: Ints, weights: Mapping[str, float], *, with_titles: bool = True
 ) -> tuple[Floats, Floats]:
     """For each candidate its lexical score and the share of its title that the query explains."""
-    terms = np.array(question.terms[: MAX_TERMS * 2], np.uint32)
-    if not len(slots) or not len(terms):
+    if not len(slots) or not len(weighed.terms):
         return np.zeros(len(slots), np.float32), np.zeros(len(slots), np.float32)
-    rarity = corpus.rarity(terms)
-    if len(terms) > MAX_TERMS:
-        keep = np.sort(np.argsort(-rarity, kind="stable")[:MAX_TERMS])
-        terms, rarity = terms[keep], rarity[keep]
     heap, start = corpus.heap, corpus.at[slots]
     count = heap[start].astype(np.int64)
     position, row = ranges(start + HEADER, count)
-    which = _lookup(terms, heap[position])
+    which = _lookup(weighed.terms, heap[position])
     hit = np.flatnonzero(which >= 0)
-    hit_position, hit_row, hit_rarity = position[hit], row[hit], rarity[which[hit]]
+    hit_position, hit_row, hit_rarity = position[hit], row[hit], weighed.rarity[which[hit]]
     found = heap[hit_position + count[hit_row]]
     used = {**FIELD_WEIGHTS, **weights}
     amount = (
@@ -93,7 +125,7 @@ def score_lexical(
     ).astype(np.float32)
     saturated = amount * (SATURATION + 1) / (amount + SATURATION)
     total = _sum(hit_row, hit_rarity * saturated, len(slots))
-    total += _score_pairs(question, corpus, start, count)
+    total += _score_pairs(weighed, heap, start, count)
     known = int(np.count_nonzero(np.bincount(which[hit], minlength=1)))
     exponent = LENGTH_EXPONENT * known * known / (known * known + LENGTH_HALF**2)
     length = heap[start + 3] / 10.0
@@ -102,17 +134,14 @@ def score_lexical(
     return total.astype(np.float32), titles.astype(np.float32)
 
 
-def _score_pairs(question: Question, corpus: Corpus, start: Ints, count: Ints) -> npt.NDArray[np.float64]:
+def _score_pairs(weighed: Weighed, heap: Words, start: Ints, count: Ints) -> npt.NDArray[np.float64]:
     """A bonus for each pair of the query that stands side by side in the record, by its less rare word."""
-    if not question.pairs:
+    if not len(weighed.pairs):
         return np.zeros(len(start))
-    keys = np.fromiter(question.pairs, np.uint32, len(question.pairs))
-    firsts, seconds = np.array(list(question.pairs.values()), np.uint32).T
-    worth = np.minimum(corpus.rarity(firsts), corpus.rarity(seconds))
-    position, row = ranges(start + HEADER + 2 * count, corpus.heap[start + 1].astype(np.int64))
-    which = _lookup(keys, corpus.heap[position])
+    position, row = ranges(start + HEADER + 2 * count, heap[start + 1].astype(np.int64))
+    which = _lookup(weighed.pairs, heap[position])
     hit = np.flatnonzero(which >= 0)
-    return PAIR_BONUS * _sum(row[hit], worth[which[hit]], len(start))
+    return PAIR_BONUS * _sum(row[hit], weighed.worth[which[hit]], len(start))
 
 
 def _score_titles(corpus: Corpus, start: Ints, position: Ints, row: Ints, rarity: Floats) -> npt.NDArray[np.float64]:
@@ -165,17 +194,18 @@ def ranges(start: Ints, count: Ints) -> tuple[Ints, Ints]:
     return np.arange(len(row)) + (start - np.cumsum(count) + count)[row], row
 
 
-def _lookup(keys: Words, values: Words) -> Ints:
+def _lookup(keys: Words, values: Words) -> Places:
     """For each value its place among the keys, -1 where it is none of them.
 
     The table is addressed by the low bits; a key whose place another took is found by comparing directly.
     """
-    table = np.full(TABLE, -1, np.int64)
-    table[keys & (TABLE - 1)] = np.arange(len(keys))
-    which: Ints = table[values & (TABLE - 1)]
+    table = np.full(TABLE, -1, np.int16)
+    places = np.arange(len(keys))
+    table[keys & (TABLE - 1)] = places
+    which: Places = table[values & (TABLE - 1)]
     found = np.flatnonzero(which >= 0)
     wrong = found[keys[which[found]] != values[found]]
     which[wrong] = -1
-    for lost in np.flatnonzero(table[keys & (TABLE - 1)] != np.arange(len(keys))):
+    for lost in np.flatnonzero(table[keys & (TABLE - 1)] != places):
         which[values == keys[lost]] = lost
     return which

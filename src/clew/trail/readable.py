@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal
 
 import msgspec
@@ -112,7 +113,7 @@ def pointers(tags: Sequence[str], shown: Readable) -> tuple[str, ...]:
     In lower case, without repeats, at most MAX_POINTERS; words by count, then by first occurrence.
     Identifiers count whole and by their parts.
     """
-    found = dict.fromkeys(tag.lower() for tag in tags if tag_kind(tag) == "pointer")
+    found = dict.fromkeys([tag.lower() for tag in tags if ":" not in tag and tag_kind(tag) == "pointer"])
     counts = count_words(f"{shown.title}\n{shown.description}\n{shown.content}")
     # A sort is stable, so words of one count stay in the order in which they came.
     words = sorted(counts, key=counts.__getitem__, reverse=True)[:MAX_POINTERS]
@@ -122,7 +123,7 @@ def pointers(tags: Sequence[str], shown: Readable) -> tuple[str, ...]:
 
 def count_words(text: str) -> dict[str, int]:
     """How often each word that could be a pointer stands in a text, in the order of first occurrence."""
-    return Counter([pointer for word in find_words(text) for pointer in _pointers[word]])
+    return Counter(chain.from_iterable(map(_pointers.__getitem__, find_words(text))))
 
 
 def find_words(text: str) -> list[str]:

@@ -1,31 +1,24 @@
 """A graph of plans, steps, files or agents in memory, without a file: any number of parents, and no cycles.
 
-Nodes come in as `initial_nodes` and go out through `on_persist`; with a trail by `load_relations` and
-`persist_to`. `format_relations` and `format_plan` show a graph to a model as an indented tree.
+Nodes come in as `initial_nodes` and go out through `on_persist`; with a trail by `load_relations` and `persist_to` of
+`relation_mirror`.
 """
 
 from __future__ import annotations
 
 import inspect
-import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypeVar, get_args
-from uuid import NAMESPACE_OID, uuid5
+from typing import Any, Literal, get_args
 
 import msgspec
 
-from clew.access import Principal
 from clew.clock import Clock, SystemClock
 from clew.errors import AlreadyExists, CycleRefused, InvalidInput, NotFound
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft
-from clew.trail.edge import Edge, check_type
+from clew.trail.edge import check_type
 from clew.trail.graph import Links, closes_cycle, layers, reach, run
-from clew.trail.selector import Selector
-from clew.trail.store import Trail
+from clew.trail.relation_text import format_relations
 
-Item = TypeVar("Item")
 Status = Literal["pending", "in_progress", "done", "failed"]
 
 
@@ -226,155 +219,3 @@ def _checked(node: RelationNode) -> RelationNode:
     if len(set(node.parents)) != len(node.parents):
         raise InvalidInput("parents", "must not name a node twice")
     return node
-
-
-MAX_LINES = 200
-_MAX_TEXT = 300
-_MAX_INDENT = 20
-
-
-def format_relations(store: RelationStore, ids: Sequence[str], *, max_lines: int = MAX_LINES) -> str:
-    """The nodes and what is below them as a tree, one line a node: `- [done] id (type): description {more}`.
-
-    A node with several parents is written out once, and named after that. Texts are cut and kept on one line;
-    after `max_lines` a last line says so.
-    """
-    lines: list[str] = []
-    shown: set[str] = set()
-    stack = [(store.need(id), 0) for id in reversed(ids)]
-    while stack and len(lines) < max_lines:
-        node, depth = stack.pop()
-        indent = "  " * min(depth, _MAX_INDENT)
-        if node.id in shown:
-            lines.append(f"{indent}- {node.id} (shown above)")
-            continue
-        shown.add(node.id)
-        lines.append(f"{indent}- {_describe(node)}")
-        stack.extend((child, depth + 1) for child in reversed(store.children(node.id)))
-    return "\n".join([*lines, f"… cut after {max_lines} lines"] if stack else lines)
-
-
-def format_plan(store: RelationStore, id: str, *, max_lines: int = MAX_LINES) -> str:
-    """A plan as a headline that says how far it is, and its steps below in order."""
-    plan, steps = store.need(id), store.descendants(id)
-    done = sum(step.status == "done" for step in steps)
-    state = f" [{plan.status}]" if plan.status else ""
-    headline = f"Plan {plan.id}{state}: {_one_line(plan.description)} ({done} of {len(steps)} done)"
-    below = format_relations(store, [step.id for step in store.children(id)], max_lines=max_lines)
-    return f"{headline}\n{below}" if below else headline
-
-
-def _describe(node: RelationNode) -> str:
-    state = f"[{node.status}] " if node.status else ""
-    more = {key: value for key, value in node.context.items() if key not in ("description", "status")}
-    extra = f" {_one_line(json.dumps(more, ensure_ascii=False, default=str))}" if more else ""
-    return f"{state}{node.id} ({node.edge_type}): {_one_line(node.description)}{extra}"
-
-
-def _one_line(text: str) -> str:
-    """Text that cannot pass for a second line or flood the first."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _MAX_TEXT else f"{flat[: _MAX_TEXT - 1]}…"
-
-
-SCHEMA = "relation.node.v1"
-_PAGE = 1_000
-
-
-async def load_relations(trail: Trail, by: Principal, *, name: str = "default") -> list[RelationNode]:
-    """The nodes of the graph of that name on a trail, in the order they were added, for `initial_nodes`.
-
-    A parent that was deleted from the trail by other means is left out.
-    """
-    nodes = [msgspec.convert(stored.context, RelationNode) for stored in (await _stored(trail, by, name)).values()]
-    known = {node.id for node in nodes}
-    return [
-        msgspec.structs.replace(node, parents=tuple(parent for parent in node.parents if parent in known))
-        for node in nodes
-    ]
-
-
-def persist_to(trail: Trail, by: Principal, *, name: str = "default") -> OnPersist:
-    """A callback for `on_persist` that makes the graph of that name on a trail equal to the nodes it gets.
-
-    Each node is a breadcrumb of schema relation.node.v1, each parent an edge `parent` from it. Only what has
-    changed is written; what an interrupted call left out is made good by the next.
-    """
-    return _Mirror(trail, by, name).show
-
-
-class _Mirror:
-    """A graph on a trail. `_linked` is whether all its edges are known to be there."""
-
-    def __init__(self, trail: Trail, by: Principal, name: str) -> None:
-        self._trail, self._by, self._name = trail, by, name
-        self._linked = False
-
-    async def show(self, nodes: list[RelationNode]) -> None:
-        stored = await _stored(self._trail, self._by, self._name)
-        wanted = {self._id(node.id): node for node in nodes}
-        changed = [id for id, node in wanted.items() if id in stored and _context(node) != stored[id].context]
-        new = [id for id in wanted if id not in stored]
-        linked, self._linked = self._linked, False
-        await self._drop_stale(wanted, stored, changed)
-        for batch in _batches([self._draft(id, wanted[id]) for id in new]):
-            await self._trail.records.create_many(batch, by=self._by)
-        await self._link({id: wanted[id] for id in (*new, *changed)} if linked else wanted)
-        for id in changed:
-            draft = self._draft(id, wanted[id])
-            change = Change(title=draft.title, context=draft.context, tags=draft.tags)
-            await self._trail.records.update(id, change, expect=stored[id].version, by=self._by)
-        self._linked = True
-
-    async def _drop_stale(
-        self, wanted: Mapping[str, RelationNode], stored: Mapping[str, Breadcrumb], changed: list[str]
-    ) -> None:
-        """Delete nodes that are gone, and edges to parents that a node no longer has."""
-        for id in stored.keys() - wanted.keys():
-            await self._trail.records.delete(id, by=self._by)
-        for id in changed:
-            for parent in set(stored[id].context["parents"]).difference(wanted[id].parents):
-                with suppress(NotFound):
-                    await self._trail.edges.remove(id, self._id(parent), "parent", by=self._by)
-
-    async def _link(self, nodes: Mapping[str, RelationNode]) -> None:
-        edges = [
-            Edge(source=id, target=self._id(parent), type="parent")
-            for id, node in nodes.items()
-            for parent in node.parents
-        ]
-        for batch in _batches(edges):
-            await self._trail.edges.add(batch, by=self._by, replace=True)
-
-    def _draft(self, id: str, node: RelationNode) -> Draft:
-        state = (f"status:{node.status}",) if node.status else ()
-        tags = (f"relations:{self._name}", f"relation:{node.edge_type}", *state)
-        title = _one_line(node.description)
-        return Draft(id=id, title=title, context=_context(node), tags=tags, schema_name=SCHEMA)
-
-    def _id(self, node_id: str) -> str:
-        """The breadcrumb of a node: always the same one, so that nothing is written twice."""
-        return str(uuid5(NAMESPACE_OID, repr((self._by.owner_id, self._name, node_id))))
-
-
-def _context(node: RelationNode) -> dict[str, Any]:
-    """The node as JSON."""
-    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(node))
-    return plain
-
-
-def _batches(items: list[Item]) -> Iterator[list[Item]]:
-    return (items[at : at + _PAGE] for at in range(0, len(items), _PAGE))
-
-
-async def _stored(trail: Trail, by: Principal, name: str) -> dict[str, Breadcrumb]:
-    """The breadcrumbs of a graph by id, oldest first."""
-    selector = Selector(schema_name=SCHEMA, all_tags=(f"relations:{name}",))
-    found: dict[str, Breadcrumb] = {}
-    cursor: str | None = None
-    while True:
-        page = await trail.records.list(selector, by=by, limit=_PAGE, cursor=cursor, oldest_first=True)
-        found.update((item.id, item) for item in page.items)
-        cursor = page.cursor
-        if cursor is None:
-            return found

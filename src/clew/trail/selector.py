@@ -20,6 +20,7 @@ from clew.trail.globs import glob_matches
 MAX_TERMS = 200
 MAX_VALUES, MAX_NESTED = 1_000, 4
 _PATH_PART = re.compile(r"[^.\[\]\"\s\x00-\x1f]{1,200}")
+_INDEX = re.compile(r"0|[1-9][0-9]*")
 
 Operator = Literal["eq", "ne", "contains_any", "contains_all", "in", "gt", "gte", "lt", "lte", "exists"]
 
@@ -58,7 +59,8 @@ EVERYTHING = Selector()
 
 def check_selector(selector: Selector) -> Selector:
     """Refuse a selector that is too long, is not text, or has a malformed path, operator value or time."""
-    encode_canonical(selector, "selector")
+    texts = [selector.schema_name, selector.tag_prefix, selector.session, selector.path]
+    encode_canonical([*texts, *selector.schema_names, *selector.any_tags, *selector.all_tags], "selector")
     for field in ("any_tags", "all_tags", "schema_names", "context_match"):
         if len(getattr(selector, field)) > MAX_TERMS:
             raise TooLarge(field, len(getattr(selector, field)), MAX_TERMS, "entries")
@@ -72,6 +74,7 @@ def check_selector(selector: Selector) -> Selector:
         raise TooLarge("path", len(selector.path), 1_000, "characters")
     for at, match in enumerate(selector.context_match):
         split_path(match.path, f"context_match[{at}].path")
+        encode_canonical([match.path, match.value], f"context_match[{at}]")
         _check_value(match, f"context_match[{at}].value")
     return selector
 
@@ -92,12 +95,13 @@ def _check_value(match: ContextMatch, field: str) -> None:
 
 @lru_cache(maxsize=1024)
 def split_path(path: str, field: str = "path") -> tuple[str | int, ...]:
-    """The steps of a dotted path. Raises InvalidInput when it is malformed."""
+    """The steps of a dotted path: a number that is written as one is an index, or a key of these digits. Raises
+    InvalidInput when it is malformed."""
     dotted = path.removeprefix("$.").replace("[", ".").replace("]", "")
     steps = dotted.split(".")
     if len(steps) > 32 or not all(_PATH_PART.fullmatch(step) for step in steps):
         raise InvalidInput(field, f"{path!r} is not a dotted path", hint="For example input.model or steps.0.name")
-    return tuple(int(step) if step.isdecimal() and step.isascii() else step for step in steps)
+    return tuple(int(step) if _INDEX.fullmatch(step) else step for step in steps)
 
 
 MISSING = object()
@@ -168,10 +172,12 @@ def matches_value(match: ContextMatch, context: dict[str, Any]) -> bool:
 
 
 def _same(left: Any, right: Any) -> bool:
-    """Equality as JSON knows it: true is not 1."""
-    if isinstance(left, bool) != isinstance(right, bool):
-        return False
-    return bool(left == right)
+    """Equality as JSON knows it: true is not 1, at any depth. A context is never deeper than 64 levels."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_same(value, right[key]) for key, value in left.items())
+    if isinstance(left, list) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(_same, left, right))
+    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
 
 
 def _contains(value: Any, wanted: Sequence[Any], quantifier: Any) -> bool:

@@ -125,7 +125,10 @@ class Deliveries(Protocol):
     """
 
     async def register(self, consumer: Consumer, *, by: Principal) -> ConsumerState:
-        """Create the consumer with the caller's owner and scopes, or change its selector and retry policy."""
+        """Create the consumer with the caller's owner and scopes, or change its selector and retry policy.
+
+        Raises AlreadyExists when the one of that name needs scopes that the caller lacks.
+        """
         ...
 
     async def unregister(self, name: str, *, by: Principal) -> None:
@@ -144,8 +147,11 @@ class Deliveries(Protocol):
         worker: str,
         limit: int = 1,
         lease: timedelta = timedelta(seconds=30),
+        wait: float = 0.0,
     ) -> list[Claim]:
-        """Up to `limit` events that nobody else handles; empty when there are none now. Raises NotFound."""
+        """Up to `limit` events that nobody else handles. When there are none, wait up to `wait` seconds for the
+        first: woken by the write that brings it, by what frees one, and when a retry or a lease is due. Empty when
+        none came. A call that is cancelled holds nothing. Raises NotFound."""
         ...
 
     async def extend(self, claim: Claim, *, by: Principal, lease: timedelta) -> Claim:
@@ -165,7 +171,7 @@ class Deliveries(Protocol):
         ...
 
     async def due_in(self, consumer: str, *, by: Principal) -> float | None:
-        """Seconds until a waiting retry or a lease is due, None when nothing waits."""
+        """Seconds until a waiting event, a retry or a lease is due, None when nothing waits or is held."""
         ...
 
 
@@ -177,7 +183,8 @@ class DeadLetters(Protocol):
         ...
 
     async def replay(self, id: str, *, by: Principal) -> None:
-        """Make a dead letter pending again with all its attempts. Raises NotFound."""
+        """Make a dead letter pending again with all its attempts, in its place of its session: before the events that
+        wait, after one that is being handled. Raises NotFound."""
         ...
 
     async def drop(self, id: str, *, by: Principal) -> None:

@@ -10,16 +10,13 @@ import re
 import unicodedata
 import zlib
 from array import array
-from collections import Counter
 from functools import lru_cache
-from itertools import pairwise
 
 import msgspec
 import Stemmer
 
-from clew.trail.readable import MAX_KNOWN_WORDS, Readable, find_words
+from clew.trail.readable import find_words
 
-MAX_WORDS_PER_FIELD = 2_000
 MAX_KNOWN_LENGTH = 64
 MAX_QUERY_CHARS = 4_000
 MAX_PARTS = 8
@@ -89,12 +86,12 @@ def owner_salt(owner_id: str, secret: str) -> int:
     return int.from_bytes(hashlib.blake2b(owner_id.encode(), digest_size=4, key=secret.encode()[:64]).digest())
 
 
-_SPREAD = 0x9E3779B1
+SPREAD = 0x9E3779B1
 
 
 def pair_id(first: int, second: int) -> int:
     """The id of two terms that stand side by side."""
-    return (first * _SPREAD ^ second) & 0xFFFF_FFFF
+    return (first * SPREAD ^ second) & 0xFFFF_FFFF
 
 
 def name_id(text: str, salt: int) -> int:
@@ -104,54 +101,6 @@ def name_id(text: str, salt: int) -> int:
 
 HEADER = 6
 """Words before the lists of a packed record: number of terms, of pairs, of title terms, length, name, checksum."""
-
-CONTENT = 2
-
-
-class WordTerms(dict[str, tuple[tuple[int, ...], tuple[int, ...]]]):
-    """For each word met so far the ids of its parts that say something, and the ids that are matched but never
-    counted as length: its stop words, and the word as a whole where it was split."""
-
-    def __init__(self, salt: int) -> None:
-        super().__init__()
-        self._salt = salt
-
-    def __missing__(self, word: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        parts = split_word(word[:MAX_KNOWN_LENGTH])
-        whole = ("".join(parts),) if 1 < len(parts) <= MAX_PARTS else ()
-        kept = tuple(term_id(part, self._salt) for part in parts if part not in STOP)
-        aside = tuple(term_id(part, self._salt) for part in (*whole, *(part for part in parts if part in STOP)))
-        if len(self) < MAX_KNOWN_WORDS and len(word) <= MAX_KNOWN_LENGTH:
-            self[word] = kept, aside
-        return kept, aside
-
-
-@lru_cache(64)
-def word_terms(salt: int) -> WordTerms:
-    return WordTerms(salt)
-
-
-def pack_terms(shown: Readable, salt: int) -> bytes:
-    """A record as the ranking sees it, in 32-bit words: the header, then term ids without repeats (the title's
-    first), then for each how often it stands in title, description and content (a byte each), then the ids of
-    adjacent pairs. The length is in tenths of a word; the content's words count a fifth."""
-    known = word_terms(salt)
-    counts: dict[int, int] = {}
-    pairs: dict[int, None] = {}
-    length, in_title = 0, 0
-    for field, text in enumerate((shown.title, shown.description, shown.content)):
-        words = [known[word] for word in find_words(text)[:MAX_WORDS_PER_FIELD]]
-        kept = [id for terms, _ in words for id in terms]
-        found = Counter(kept)
-        in_title = len(found) if field == 0 else in_title
-        found.update([id for _, others in words for id in others])
-        for id, count in found.items():
-            counts[id] = counts.get(id, 0) | (count if count < 256 else 255) << 8 * field
-        pairs.update(dict.fromkeys([(first * _SPREAD ^ second) & 0xFFFF_FFFF for first, second in pairwise(kept)]))
-        length += len(kept) * (2 if field == CONTENT else 10)
-    header = (len(counts), len(pairs), in_title, max(length, 10), name_id(shown.title, salt))
-    body = array("I", (*counts, *counts.values(), *pairs)).tobytes()
-    return array("I", (*header, zlib.crc32(body))).tobytes() + body
 
 
 def are_whole(terms: bytes) -> bool:

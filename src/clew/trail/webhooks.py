@@ -142,12 +142,10 @@ class WebhookSender:
         self._stop.set()
 
     async def refresh(self) -> None:
-        """Look at the consumers and their events now: after a registration, or a replayed dead letter."""
+        """Look at the consumers now, after a registration."""
         async with self._following:
             if self._is_running:
                 await self._follow_consumers()
-        for running in self._running.values():
-            running.loop.wake()
 
     async def _wait_for_stop(self) -> None:
         try:
@@ -199,7 +197,7 @@ class WebhookSender:
             concurrency=self._concurrency,
             lease=timedelta(seconds=max(30.0, 3 * self._post.timeout)),
         )
-        return _Running(made_from=(owner, consumer), loop=loop, task=asyncio.create_task(_run(loop, client)))
+        return _Running(made_from=(owner, consumer), task=asyncio.create_task(_run(loop, client)))
 
     async def _end(self, keys: Sequence[tuple[str, str]]) -> None:
         ending = [self._running.pop(key).task for key in keys]
@@ -213,7 +211,6 @@ class _Running:
     """The deliveries of one consumer, and what they were made from."""
 
     made_from: tuple[Principal, Consumer]
-    loop: ClaimLoop
     task: asyncio.Task[None]
 
 

@@ -8,9 +8,10 @@ import random
 import numpy as np
 import pytest
 
+from clew.trail.packing import pack_terms
 from clew.trail.readable import Readable
 from clew.trail.sqlite.columns import FOREVER, Columns
-from clew.trail.text import name_id, owner_salt, pack_terms, term_id
+from clew.trail.text import name_id, owner_salt, term_id
 from clew.trail.vectors import sign_codes
 
 SALT = owner_salt("acme", "secret")
@@ -80,12 +81,31 @@ def test_a_dropped_record_is_gone_and_dropping_again_is_harmless() -> None:
     columns = Columns()
     columns.put([row(1), row(2)])
     for _ in range(2):
-        columns.drop(1)
-        columns.drop(99)
+        columns.drop([1, 99])
     assert columns.find(1) is None
     assert columns.slots([1, 2]).tolist() == [1]
     assert columns.totals([1]) == (1, 1.0)
     assert columns.rarity(terms("thread"), [1], 1).tolist() == pytest.approx([rarity(1, 1)])
+
+
+def test_a_record_whose_reads_are_used_up_counts_as_expired_until_it_is_replaced() -> None:
+    columns = Columns()
+    columns.put([row(1), row(2)])
+    columns.expire([2, 99])
+    assert columns.expires[:2].tolist() == [FOREVER, 0]
+    assert (columns.find(2), columns.spent) == (1, 1)
+    columns.put([row(2)])
+    assert columns.expires[2] == FOREVER
+
+
+def test_texts_for_the_postings_may_be_made_after_their_records_have_gone() -> None:
+    columns = Columns()
+    columns.put([row(1, "thread"), row(2, "wool")])
+    expected = list(columns.term_texts(columns.slots([1, 2])))
+    texts = columns.term_texts(columns.slots([1, 2]))
+    columns.drop([1])
+    columns.put([row(number, f"ship {number}") for number in range(3, 20_000)])
+    assert list(texts) == expected
 
 
 def test_rarity_counts_the_records_of_the_audiences_that_are_asked_about() -> None:
@@ -93,7 +113,7 @@ def test_rarity_counts_the_records_of_the_audiences_that_are_asked_about() -> No
     columns.put([row(number, "thread", audience=1) for number in range(1, 4)])
     columns.put([row(10, "wool", audience=1), *(row(number, "thread", audience=2) for number in range(20, 60))])
     assert columns.rarity(terms("thread", "wool", "absent"), [1], 4).tolist() == pytest.approx(
-        [rarity(4, 3), rarity(4, 1), rarity(4, 0)], rel=1e-5
+        [rarity(4, 3), rarity(4, 1), 0.0], rel=1e-5
     )
     assert columns.rarity(terms("thread"), [1, 2], 44).tolist() == pytest.approx([rarity(44, 43)], rel=1e-5)
 
@@ -104,7 +124,7 @@ def test_many_records_at_once_count_as_they_would_one_by_one() -> None:
         for number in range(3_000)
     ]
     together, apart = Columns(), Columns()
-    together.reserve(3_000)
+    together.reserve(3_000, 30_000)
     together.put(rows)
     for each in rows:
         apart.put([each])
@@ -128,7 +148,7 @@ def test_a_thousand_random_changes_leave_what_a_plain_dictionary_has() -> None:
     for _ in range(1_000):
         rid = dice.randrange(1, 300)
         if dice.random() < 0.4:
-            columns.drop(rid)
+            columns.drop([rid])
             held.pop(rid, None)
         else:
             vector = [dice.uniform(-1, 1) for _ in range(70)]
@@ -150,6 +170,7 @@ def test_vectors_may_come_late_and_some_may_lack_them() -> None:
     columns.put([row(1), row(2)])
     assert columns.vectors.shape == (0, 0)
     columns.put([row(3, vector=[0.6, 0.8]), row(4)])
+    assert columns.has_vector[:4].tolist() == [False, False, True, False]
     assert columns.vectors[:4].tolist() == pytest.approx(np.array([[0, 0], [0, 0], [0.6, 0.8], [0, 0]]))
     columns.put([row(number, vector=[1.0, 0.0]) for number in range(10, 3_000)])
     assert columns.vectors[2].tolist() == pytest.approx([0.6, 0.8])
@@ -160,3 +181,6 @@ def test_a_vector_of_another_width_counts_as_none() -> None:
     columns = Columns()
     columns.put([row(1, vector=[1.0, 0.0]), row(2, vector=[1.0, 0.0, 0.0])])
     assert columns.vectors[1].tolist() == [0.0, 0.0]
+    assert columns.has_vector[:2].tolist() == [True, False]
+    columns.drop([1])
+    assert columns.has_vector[:2].tolist() == [False, False]

@@ -21,7 +21,8 @@ from clew.trail import open_trail
 from clew.trail.breadcrumb import Change, Draft
 from clew.trail.edge import Edge
 from clew.trail.sqlite import SqliteTrail
-from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros, to_micros, translated
+from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros, to_micros
+from clew.trail.sqlite.file import translated
 from clew.trail.sqlite.where import add_functions
 from clew.trail.store import Trail
 

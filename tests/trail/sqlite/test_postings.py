@@ -82,6 +82,31 @@ def test_an_index_whose_files_are_damaged_is_begun_anew(tmp_path: Path, content:
     assert (again.seq, again.find([1], 10)) == (0, [])
 
 
+@pytest.mark.parametrize("suffix", [".fast", ".fieldnorm", ".idx", ".pos", ".store", ".term"])
+def test_an_index_with_an_altered_file_of_the_same_length_is_begun_anew(tmp_path: Path, suffix: str) -> None:
+    folder = tmp_path / "index"
+    postings(folder).update([(number, f"1 {number}") for number in range(300)], [], 3, mark(3))
+    (file,) = folder.glob(f"*{suffix}")
+    content = bytearray(file.read_bytes())
+    content[len(content) // 3] ^= 0xFF
+    file.unlink()
+    file.write_bytes(content)
+    again = postings(folder)
+    assert (again.seq, again.find([1], 10)) == (0, [])
+
+
+def test_an_index_whose_folder_cannot_be_made_is_in_memory(tmp_path: Path) -> None:
+    (tmp_path / "in the way").write_text("")
+    index = postings(tmp_path / "in the way" / "index")
+    index.update([(7, "1")], [], 3, mark(3))
+    assert index.find([1], 10) == [7]
+
+
+def test_nobody_else_may_look_into_the_folder(tmp_path: Path) -> None:
+    postings(tmp_path / "index")
+    assert (tmp_path / "index").stat().st_mode & 0o077 == 0
+
+
 def test_a_second_writer_sees_what_the_first_has_done(tmp_path: Path) -> None:
     first, second = postings(tmp_path / "index"), postings(tmp_path / "index")
     first.update([(7, "1")], [], 3, mark(3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from clew.adapters.rest.operation import Answer, Call, Nothing, Operation, reply
-from clew.errors import AccessDenied, NotFound, StorageFull
+from clew.errors import AccessDenied
 from clew.trail.store import HygieneStats, Purged
 
 
@@ -59,8 +59,8 @@ OPERATIONS = (
         summary="Remove what has expired, now",
         group="hygiene",
         verb="administer",
+        writes=True,
         answer=Purged,
-        raises=(StorageFull,),
     ),
     Operation(
         method="GET",
@@ -87,9 +87,9 @@ OPERATIONS = (
         summary="Write a secret; breadcrumbs refer to it by name, and no read returns it",
         group="secrets",
         verb="administer",
+        writes=True,
         body=SecretValue,
         status=204,
-        raises=(StorageFull,),
     ),
     Operation(
         method="DELETE",
@@ -98,7 +98,7 @@ OPERATIONS = (
         summary="Remove a secret",
         group="secrets",
         verb="administer",
+        writes=True,
         status=204,
-        raises=(NotFound, StorageFull),
     ),
 )

@@ -67,6 +67,7 @@ def build_app(
     )
     app.router.redirect_slashes = False
     app.state.closing = services.closing
+    app.state.paths = tuple(dict.fromkeys(each.path for each in OPERATIONS))
     return app
 
 

@@ -13,15 +13,7 @@ from starlette.exceptions import HTTPException
 from clew.adapters.rest.operation import Answer, Call, Header, Nothing, Operation, reply
 from clew.adapters.rest.parsing import parse_if_match, parse_text, parse_version
 from clew.adapters.rest.selecting import SelectorQuery
-from clew.errors import (
-    AlreadyExists,
-    Conflict,
-    EmbedderMismatch,
-    NotFound,
-    SchemaViolation,
-    StorageFull,
-    TemplateError,
-)
+from clew.errors import AlreadyExists, Conflict
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Page, Ttl, View
 from clew.trail.query import MAX_LIMIT, Ranking, SearchRequest, SearchResult
 from clew.trail.store import VersionInfo
@@ -172,7 +164,6 @@ _IDEMPOTENCY = Header(
     description="A repeated create with the same key answers with what the first one wrote",
     pattern="^[!-~]{1,300}$",
 )
-_WRITES = (SchemaViolation, TemplateError, EmbedderMismatch, AlreadyExists, StorageFull)
 
 OPERATIONS = (
     Operation(
@@ -182,11 +173,12 @@ OPERATIONS = (
         summary="Write a breadcrumb; it is durable when this answers",
         group="breadcrumbs",
         verb="create",
+        writes=True,
         body=NewBreadcrumb,
         answer=Breadcrumb,
         status=201,
         headers=(_IDEMPOTENCY,),
-        raises=_WRITES,
+        raises=(AlreadyExists,),
     ),
     Operation(
         method="GET",
@@ -205,10 +197,11 @@ OPERATIONS = (
         summary="Write many breadcrumbs in one transaction",
         group="breadcrumbs",
         verb="create",
+        writes=True,
         body=Batch,
         answer=Written,
         status=201,
-        raises=_WRITES,
+        raises=(AlreadyExists,),
     ),
     Operation(
         method="GET",
@@ -219,7 +212,6 @@ OPERATIONS = (
         verb="read",
         query=SearchQuery,
         answer=SearchResult,
-        raises=(EmbedderMismatch,),
     ),
     Operation(
         method="POST",
@@ -230,7 +222,6 @@ OPERATIONS = (
         verb="read",
         body=SearchRequest,
         answer=SearchResult,
-        raises=(EmbedderMismatch,),
     ),
     Operation(
         method="GET",
@@ -239,8 +230,8 @@ OPERATIONS = (
         summary="Read a breadcrumb as a model should see it, with its llm_hints applied",
         group="breadcrumbs",
         verb="read",
+        writes=True,
         answer=View,
-        raises=(NotFound, StorageFull),
     ),
     Operation(
         method="PATCH",
@@ -249,10 +240,11 @@ OPERATIONS = (
         summary="Write the next version of a breadcrumb",
         group="breadcrumbs",
         verb="update",
+        writes=True,
         body=NewVersion,
         answer=Breadcrumb,
         headers=(_IF_MATCH_REQUIRED,),
-        raises=(*_WRITES, NotFound, Conflict),
+        raises=(Conflict,),
         refuses=(428,),
     ),
     Operation(
@@ -262,10 +254,10 @@ OPERATIONS = (
         summary="Delete a breadcrumb with its versions, vector and edges",
         group="breadcrumbs",
         verb="delete",
+        writes=True,
         status=204,
         headers=(_IF_MATCH,),
-        raises=(NotFound, Conflict, StorageFull),
-        refuses=(400,),
+        raises=(Conflict,),
     ),
     Operation(
         method="GET",
@@ -276,7 +268,6 @@ OPERATIONS = (
         verb="read",
         query=FullQuery,
         answer=Breadcrumb,
-        raises=(NotFound,),
     ),
     Operation(
         method="GET",
@@ -286,7 +277,6 @@ OPERATIONS = (
         group="breadcrumbs",
         verb="read",
         answer=History,
-        raises=(NotFound,),
     ),
     Operation(
         method="GET",
@@ -296,6 +286,5 @@ OPERATIONS = (
         group="breadcrumbs",
         verb="read",
         answer=Breadcrumb,
-        raises=(NotFound,),
     ),
 )

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from clew.adapters.rest.operation import Answer, Call, Nothing, Operation, reply
-from clew.errors import AlreadyExists, CycleRefused, NotFound, StorageFull
+from clew.errors import AlreadyExists, CycleRefused, NotFound
 from clew.trail.edge import Direction, Edge, Reached
 
 Some = Annotated[int, Meta(ge=1, le=10_000, description="At most this many")]
@@ -119,10 +119,11 @@ OPERATIONS = (
         summary="Write edges between breadcrumbs",
         group="edges",
         verb="create",
+        writes=True,
         body=NewEdges,
         answer=EdgeList,
         status=201,
-        raises=(NotFound, AlreadyExists, CycleRefused, StorageFull),
+        raises=(NotFound, AlreadyExists, CycleRefused),
     ),
     Operation(
         method="DELETE",
@@ -131,9 +132,10 @@ OPERATIONS = (
         summary="Remove an edge",
         group="edges",
         verb="update",
+        writes=True,
         query=EdgeQuery,
         status=204,
-        raises=(NotFound, StorageFull),
+        raises=(NotFound,),
     ),
     Operation(
         method="GET",
@@ -144,7 +146,6 @@ OPERATIONS = (
         verb="read",
         query=EdgesQuery,
         answer=EdgeList,
-        raises=(NotFound,),
     ),
     Operation(
         method="POST",

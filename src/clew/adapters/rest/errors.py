@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from clew.adapters.rest.advice import advise, advise_path
 from clew.errors import (
     AccessDenied,
     AlreadyExists,
@@ -63,12 +64,13 @@ STATUS: dict[type[ClewError], tuple[int, str]] = {
 
 PROTOCOL: dict[int, tuple[str, str]] = {
     400: ("malformed", "Send well-formed UTF-8: JSON in the body, percent-encoding in the address"),
-    404: ("no_such_path", "GET /openapi.json lists the paths, GET /docs explains them"),
-    405: ("method_not_allowed", "The Allow header lists the methods of this path"),
+    404: ("no_such_path", ""),
+    405: ("method_not_allowed", ""),
     415: ("unsupported_media_type", "Send the body as Content-Type: application/json"),
     428: ("if_match_required", 'Send If-Match: "<version>" with the version that you read'),
 }
-"""Status → code and hint of what is wrong with the HTTP request itself, before any rule of Clew applies."""
+"""Status → code and hint of what is wrong with the HTTP request itself, before any rule of Clew applies. The hints for
+404 and 405 depend on the path."""
 
 EXTRA_HEADERS = {401: {"www-authenticate": "Bearer"}, 503: {"retry-after": "1"}}
 
@@ -107,7 +109,7 @@ async def answer_clew_error(request: Request, error: Exception) -> Response:
     problem = Problem(
         code=code,
         message=error.message,
-        hint=error.hint,
+        hint=advise(error),
         field=getattr(error, "field", UNSET),
         data=data or UNSET,
     )
@@ -118,7 +120,11 @@ async def answer_protocol_error(request: Request, error: Exception) -> Response:
     """The handler for requests that are wrong as HTTP: path, method, encoding, missing precondition."""
     assert isinstance(error, HTTPException)
     code, hint = PROTOCOL[error.status_code]
-    message = "there is no such path" if error.status_code == 404 else error.detail
+    message = error.detail
+    if error.status_code == 404:
+        message, hint = "there is no such path", advise_path(request.scope["path"], request.app.state.paths)
+    if error.status_code == 405 and error.headers:
+        hint = f"This path takes {error.headers['allow']}"
     problem = Problem(code=code, message=message, hint=hint)
     return error_response(error.status_code, problem, error.headers)
 

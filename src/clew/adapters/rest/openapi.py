@@ -11,7 +11,17 @@ import msgspec
 
 from clew.adapters.rest.errors import ErrorBody, status_of
 from clew.adapters.rest.operation import Header, Operation
-from clew.errors import Busy, StorageError, TooLarge
+from clew.errors import (
+    AccessDenied,
+    Busy,
+    ClewError,
+    InvalidInput,
+    NotAuthenticated,
+    NotFound,
+    StorageError,
+    StorageFull,
+    TooLarge,
+)
 
 _REF = "#/components/schemas/{name}"
 _PATH_NAMES = re.compile(r"\{(\w+)\}")
@@ -61,19 +71,19 @@ def build_document(operations: Sequence[Operation], version: str) -> dict[str, A
 
 def statuses_of(operation: Operation) -> list[int]:
     """Every status from 400 on that an operation may answer with."""
-    found = {status_of(StorageError)[0], status_of(Busy)[0], 422, *operation.refuses}
-    found |= {status_of(error)[0] for error in operation.raises}
-    if operation.guard != "open":
-        found |= {401}
-    if operation.verb:
-        found |= {403}
-    if "{" in operation.path:
-        found |= {404}
-    if operation.query or operation.headers or operation.body is not None:
-        found |= {400, status_of(TooLarge)[0]}
-    if operation.body is not None:
-        found |= {415}
-    return sorted(found)
+    has_input = bool(operation.query or operation.headers or operation.body is not None)
+    brought: tuple[tuple[bool, tuple[type[ClewError], ...]], ...] = (
+        (True, (InvalidInput, StorageError, Busy, *operation.raises)),
+        (operation.guard != "open", (NotAuthenticated,)),
+        (bool(operation.verb), (AccessDenied,)),
+        ("{" in operation.path, (NotFound,)),
+        (has_input, (TooLarge,)),
+        (operation.writes, (StorageFull,)),
+    )
+    found = {status_of(error)[0] for applies, errors in brought if applies for error in errors}
+    found |= {400} if has_input else set()
+    found |= {415} if operation.body is not None else set()
+    return sorted(found | set(operation.refuses))
 
 
 def _types(operations: Sequence[Operation]) -> list[Any]:

@@ -131,8 +131,9 @@ class Header:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One method of one path. `raises` and `refuses` list the errors and statuses beyond those that guard,
-    query and body bring with them."""
+    """One method of one path. `writes` says that it changes the trail. `raises` and `refuses` list only the errors
+    and statuses beyond those that every operation may answer with, and those that its guard, path, parameters, body
+    and writing bring with them; `openapi.statuses_of` adds these."""
 
     method: str
     path: str
@@ -141,6 +142,7 @@ class Operation:
     group: str
     guard: Guard = "token"
     verb: str = ""
+    writes: bool = False
     query: type[msgspec.Struct] | None = None
     body: Any = None
     answer: Any = None

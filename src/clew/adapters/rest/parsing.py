@@ -14,35 +14,30 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.types import Receive
 
+from clew.adapters.rest.wording import in_plain_words, suggest
 from clew.errors import InvalidInput, NotFound, TooLarge
 
 MAX_QUERY_FIELDS = 1_000
-_AT = re.compile(r"(.*?)(?: - at `(?:key in )?\$\.?(.*)`)?", re.DOTALL)
 _ETAG = re.compile(r'"([0-9]{1,18})"')
 _VERSION = re.compile(r"[0-9]{1,18}")
 
 
 async def read_body(headers: dict[bytes, bytes], receive: Receive, limit: int) -> bytes:
-    """The body, never holding more than `limit` bytes of it. Raises TooLarge as soon as that is known."""
+    """The whole body, never holding more than `limit` bytes of it. Raises TooLarge as soon as that is known."""
     announced = headers.get(b"content-length", b"0")
     if announced.isdigit() and len(announced) < 19 and int(announced) > limit:
         raise TooLarge("body", int(announced), limit)
-    message = await receive()
-    if not message.get("more_body"):
-        body: bytes = message.get("body", b"")
-        return body if len(body) <= limit else _over(len(body), limit)
-    chunks, size = [message["body"]], len(message["body"])
-    while message.get("more_body"):
+    chunks, size, more = [], 0, True
+    while more:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            raise HTTPException(400, "the body broke off")
         chunks.append(message.get("body", b""))
         size += len(chunks[-1])
         if size > limit:
-            _over(size, limit)
-    return b"".join(chunks)
-
-
-def _over(size: int, limit: int) -> bytes:
-    raise TooLarge("body", size, limit)
+            raise TooLarge("body", size, limit)
+        more = message.get("more_body", False)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
 def check_content_type(headers: dict[bytes, bytes]) -> None:
@@ -60,7 +55,7 @@ def body_decoder(kind: Any) -> Callable[[bytes], Any]:
         try:
             return decode(body)
         except msgspec.ValidationError as error:
-            raise invalid(error, "body") from None
+            raise in_plain_words(error, kind, "body") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise HTTPException(400, f"the body is not JSON: {_reason(error)}") from None
         except RecursionError:
@@ -85,17 +80,18 @@ def query_decoder(kind: type[msgspec.Struct] | None) -> Callable[[bytes], Any]:
         values: dict[str, Any] = {}
         for name, value in _split_query(query):
             if name not in repeated:
-                raise InvalidInput(name[:100], "is not a parameter here", hint=_choices(repeated))
+                hint = suggest(name, repeated, "Parameters are") or "This path takes none"
+                raise InvalidInput(name[:100], "is not a parameter here", hint=hint)
             if repeated[name]:
                 values.setdefault(name, []).append(value)
             elif name in values:
-                raise InvalidInput(name, "is given twice")
+                raise InvalidInput(name, "is given twice", hint="Send it once")
             else:
                 values[name] = value
         try:
             return msgspec.convert(values, kind, strict=False)
         except msgspec.ValidationError as error:
-            raise invalid(error, "query") from None
+            raise in_plain_words(error, kind, "query") from None
 
     return parse
 
@@ -118,16 +114,6 @@ def _split_query(query: bytes) -> list[tuple[str, str]]:
         if "\x00" in value:
             raise HTTPException(400, f"the parameter {name[:100]!r} holds a NUL character")
     return pairs
-
-
-def _choices(names: dict[str, bool]) -> str:
-    return f"Parameters are: {', '.join(names)}" if names else "This path takes none"
-
-
-def invalid(error: Exception, whole: str) -> InvalidInput:
-    """A validation error of the decoder in our own words: which field, and why."""
-    reason, path = _AT.fullmatch(str(error)).groups()  # type: ignore[union-attr]  # matches any text
-    return InvalidInput(path or whole, reason[:1].lower() + reason[1:])
 
 
 def parse_if_match(headers: dict[bytes, bytes]) -> int | None:

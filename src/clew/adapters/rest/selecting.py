@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from clew.adapters.rest.parsing import invalid
+from clew.adapters.rest.wording import in_plain_words
 from clew.errors import InvalidInput
 from clew.trail.selector import ContextMatch, Selector
 
@@ -52,7 +52,8 @@ def _condition(text: str, at: int) -> ContextMatch:
     try:
         return _match(text)
     except msgspec.ValidationError as error:
-        inner = invalid(error, field)
-        raise InvalidInput(field, inner.reason) from None
+        inner = in_plain_words(error, ContextMatch, "")
+        name = f"{field}.{inner.field}" if inner.field else field
+        raise InvalidInput(name, inner.reason, hint=inner.hint) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise InvalidInput(field, "is not JSON", hint='For example {"path": "a.b", "op": "eq", "value": 1}') from None

@@ -9,16 +9,15 @@ import socket
 import threading
 from collections.abc import Callable, Generator
 from types import FrameType
-from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 
+from clew.adapters.rest.protocol import MAX_HEADERS, Patience, build_protocol
 from clew.errors import ConfigError
 
-MAX_HEADERS = 65_536
 GRACE_SECONDS = 5
-_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+PATIENCE = Patience()
 
 
 async def run_server(
@@ -28,16 +27,18 @@ async def run_server(
     *,
     ready: Callable[[str, int], None] = lambda host, port: None,
     stop: asyncio.Event | None = None,
+    patience: Patience = PATIENCE,
 ) -> None:
     """Serve until SIGINT, SIGTERM or `stop`, then finish what is under way and return.
 
     `ready` is told the address once connections are accepted; port 0 takes a free one. Streams end at once,
-    other requests have five seconds. Raises ConfigError when the address cannot be used.
+    other requests have five seconds. A request that does not arrive within `patience` is refused. Raises
+    ConfigError when the address cannot be used.
     """
     listener = _listen(host, port)
     config = uvicorn.Config(
         app,
-        http=_protocol(),
+        http=build_protocol(patience),
         ws="none",
         loop="none",
         lifespan="off",
@@ -107,34 +108,3 @@ def _listen(host: str, port: int) -> socket.socket:
         raise ConfigError(
             f"cannot listen on {host}:{port} ({reason}); choose another server.port, or end what uses it"
         ) from None
-
-
-def _protocol() -> Any:
-    """The fast parser where it exists, with a limit on headers that it lacks; else h11, which has its own."""
-    try:
-        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol  # not installed on Windows
-    except ImportError:
-        return "h11"
-
-    class LimitedProtocol(HttpToolsProtocol):
-        """Ends a connection whose headers go on for too long."""
-
-        _header_bytes = -1
-
-        def on_message_begin(self) -> None:
-            self._header_bytes = 0
-            super().on_message_begin()
-
-        def on_headers_complete(self) -> None:
-            self._header_bytes = -1
-            super().on_headers_complete()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if self._header_bytes >= 0:
-                self._header_bytes += len(data)
-                if self._header_bytes > MAX_HEADERS:
-                    self.transport.write(_TOO_LARGE)
-                    self.transport.close()
-
-    return LimitedProtocol

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from clew.adapters.rest.operation import Answer, Call, Nothing, Operation, reply
-from clew.errors import DeliveryRefused, NotFound, StorageFull
+from clew.errors import AlreadyExists, NotFound
 from clew.trail.event import Consumer, ConsumerState, DeadLetter
 
 
@@ -87,10 +87,11 @@ OPERATIONS = (
         summary="Create a subscription or change it; with a webhook, its events are posted there, signed",
         group="subscriptions",
         verb="subscribe",
+        writes=True,
         body=Consumer,
         answer=ConsumerState,
         status=201,
-        raises=(NotFound, DeliveryRefused, StorageFull),
+        raises=(NotFound, AlreadyExists),
     ),
     Operation(
         method="DELETE",
@@ -99,8 +100,8 @@ OPERATIONS = (
         summary="Forget a subscription and what it had pending",
         group="subscriptions",
         verb="subscribe",
+        writes=True,
         status=204,
-        raises=(NotFound, StorageFull),
     ),
     Operation(
         method="GET",
@@ -119,8 +120,8 @@ OPERATIONS = (
         summary="Make a dead letter pending again, with all its attempts",
         group="subscriptions",
         verb="administer",
+        writes=True,
         status=202,
-        raises=(NotFound, StorageFull),
     ),
     Operation(
         method="DELETE",
@@ -129,7 +130,7 @@ OPERATIONS = (
         summary="Forget a dead letter",
         group="subscriptions",
         verb="administer",
+        writes=True,
         status=204,
-        raises=(NotFound, StorageFull),
     ),
 )

@@ -5,7 +5,7 @@ Everything here is derived. A slot keeps its number while the process lives; tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,10 @@ COLUMNS = (
     ("expires", np.int64),
     ("at", np.int64),
     ("name", np.uint32),
+    ("has_vector", np.bool_),
 )
+
+Bools = npt.NDArray[np.bool_]
 
 
 class Columns:
@@ -33,11 +36,14 @@ class Columns:
 
     def __init__(self) -> None:
         self.size = 0
+        self.spent = 0
+        """How often `expire` was called: who remembers what had not expired must look again."""
         self.rid: Ints = np.zeros(0, np.int64)
         self.audience: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self.expires: Ints = np.zeros(0, np.int64)
         self.at: Ints = np.zeros(0, np.int64)
         self.name: Words = np.zeros(0, np.uint32)
+        self.has_vector: Bools = np.zeros(0, np.bool_)
         self.heap: Words = np.zeros(HEADER, np.uint32)
         self.heap_size = HEADER
         self.vectors: Floats = np.zeros((0, 0), np.float32)
@@ -48,40 +54,47 @@ class Columns:
 
     # -- filling ------------------------------------------------------------------------------------------
 
+    def reserve(self, records: int, words: int) -> None:
+        """Make room for so many records with so many words of terms at once, rather than step by step."""
+        self._reserve(records + records // 16 + 1_024)
+        self._reserve_heap(self.heap_size + words + words // 16)
+
     def put(self, rows: Sequence[tuple[int, int, int | None, bytes, bytes | None]]) -> Ints:
         """Add or replace records given as (rid, audience, expires_at, terms, vector); their slots."""
         if not rows:
             return np.zeros(0, np.int64)
-        for row in rows:
-            self.drop(row[0])
+        rids = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+        self.drop(rids)
         first, last = self.size, self.size + len(rows)
         self._reserve(last)
         slots = np.arange(first, last)
-        self.rid[first:last] = [row[0] for row in rows]
+        self.rid[first:last] = rids
         self.audience[first:last] = [row[1] for row in rows]
         self.expires[first:last] = [FOREVER if row[2] is None else row[2] for row in rows]
         self._put_terms(slots, [row[3] for row in rows])
         self._put_vectors(slots, [row[4] for row in rows])
-        self._place(self.rid[slots], slots)
+        self._place(rids, slots)
         self.size = last
         self._count(slots, 1)
         return slots
 
-    def drop(self, rid: int) -> None:
-        """Empty the slot of a record, if it has one."""
-        slot = self.find(rid)
-        if slot is None:
+    def drop(self, rids: Any) -> None:
+        """Empty the slots of those records that have one."""
+        slots = self.slots(rids)
+        if not len(slots):
             return
-        self._slot_of[rid] = NONE
-        self._count(np.array([slot]), -1)
-        self.rid[slot], self.audience[slot], self.expires[slot], self.name[slot] = -1, -1, 0, 0
-        self.at[slot] = 0
+        self._slot_of[self.rid[slots]] = NONE
+        self._count(slots, -1)
+        for column, nothing in ((self.rid, -1), (self.audience, -1), (self.expires, 0), (self.name, 0), (self.at, 0)):
+            column[slots] = nothing
+        self.has_vector[slots] = False
         if len(self.vectors):
-            self.vectors[slot] = 0
+            self.vectors[slots] = 0
 
-    def reserve(self, records: int) -> None:
-        """Make room for so many records at once, rather than step by step."""
-        self._reserve(records + records // 16 + 1_024)
+    def expire(self, rids: Any) -> None:
+        """Note that records cannot be read any more, though they are still there: their reads are used up."""
+        self.expires[self.slots(rids)] = 0
+        self.spent += 1
 
     def _reserve(self, needed: int) -> None:
         room = len(self.rid)
@@ -95,10 +108,14 @@ class Columns:
         dimension = self.vectors.shape[1]
         if dimension:
             vectors = np.zeros((room, dimension), np.float32)
-            vectors[: len(self.vectors)] = self.vectors
+            vectors[: self.size] = self.vectors[: self.size]
             signs = np.zeros((len(self.signs), room), np.uint64)
-            signs[:, : self.signs.shape[1]] = self.signs
+            signs[:, : self.size] = self.signs[:, : self.size]
             self.vectors, self.signs = vectors, signs
+
+    def _reserve_heap(self, needed: int) -> None:
+        if needed > len(self.heap):
+            self.heap = _grown(self.heap, max(needed, int(len(self.heap) * 1.25), 65_536), np.uint32)
 
     def _place(self, rids: Ints, slots: Ints) -> None:
         newest = int(rids.max())
@@ -111,8 +128,7 @@ class Columns:
     def _put_terms(self, slots: Ints, blobs: Sequence[bytes]) -> None:
         sizes = np.fromiter((len(blob) // 4 for blob in blobs), np.int64, len(blobs))
         start, total = self.heap_size, int(sizes.sum())
-        if start + total > len(self.heap):
-            self.heap = _grown(self.heap, max(start + total, int(len(self.heap) * 1.25), 65_536), np.uint32)
+        self._reserve_heap(start + total)
         self.heap[start : start + total] = np.frombuffer(b"".join(blobs), "<u4")
         self.heap_size = start + total
         self.at[slots] = start + np.cumsum(sizes) - sizes
@@ -120,16 +136,19 @@ class Columns:
 
     def _put_vectors(self, slots: Ints, blobs: Sequence[bytes | None]) -> None:
         size = len(next((blob for blob in blobs if blob), b"")) // 4
-        if not size and not self.vectors.shape[1]:
+        if not size:
             return
         if not self.vectors.shape[1]:
             self.vectors = np.zeros((len(self.rid), size), np.float32)
             self.signs = np.zeros((-(-size // 64), len(self.rid)), np.uint64)
         width = self.vectors.shape[1]
-        packed = b"".join(blob if blob and len(blob) == 4 * width else bytes(4 * width) for blob in blobs)
+        fits = [blob is not None and len(blob) == 4 * width for blob in blobs]
+        placed = slots[np.array(fits, np.bool_)]
+        packed = b"".join(blob for blob, is_fit in zip(blobs, fits, strict=True) if blob is not None and is_fit)
         vectors = np.frombuffer(packed, "<f4").reshape(-1, width)
-        self.vectors[slots] = vectors
-        self.signs[:, slots] = sign_codes(vectors).T
+        self.vectors[placed] = vectors
+        self.signs[:, placed] = sign_codes(vectors).T
+        self.has_vector[placed] = True
 
     def _count(self, slots: Ints, sign: int) -> None:
         """Keep document frequencies and the totals of each audience."""
@@ -145,10 +164,7 @@ class Columns:
         count = self.heap[start].astype(np.int64)
         position, _ = ranges(start + HEADER, count)
         buckets = bucket_of(self.heap[position], np.repeat(self.audience[slots], count))
-        if len(buckets) > 10_000:
-            self._document_frequency += sign * np.bincount(buckets, minlength=RARITY_BUCKETS).astype(np.int32)
-        else:
-            np.add.at(self._document_frequency, buckets, sign)
+        np.add.at(self._document_frequency, buckets.astype(np.intp), np.int32(sign))
 
     # -- asking -------------------------------------------------------------------------------------------
 
@@ -171,28 +187,33 @@ class Columns:
         return number, sum(words for _, words in found) / number if number else 1.0
 
     def rarity(self, ids: Words, audiences: Sequence[int], number: int) -> Floats:
-        """How much a term says among the records of these audiences, `number` of them: high when few have it."""
+        """How much a term says among the records of these audiences, `number` of them: more when fewer have it,
+        nothing when none has."""
         buckets = bucket_of(ids[:, None], np.asarray(audiences, np.int32)[None, :])
         frequency = np.minimum(self._document_frequency[buckets].sum(axis=1), number)
         rarity: Floats = np.log(1 + (number - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
+        rarity[frequency <= 0] = 0
         return rarity
 
-    def term_texts(self, slots: Ints) -> list[str]:
-        """For each record its term ids as one text for the inverted index, repeated up to four times."""
-        texts = []
-        for start in self.at[slots]:
-            count = int(self.heap[start])
-            first = int(start) + HEADER
-            packed = self.heap[first + count : first + 2 * count]
-            times = np.minimum((packed & 255) * 2 + (packed >> 8 & 255) + (packed >> 16 & 255), 4)
-            texts.append(" ".join(map(str, np.repeat(self.heap[first : first + count], times).tolist())))
-        return texts
+    def term_texts(self, slots: Ints) -> Iterator[str]:
+        """For each record its term ids as one text for the inverted index, repeated up to four times. May be gone
+        through in another thread, while this one goes on adding records: what it reads is not written again."""
+        return _texts(self.heap, self.at[slots])
 
 
 def bucket_of(ids: Any, audiences: Any) -> Any:
     """Where the frequency of a term in an audience is counted: what others may not see must not weigh."""
     mixed = ids.astype(np.uint32) ^ audiences.astype(np.uint32) * np.uint32(0x9E3779B1)
     return (mixed * np.uint32(0x85EBCA6B)) >> np.uint32(32 - RARITY_BITS)
+
+
+def _texts(heap: Words, starts: Ints) -> Iterator[str]:
+    for start in starts.tolist():
+        count = int(heap[start])
+        first = start + HEADER
+        packed = heap[first + count : first + 2 * count]
+        times = np.minimum((packed & 255) * 2 + (packed >> 8 & 255) + (packed >> 16 & 255), 4)
+        yield " ".join(map(str, np.repeat(heap[first : first + count], times).tolist()))
 
 
 def _grown(column: Any, room: int, kind: Any) -> Any:

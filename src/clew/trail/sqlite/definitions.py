@@ -6,6 +6,7 @@ matching breadcrumbs their expiry. Only definitions without scopes count, and on
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import msgspec
@@ -14,7 +15,8 @@ from clew.errors import InvalidInput
 from clew.trail.hints import check_hints
 from clew.trail.policies import TtlPolicy, parse_policy
 from clew.trail.prepare import Rules
-from clew.trail.sqlite.engine import Sql
+from clew.trail.sqlite.engine import Engine, Sql
+from clew.trail.sqlite.rows import ALIVE
 from clew.trail.validation import compile_schema
 
 SCHEMA, POLICY = "schema.def.v1", "ttl.policy.v1"
@@ -22,13 +24,18 @@ DEFINITIONS = frozenset({SCHEMA, POLICY})
 NEWEST = "SELECT max(seq) FROM events WHERE schema_name IN ('schema.def.v1', 'ttl.policy.v1')"
 """Spelled as in the partial index, which SQLite uses only then."""
 
+MAX_BOOKS = 1_000
 _decode = msgspec.json.Decoder().decode
 
 
 class Definitions:
-    """One owner's schema definitions and TTL policies at a moment."""
+    """One owner's schema definitions and TTL policies as of an event, until the first of them expires."""
 
-    def __init__(self, schemas: dict[str, Rules], policies: tuple[TtlPolicy, ...]) -> None:
+    def __init__(
+        self, schemas: dict[str, Rules], policies: tuple[TtlPolicy, ...], *, as_of: int | None, until: float
+    ) -> None:
+        self.as_of = as_of
+        self.until = until
         self._schemas = schemas
         self._undefined = Rules(policies=policies)
 
@@ -40,28 +47,47 @@ class Definitions:
 class DefinitionBook:
     """Definitions by owner, read again when an event says that one changed, whichever process changed it."""
 
-    def __init__(self) -> None:
-        self._seq: int | None = -1
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._books: dict[str, Definitions] = {}
 
     def of(self, connection: Sql, owner_id: str) -> Definitions:
-        seq = connection.execute(NEWEST).get
-        if seq != self._seq:
-            self._books, self._seq = {}, seq
-        if owner_id not in self._books:
-            self._books[owner_id] = _read_definitions(connection, owner_id)
-        return self._books[owner_id]
+        """The definitions that hold now."""
+        book = self.recent(owner_id)
+        if book is None or book.as_of != newest(connection):
+            if len(self._books) > MAX_BOOKS:
+                self._books.clear()
+            book = self._books[owner_id] = _read_definitions(connection, owner_id, self._engine.wall())
+        return book
+
+    def forget(self) -> None:
+        """Read everything anew."""
+        self._books = {}
+
+    def recent(self, owner_id: str) -> Definitions | None:
+        """The definitions as last read here. Whoever uses them compares `as_of` with `newest` when it writes."""
+        book = self._books.get(owner_id)
+        return None if book is None or book.until <= self._engine.wall() else book
 
 
-def _read_definitions(connection: Sql, owner_id: str) -> Definitions:
+def newest(connection: Sql) -> int | None:
+    """The event that last changed a definition, of whichever owner."""
+    found: int | None = connection.execute(NEWEST).get
+    return found
+
+
+def _read_definitions(connection: Sql, owner_id: str, now: int) -> Definitions:
+    as_of = newest(connection)
     rows = connection.execute(
-        "SELECT b.schema_name, b.context FROM breadcrumbs b JOIN audiences a ON a.id = b.audience"
-        " WHERE a.owner_id = ? AND a.scopes = '[]' AND b.schema_name IN (?, ?) ORDER BY b.rid",
-        (owner_id, SCHEMA, POLICY),
+        "SELECT b.schema_name, b.context, b.expires_at FROM breadcrumbs b JOIN audiences a ON a.id = b.audience"
+        f" WHERE a.owner_id = :owner AND a.scopes = '[]' AND b.schema_name IN ('{SCHEMA}', '{POLICY}') AND {ALIVE}"
+        " ORDER BY b.rid",
+        {"owner": owner_id, "now": now},
     ).fetchall()
-    policies = tuple(parse_policy(_decode(context)) for kind, context in rows if kind == POLICY)
-    schemas = dict(parse_definition(_decode(context), policies) for kind, context in rows if kind == SCHEMA)
-    return Definitions(schemas, policies)
+    policies = tuple(parse_policy(_decode(context)) for kind, context, _ in rows if kind == POLICY)
+    schemas = dict(parse_definition(_decode(context), policies) for kind, context, _ in rows if kind == SCHEMA)
+    until = min((end for _, _, end in rows if end is not None), default=inf)
+    return Definitions(schemas, policies, as_of=as_of, until=until)
 
 
 def parse_definition(context: dict[str, Any], policies: tuple[TtlPolicy, ...] = ()) -> tuple[str, Rules]:

@@ -88,7 +88,8 @@ class SqliteEdges:
             visible = self._audiences.visible(connection, by.owner_id, by.scopes)
             now = self._engine.wall()
             _rids(connection.execute, {id}, visible, now)
-            found = {_key(edge): edge for edge in self._around(connection, [id], wanted, direction, visible, now)}
+            around = self._around(connection, [id], wanted, direction, visible, now)
+            found = {_key(edge): edge for _, edge in around}
             return [found[key] for key in sorted(found)][:limit]
 
         return await self._engine.read_aside(work)
@@ -144,9 +145,7 @@ class SqliteEdges:
             _rids(connection.execute, set(starts), visible, now)
             return run(
                 build(starts),
-                lambda ids: _hops(
-                    ids, self._around(connection, ids, wanted, direction, visible, now), wanted, direction
-                ),
+                lambda ids: _hops(ids, self._around(connection, ids, wanted, direction, visible, now)),
             )
 
         return await self._engine.read_aside(work)
@@ -159,10 +158,15 @@ class SqliteEdges:
         direction: Direction,
         visible: Sequence[int],
         now: int,
-    ) -> list[Edge]:
-        """Edges at these breadcrumbs whose both ends are live and visible."""
-        found = []
-        for near, far, towards in (("source", "target", "outgoing"), ("target", "source", "incoming")):
+    ) -> list[tuple[Direction, Edge]]:
+        """Edges at these breadcrumbs whose both ends are live and visible, each with the direction in which it is
+        followed; one that is followed in both comes twice."""
+        found: list[tuple[Direction, Edge]] = []
+        ways: tuple[tuple[str, str, Direction], ...] = (
+            ("source", "target", "outgoing"),
+            ("target", "source", "incoming"),
+        )
+        for near, far, towards in ways:
             types = [type for type, way in wanted if way in (towards, "both")]
             if (wanted and not types) or (not wanted and direction not in (towards, "both")):
                 continue
@@ -174,27 +178,22 @@ class SqliteEdges:
                 " AND (:types = '[]' OR e.type IN (SELECT value FROM json_each(:types)))",
                 {"ids": _pack(list(ids)), "types": _pack(types), "now": now},
             )
-            found += [_to_edge(row) for row in rows]
+            found += [(towards, _to_edge(row)) for row in rows]
         return found
 
 
-def _hops(
-    ids: Sequence[str], edges: Sequence[Edge], wanted: Sequence[tuple[str, Direction]], direction: Direction
-) -> Hops:
-    """For each id where its edges lead, read in the directions that were asked."""
-    ways = dict(wanted)
+def _hops(ids: Sequence[str], edges: Sequence[tuple[Direction, Edge]]) -> Hops:
+    """For each id where its edges lead."""
     hops: dict[str, list[tuple[str, float]]] = {id: [] for id in ids}
-    for edge in edges:
-        way = ways.get(edge.type, direction)
-        if way in ("outgoing", "both") and edge.source in hops:
-            hops[edge.source].append((edge.target, edge.weight))
-        if way in ("incoming", "both") and edge.target in hops:
-            hops[edge.target].append((edge.source, edge.weight))
+    for towards, edge in edges:
+        near, far = (edge.source, edge.target) if towards == "outgoing" else (edge.target, edge.source)
+        hops[near].append((far, edge.weight))
     return hops
 
 
 def _reaches(writing: Writing, type: str, start: int, goal: int) -> bool:
-    """Whether edges of one type lead from start to goal."""
+    """Whether edges of one type lead from start to goal, over breadcrumbs that the caller may not see as well: a
+    cycle is one whoever looks. The refusal names the two ends that the caller gave, and nothing on the way."""
     return (
         writing.execute(
             "WITH RECURSIVE reached (rid) AS (VALUES (:start) UNION SELECT e.target FROM edges e"

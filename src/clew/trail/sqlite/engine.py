@@ -1,4 +1,4 @@
-"""The SQLite file: opening and migrating it, one thread that writes, connections that read, errors translated.
+"""The engine: one thread that writes, connections that read, time that never goes backwards.
 
 Writes that wait together share one commit, and so one flush to disk: each still succeeds or fails alone. An
 answer is given only after the commit, with `synchronous=FULL`: it survives a power cut.
@@ -8,32 +8,36 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import queue
-import random
-import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import apsw
 
 from clew.clock import Clock
-from clew.errors import Busy, Corrupted, ReadOnly, StorageError, StorageFull
+from clew.errors import Busy, Corrupted, StorageError
+from clew.trail.sqlite.file import (
+    FATAL,
+    check_file,
+    connect,
+    free_companions,
+    lay_out_log,
+    make_private,
+    migrate,
+    translated,
+)
 
 T = TypeVar("T")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-BUSY_SECONDS = 30.0
 GROUP = 256
-CHECKPOINT_IDLE, CHECKPOINT_BUSY = 1_000, 8_000
-QUICK_CHECK_BYTES = 32_000_000
-NEARLY_FULL = 1_000_000
-"""With fewer bytes free, an error of the disk is taken for a full one: SQLite does not always say which."""
+CHECKPOINT_IDLE, CHECKPOINT_BUSY = 1_000, 4_000
+"""Pages in the log that are moved into the file when nobody writes for a moment, and at the latest."""
+IDLE_SECONDS = 0.05
+FIRST_LAYOUT, LONGEST_LAYOUT = 64, 5_000
 
 
 def to_micros(moment: datetime) -> int:
@@ -74,11 +78,15 @@ class Writing:
 
 class Job(NamedTuple):
     work: Callable[[Writing], Any]
-    done: asyncio.Future[Any]
+    done: asyncio.Future[Any] | None
     durable: bool
 
+    @property
+    def is_unwanted(self) -> bool:
+        return self.done is not None and self.done.cancelled()
 
-Answer = tuple[asyncio.Future[Any], Any, BaseException | None]
+
+Answer = tuple[asyncio.Future[Any] | None, Any, BaseException | None]
 
 
 class Engine:
@@ -98,10 +106,12 @@ class Engine:
         self._clock = clock
         self._on_connect = on_connect
         self._durable = durable
-        self._queue: queue.Queue[Job | None] = queue.Queue(queue_limit)
+        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._queue_limit = queue_limit
         self._last_now = 0
         self._ahead = 0
-        self._wal_pages = 0
+        self._log_begins = 0
+        self._laid_out = FIRST_LAYOUT
         self._full_sync: bool | None = None
         self._must_reopen = False
         self._memo: dict[Any, Any] = {}
@@ -113,7 +123,7 @@ class Engine:
         self.on_commit: Callable[[list[int]], None] = lambda changed: None
         self.on_rollback: Callable[[], None] = lambda: None
         with translated(self.path):
-            _make_private(path)
+            make_private(path)
             free_companions(path)
             check_file(path)
             self._writer = self._open_writer()
@@ -189,21 +199,36 @@ class Engine:
         self._refuse_damaged()
         if self._closed:
             raise StorageError("the trail is closed")
+        if self._queue.qsize() >= self._queue_limit:
+            raise Busy(f"{self._queue_limit:,} writes are waiting")
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        try:
-            self._queue.put_nowait(Job(work, done, durable))
-        except queue.Full:
-            raise Busy(f"{self._queue.maxsize:,} writes are waiting") from None
+        self._queue.put(Job(work, done, durable))
         return done
 
+    def post(self, work: Callable[[Writing], Any]) -> None:
+        """Run a unit of work some time soon, from any thread. Nobody hears of it, and a power cut may undo it: it is
+        for what can be worked out again."""
+        if not self._closed:
+            self._queue.put(Job(work, None, durable=False))
+
     def _write_loop(self) -> None:
-        while (job := self._queue.get()) is not None:
+        while (job := self._next()) is not None:
             jobs = [job, *self._waiting(GROUP - 1)]
             stop = None in jobs
             self._run_group([each for each in jobs if each is not None])
             if stop:
                 return
-            self._checkpoint()
+            if self._log_pages() > CHECKPOINT_BUSY:
+                self._checkpoint()
+
+    def _next(self) -> Job | None:
+        """The next job. While nobody has one, a long log is moved into the file."""
+        if self._log_pages() > CHECKPOINT_IDLE:
+            try:
+                return self._queue.get(timeout=IDLE_SECONDS)
+            except queue.Empty:
+                self._checkpoint()
+        return self._queue.get()
 
     def _waiting(self, limit: int) -> Iterator[Job | None]:
         for _ in range(limit):
@@ -213,9 +238,9 @@ class Engine:
                 return
 
     def _run_group(self, jobs: list[Job]) -> None:
-        """Run jobs in one transaction, each in a savepoint, then answer them all. A job whose caller has gone
-        before it began is left out."""
-        jobs = [job for job in jobs if not job.done.cancelled()]
+        """Run jobs in one transaction, each undone alone when it fails, then answer them all. A job whose caller has
+        gone before it began is left out."""
+        jobs = [job for job in jobs if not job.is_unwanted]
         if not jobs:
             return
         answers: list[Answer] = []
@@ -223,8 +248,10 @@ class Engine:
         try:
             with translated(self.path):
                 self._begin(durable=any(job.durable for job in jobs))
-                answers = [(job.done, *self._run_job(job, changed)) for job in jobs]
-                self._writer.execute("COMMIT")
+                run = self._run_alone if len(jobs) == 1 else self._run_job
+                answers = [(job.done, *run(job, changed)) for job in jobs]
+                if self._writer.in_transaction:
+                    self._writer.execute("COMMIT")
         except BaseException as error:
             self._abandon(error)
             answers = [(job.done, None, error) for job in jobs]
@@ -242,28 +269,41 @@ class Engine:
             self._full_sync = full
         self._memo.clear()
         self._writer.execute("BEGIN IMMEDIATE")
+        if full and self._laid_out < LONGEST_LAYOUT and self._laid_out < self._log_pages():
+            self._laid_out = min(4 * self._log_pages(), LONGEST_LAYOUT)
+            lay_out_log(self.path, self._laid_out)
 
     def _run_job(self, job: Job, changed: list[int]) -> tuple[Any, BaseException | None]:
-        writing = Writing(self._writer, self.now(), self.wall(), self._memo)
         self._writer.execute("SAVEPOINT job")
+        answer = self._work(job, changed)
+        if answer[1] is not None:
+            self._writer.execute("ROLLBACK TO job")
+            self._forget()
+        self._writer.execute("RELEASE job")
+        return answer
+
+    def _run_alone(self, job: Job, changed: list[int]) -> tuple[Any, BaseException | None]:
+        """As `_run_job`; the transaction is its own, and needs no savepoint within."""
+        answer = self._work(job, changed)
+        if answer[1] is not None:
+            self._writer.execute("ROLLBACK")
+            self._forget()
+        return answer
+
+    def _work(self, job: Job, changed: list[int]) -> tuple[Any, BaseException | None]:
+        writing = Writing(self._writer, self.now(), self.wall(), self._memo)
         try:
             value = job.work(writing)
         except apsw.Error as error:
             if isinstance(error, FATAL):
                 raise
-            self._undo_job()
             return None, StorageError(f"SQLite: {error}")
         except Exception as error:
-            self._undo_job()
             return None, error
-        finally:
-            if self._writer.in_transaction:
-                self._writer.execute("RELEASE job")
         changed.extend(writing.changed)
         return value, None
 
-    def _undo_job(self) -> None:
-        self._writer.execute("ROLLBACK TO job")
+    def _forget(self) -> None:
         self._memo.clear()
         self.on_rollback()
 
@@ -290,25 +330,24 @@ class Engine:
         self._must_reopen = False
 
     def _checkpoint(self) -> None:
-        """Move the log into the file while nobody waits, or when it has grown long."""
-        if self._wal_pages > CHECKPOINT_BUSY or (self._wal_pages > CHECKPOINT_IDLE and self._queue.empty()):
-            self._wal_pages = 0
-            with contextlib.suppress(apsw.Error):
-                self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        """Move the log into the file; what comes next overwrites the log from its beginning."""
+        with contextlib.suppress(apsw.Error):
+            self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        self._log_begins += self._log_pages()
 
     def _open_writer(self) -> apsw.Connection:
         connection = connect(self.path)
         for setting in ("journal_mode=WAL", "foreign_keys=ON", "cache_size=-32000", "wal_autocheckpoint=0"):
             connection.execute(f"PRAGMA {setting}").fetchall()
-        connection.set_wal_hook(self._note_wal)
-        self._full_sync = None
+        self._log_begins = 0
+        self._full_sync, self._laid_out = None, FIRST_LAYOUT
         self._on_connect(connection)
         migrate(connection)
         return connection
 
-    def _note_wal(self, connection: apsw.Connection, name: str, pages: int) -> int:
-        self._wal_pages = pages
-        return apsw.SQLITE_OK
+    def _log_pages(self) -> int:
+        """How many pages this process has put into the log since it was last moved into the file."""
+        return self._writer.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)[0] - self._log_begins
 
     # -- ending -------------------------------------------------------------------------------------------
 
@@ -352,7 +391,8 @@ def _give(answers: list[Answer]) -> None:
     """Hand answers to the loops that wait for them, waking each loop once."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Answer]] = {}
     for answer in answers:
-        by_loop.setdefault(answer[0].get_loop(), []).append(answer)
+        if answer[0] is not None:
+            by_loop.setdefault(answer[0].get_loop(), []).append(answer)
     for loop, its in by_loop.items():
         with contextlib.suppress(RuntimeError):  # the loop was closed while we wrote
             loop.call_soon_threadsafe(_settle, its)
@@ -360,134 +400,9 @@ def _give(answers: list[Answer]) -> None:
 
 def _settle(answers: list[Answer]) -> None:
     for done, value, failure in answers:
-        if done.done():
+        if done is None or done.done():
             continue
         if failure is None:
             done.set_result(value)
         else:
             done.set_exception(failure)
-
-
-FATAL = (
-    apsw.FullError,
-    apsw.IOError,
-    apsw.CorruptError,
-    apsw.NotADBError,
-    apsw.ReadOnlyError,
-    apsw.BusyError,
-    apsw.NoMemError,
-    apsw.CantOpenError,
-)
-"""Errors that concern the file and not one unit of work."""
-
-
-@contextlib.contextmanager
-def translated(path: Path) -> Iterator[None]:
-    """Turn the driver's errors into ours."""
-    try:
-        yield
-    except apsw.FullError as error:
-        raise StorageFull(f"no space left for {path}") from error
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise Corrupted(f"{path} is damaged: {error}") from error
-    except (apsw.ReadOnlyError, apsw.PermissionsError) as error:
-        raise ReadOnly(f"{path} cannot be written") from error
-    except apsw.CantOpenError as error:
-        raise ReadOnly(f"{path} cannot be opened") from error
-    except apsw.IOError as error:
-        if shutil.disk_usage(path.parent).free < NEARLY_FULL:
-            raise StorageFull(f"no space left for {path}") from error
-        raise StorageError(f"the disk refused: {error}", hint=f"Check the disk that holds {path}") from error
-    except apsw.BusyError as error:
-        raise Busy(f"another process has held {path} for {BUSY_SECONDS:.0f} s") from error
-    except apsw.Error as error:
-        raise StorageError(f"SQLite: {error}") from error
-
-
-def connect(path: Path) -> apsw.Connection:
-    connection = apsw.Connection(str(path), statementcachesize=300)
-    connection.set_busy_handler(_Patience())
-    return connection
-
-
-class _Patience:
-    """Waits for another process's transaction in short random steps, so that none is starved."""
-
-    def __init__(self) -> None:
-        self._since = 0.0
-
-    def __call__(self, times: int) -> bool:
-        if times == 0:
-            self._since = time.monotonic()
-        if time.monotonic() - self._since > BUSY_SECONDS:
-            return False
-        time.sleep(random.uniform(0.0002, 0.002))
-        return True
-
-
-def _make_private(path: Path) -> None:
-    """Make a new file readable by its owner alone, before SQLite makes one that all may read."""
-    with contextlib.suppress(OSError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-
-
-def free_companions(path: Path) -> None:
-    """Make log and shared memory writable where the file is: SQLite made them like the file when it was not."""
-    with contextlib.suppress(OSError):
-        mode = path.stat().st_mode & 0o777
-        for suffix in ("-wal", "-shm"):
-            companion = path.with_name(path.name + suffix)
-            if mode & 0o200 and companion.exists() and not companion.stat().st_mode & 0o200:
-                companion.chmod(mode)
-
-
-def check_file(path: Path) -> None:
-    """Refuse a file that is torn: shorter than its header says, or (when small) failing SQLite's quick check."""
-    if not path.exists() or path.stat().st_size == 0:
-        return
-    try:
-        with path.open("rb") as file:
-            header = file.read(100)
-    except PermissionError as error:
-        raise ReadOnly(f"{path} may not be read") from error
-    if len(header) < 100 or header[:16] != b"SQLite format 3\x00":
-        raise Corrupted(f"{path} is not a SQLite file")
-    size = path.stat().st_size
-    page = int.from_bytes(header[16:18], "big")
-    page = 65_536 if page == 1 else page
-    log = path.with_name(path.name + "-wal")
-    if size < int.from_bytes(header[28:32], "big") * page and not (log.exists() and log.stat().st_size):
-        raise Corrupted(f"{path} is cut short: {size:,} bytes of {int.from_bytes(header[28:32], 'big') * page:,}")
-    if size <= QUICK_CHECK_BYTES:
-        connection = connect(path)
-        try:
-            found = connection.execute("PRAGMA quick_check(1)").get
-        finally:
-            connection.close()
-        if found != "ok":
-            raise Corrupted(f"{path} is damaged: {found}")
-
-
-def migrate(connection: apsw.Connection) -> None:
-    """Bring the file to the newest schema, one numbered step after another, each in a transaction."""
-    steps = sorted((files(__package__) / "migrations").iterdir(), key=lambda step: step.name)
-    present = int(connection.execute("PRAGMA user_version").get)
-    if present > len(steps):
-        raise StorageError(
-            f"this trail was written by a newer Clew (schema {present})",
-            hint="Update Clew, or use another trail",
-        )
-    if present == len(steps):
-        return
-    if present == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get:
-        raise StorageError("this SQLite file belongs to another program", hint="Name another file for the trail")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        present = int(connection.execute("PRAGMA user_version").get)
-        for number, step in enumerate(steps[present:], present + 1):
-            connection.execute(step.read_text(encoding="utf-8"))
-            connection.execute(f"PRAGMA user_version={number}")
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -72,8 +72,6 @@ class SqliteLog:
 
     async def wait(self, after: int, timeout: float) -> bool:
         loop = asyncio.get_running_loop()
-        with self._lock:
-            watch = self._watches.setdefault(loop, _Watch(loop, self._engine))
         woken, is_over = asyncio.Event(), False
 
         def end() -> None:
@@ -82,17 +80,35 @@ class SqliteLog:
             woken.set()
 
         timer = loop.call_later(timeout, end)
-        watch.add(woken)
         try:
-            while self._engine.read(read_head) <= after:
-                if is_over:
-                    return False
-                woken.clear()
-                await woken.wait()
-            return True
+            with self.watching(woken.set):
+                while self._engine.read(read_head) <= after:
+                    if is_over:
+                        return False
+                    woken.clear()
+                    await woken.wait()
+                return True
         finally:
-            watch.discard(woken)
             timer.cancel()
+
+    @contextlib.contextmanager
+    def watching(self, wake: Callable[[], object]) -> Iterator[None]:
+        """Have `wake` called on this event loop whenever something may have been committed, by any process."""
+        watch = self._watch(asyncio.get_running_loop())
+        watch.add(wake)
+        try:
+            yield
+        finally:
+            watch.discard(wake)
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> _Watch:
+        found = self._watches.get(loop)
+        if found is None:
+            found = _Watch(loop, self._engine)
+            with self._lock:
+                open_ones = {each: watch for each, watch in self._watches.items() if not each.is_closed()}
+                self._watches = {**open_ones, loop: found}
+        return found
 
     async def follow(self, after: int, *, by: Principal, selector: Selector = EVERYTHING) -> AsyncIterator[Event]:
         while True:
@@ -104,41 +120,40 @@ class SqliteLog:
 
     def signal(self) -> None:
         """Wake everyone who waits in this process. Called by the writing thread after a commit."""
-        with self._lock:
-            watches = [watch for watch in self._watches.values() if watch.waiting]
-        for watch in watches:
+        for watch in self._watches.values():
             watch.wake_from_outside()
 
 
 class _Watch:
-    """Those who wait for the log on one event loop. Writes of this process wake them directly; for those of other
-    processes one timer looks at the file for all of them, as long as anybody waits."""
+    """Those who wait on one event loop. Writes of this process wake them directly; for those of other processes one
+    timer looks at the file for all of them, as long as anybody waits."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine) -> None:
         self._loop = loop
         self._engine = engine
         self._timer: asyncio.TimerHandle | None = None
         self._version = -1
-        self.waiting: set[asyncio.Event] = set()
+        self._waiting: dict[Callable[[], object], None] = {}
 
-    def add(self, event: asyncio.Event) -> None:
-        self.waiting.add(event)
+    def add(self, wake: Callable[[], object]) -> None:
+        self._waiting[wake] = None
         if self._timer is None:
             self._timer = self._loop.call_later(OTHER_PROCESSES, self._look)
 
-    def discard(self, event: asyncio.Event) -> None:
-        self.waiting.discard(event)
+    def discard(self, wake: Callable[[], object]) -> None:
+        self._waiting.pop(wake, None)
 
     def wake_from_outside(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._wake)
+        if self._waiting:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._wake)
 
     def _wake(self) -> None:
-        for event in self.waiting:
-            event.set()
+        for wake in tuple(self._waiting):
+            wake()
 
     def _look(self) -> None:
-        self._timer = self._loop.call_later(OTHER_PROCESSES, self._look) if self.waiting else None
+        self._timer = self._loop.call_later(OTHER_PROCESSES, self._look) if self._waiting else None
         with contextlib.suppress(ClewError):  # those who wait will meet it themselves
             version = self._engine.read(lambda connection: connection.execute("PRAGMA data_version").get)
             if version == self._version:
@@ -163,6 +178,15 @@ def load_event(connection: Sql, audiences: Audiences, row: Any, selector: Select
     if not matches_content(selector, breadcrumb):
         return None
     return to_event(row, breadcrumb.owner_id, breadcrumb)
+
+
+def load_or_bare(connection: Sql, audiences: Audiences, row: Any) -> Event:
+    """The event of a row with its breadcrumb, or without it when that is damaged."""
+    try:
+        event = load_event(connection, audiences, row, EVERYTHING)
+    except Corrupted:
+        event = None
+    return event or to_event(row, audiences.of(connection, row[5])[0], None)
 
 
 def weigh(breadcrumb: Breadcrumb | None) -> int:

@@ -1,25 +1,30 @@
 """Which records contain a term: a tantivy index beside the trail, derived from it and rebuilt when in doubt.
 
 It only proposes candidates. Whether a record exists, who may see it and how it scores is decided elsewhere, so an
-index that is behind or lost costs time, never correctness.
+index that is behind or lost costs time, never correctness. One that is damaged would cost hits or the process: its
+files are checked against their checksums when it is opened.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import tantivy
 
-FORMAT = 1
+FORMAT = 2
 HEAP_BYTES = 50_000_000
+SEGMENT_NAME = 32
+"""How long the names of tantivy's segments are."""
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
@@ -36,6 +41,7 @@ class Postings:
         builder.add_text_field("terms", stored=False, tokenizer_name="whitespace", index_option="freq")
         self._schema = builder.build()
         self._is_kept = True
+        self._checksums: dict[str, str] = {}
         self.seq = self._open()
 
     def _open(self) -> int:
@@ -44,10 +50,11 @@ class Postings:
             note = json.loads((self._folder / "clew.json").read_text(encoding="utf-8"))
             is_ours = note["format"] == FORMAT and note["trail"] == _fingerprint(self._trail_id)
             if is_ours and note["mark"] == self._mark_of(int(note["seq"])):
+                self._check_files(note["files"])
                 self._index = tantivy.Index(self._schema, path=str(self._folder))
-                self._searcher = self._index.searcher()
+                self._look_again()
                 return int(note["seq"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             if not isinstance(error, FileNotFoundError):
                 log.warning("the search index is unusable and will be rebuilt: %s", error)
         return self._begin()
@@ -56,13 +63,13 @@ class Postings:
         """An empty index; in memory only, where the folder cannot be written."""
         try:
             shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._index = tantivy.Index(self._schema, path=str(self._folder))
             self._note(0, self._mark_of(0))
         except (OSError, ValueError) as error:
             log.warning("the search index stays in memory, its folder cannot be written: %s", error)
             self._index, self._is_kept = tantivy.Index(self._schema), False
-        self._searcher = self._index.searcher()
+        self._look_again()
         return 0
 
     def find(self, terms: Sequence[int], limit: int) -> list[int]:
@@ -77,7 +84,7 @@ class Postings:
         found: Any = self._searcher.fast_field_values("rid", [address for _, address in hits]) if hits else []
         return list(found)
 
-    def update(self, present: Sequence[tuple[int, str]], gone: Sequence[int], seq: int, mark: str) -> None:
+    def update(self, present: Iterable[tuple[int, str]], gone: Sequence[int], seq: int, mark: str) -> None:
         """Replace and remove records. When another process is writing the index, see what it has done instead."""
         try:
             writer = self._index.writer(heap_size=HEAP_BYTES, num_threads=1)
@@ -85,9 +92,10 @@ class Postings:
             self.refresh()
             return
         try:
-            for rid in (*gone, *(rid for rid, _ in present)):
+            for rid in gone:
                 writer.delete_documents_by_term("rid", rid)
             for rid, terms in present:
+                writer.delete_documents_by_term("rid", rid)
                 writer.add_document(tantivy.Document(rid=rid, terms=terms))
             writer.commit()
             writer.wait_merging_threads()
@@ -95,25 +103,54 @@ class Postings:
             del writer
         if self._is_kept:
             self._note(seq, mark)
-        self._index.reload()
-        self._searcher = self._index.searcher()
+        self._look_again()
         self.seq = seq
 
     def refresh(self) -> None:
         """See what another process has written. Its note is read first: the index is never behind its note."""
         try:
             note: dict[str, Any] = json.loads((self._folder / "clew.json").read_text(encoding="utf-8"))
-            self._index.reload()
-            self._searcher = self._index.searcher()
+            self._look_again()
             self.seq = int(note["seq"])
         except (OSError, ValueError, KeyError) as error:
             log.warning("the search index cannot be read: %s", error)
 
+    def _look_again(self) -> None:
+        """Read from the files that are there now."""
+        self._index.reload()
+        self._searcher = self._index.searcher()
+
+    def _check_files(self, noted: dict[str, str]) -> None:
+        """Raises ValueError when a file is not what was written. Those that another process has not noted yet are
+        taken as they are."""
+        self._checksums = self._of_files(_digest)
+        for name, checksum in noted.items():
+            if self._checksums.get(name, checksum) != checksum:
+                raise ValueError(f"{name} is not what was written")
+
+    def _of_files(self, look: Callable[[Path], T]) -> dict[str, T]:
+        """Something of each file that holds the index. Such a file is written once and never changed; another process
+        may remove it at any time, having merged it."""
+        found: dict[str, T] = {}
+        for file in self._folder.iterdir():
+            if len(file.name.partition(".")[0]) == SEGMENT_NAME:
+                with contextlib.suppress(FileNotFoundError):
+                    found[file.name] = look(file)
+        return found
+
     def _note(self, seq: int, mark: str) -> None:
         """Say up to where the index is complete, after it is: an older note only repeats work."""
+        known = self._checksums
+        self._checksums = self._of_files(lambda file: known.get(file.name) or _digest(file))
         path = self._folder / "clew.json"
         fresh = path.with_suffix(".tmp")
-        note = {"format": FORMAT, "trail": _fingerprint(self._trail_id), "seq": seq, "mark": mark}
+        note = {
+            "format": FORMAT,
+            "trail": _fingerprint(self._trail_id),
+            "seq": seq,
+            "mark": mark,
+            "files": self._checksums,
+        }
         fresh.write_text(json.dumps(note), encoding="utf-8")
         os.replace(fresh, path)
 
@@ -121,3 +158,8 @@ class Postings:
 def _fingerprint(secret: str) -> str:
     """What tells trails apart without giving away the secret."""
     return hashlib.sha256(secret.encode()).hexdigest()[:16]
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()

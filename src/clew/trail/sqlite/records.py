@@ -7,29 +7,35 @@ import base64
 import binascii
 import contextlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.errors import AlreadyExists, Conflict, InvalidInput, NotFound, StorageError, TooLarge
+from clew.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound, TooLarge
 from clew.trail.breadcrumb import MAX_BATCH, Breadcrumb, Change, Draft, Page, View
 from clew.trail.hints import apply_hints, resolve_hints
-from clew.trail.prepare import Prepared, embed_all, prepare_change, prepare_draft
+from clew.trail.prepare import Prepared, as_breadcrumb, embed_all, prepare_change, prepare_draft
 from clew.trail.selector import EVERYTHING, Selector, check_selector
 from clew.trail.sqlite import writing as write
-from clew.trail.sqlite.definitions import DEFINITIONS, DefinitionBook, check_definition
+from clew.trail.sqlite.definitions import DEFINITIONS, DefinitionBook, Definitions, check_definition, newest
 from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros
 from clew.trail.sqlite.log import MAX_BYTES
 from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, to_breadcrumb
 from clew.trail.sqlite.where import build_where
 from clew.trail.store import Embedder, VersionInfo
-from clew.trail.text import owner_salt, pack_terms
 
 INLINE_TEXTS = 4
 MAX_PAGE = 1_000
+PATIENCE = 10
+"""How often breadcrumbs are checked again because definitions have changed."""
+
+
+class _Outdated(Exception):
+    """The definitions have changed since the breadcrumbs were checked."""
 
 
 class SqliteRecords:
@@ -40,7 +46,7 @@ class SqliteRecords:
         self._audiences = audiences
         self._clock = clock
         self._embedder = embedder
-        self._book = DefinitionBook()
+        self._book = DefinitionBook(engine)
         self.space = f"{embedder.name}:{embedder.dimension}" if embedder is not None else None
 
     # -- writing ------------------------------------------------------------------------------------------
@@ -49,42 +55,44 @@ class SqliteRecords:
         return (await self.create_many([draft], by=by))[0]
 
     async def create_many(self, drafts: Sequence[Draft], *, by: Principal) -> list[Breadcrumb]:
-        prepared = await self.prepare(drafts, by=by)
-        writing = self._engine.submit(lambda writing: self.insert_all(writing, prepared, by))
-        return self.to_breadcrumbs(await self.with_terms(writing, prepared, by))
-
-    async def with_terms(
-        self, writing: asyncio.Future[list[Any]], prepared: Sequence[Prepared], by: Principal
-    ) -> list[Any]:
-        """Await a write, and use the time that it waits for the disk to work out the terms of what it writes.
-
-        They are stored without waiting: should they get lost, whoever searches works them out again.
-        """
-        salt = owner_salt(by.owner_id, self._engine.secret)
-        try:
-            if len(prepared) <= INLINE_TEXTS:
-                terms = [pack_terms(each.shown, salt) for each in prepared]
-            else:
-                terms = await asyncio.get_running_loop().run_in_executor(None, _pack_all, prepared, salt)
-        finally:
-            rows = await writing
-        packed = [(each, row[0], row[3]) for each, row in zip(terms, rows, strict=True)]
-        with contextlib.suppress(StorageError):
-            _forget(self._engine.submit(lambda writing: write.put_terms(writing, packed), durable=False))
-        return rows
-
-    async def prepare(self, drafts: Sequence[Draft], *, by: Principal) -> list[Prepared]:
-        """Check and embed drafts before any transaction begins."""
         by.require("create")
+        return await self.create_with(drafts, lambda writing: None, by=by)
+
+    async def create_with(
+        self, drafts: Sequence[Draft], first: Callable[[Writing], None], *, by: Principal
+    ) -> list[Breadcrumb]:
+        """Create all, and do `first` before them in the same transaction. When a definition changes meanwhile, they are
+        checked again: what is written fits the definitions of its moment."""
+        for _ in range(PATIENCE):
+            prepared = await self._prepare_all(drafts, by)
+            with contextlib.suppress(_Outdated):
+                return await self._engine.write(partial(self._create, prepared=prepared, first=first, by=by))
+        raise Busy("the definitions change faster than breadcrumbs can be checked")
+
+    def _create(
+        self, writing: Writing, prepared: Sequence[Prepared], first: Callable[[Writing], None], by: Principal
+    ) -> list[Breadcrumb]:
+        if prepared and prepared[0].as_of != newest(writing.connection):
+            self._book.forget()
+            raise _Outdated
+        first(writing)
+        return self._insert_all(writing, prepared, by)
+
+    async def _prepare_all(self, drafts: Sequence[Draft], by: Principal) -> list[Prepared]:
+        """Check and embed drafts before any transaction begins."""
+        if drafts:
+            by.require("create")
         if len(drafts) > MAX_BATCH:
             raise TooLarge("batch", len(drafts), MAX_BATCH, "breadcrumbs")
-        prepared = self._engine.read(lambda connection: self._prepare(connection, drafts, by))
+        definitions = self._book.recent(by.owner_id)
+        if definitions is None:
+            definitions = self._engine.read(lambda connection: self._book.of(connection, by.owner_id))
+        prepared = self._prepare(definitions, drafts, by)
         await self._embed(prepared)
         return prepared
 
-    def _prepare(self, connection: Sql, drafts: Sequence[Draft], by: Principal) -> list[Prepared]:
+    def _prepare(self, definitions: Definitions, drafts: Sequence[Draft], by: Principal) -> list[Prepared]:
         now = from_micros(self._engine.wall())
-        definitions = self._book.of(connection, by.owner_id)
         prepared = []
         for at, draft in enumerate(drafts):
             try:
@@ -92,11 +100,14 @@ class SqliteRecords:
                     by.require("administer")
                 check_definition(draft.schema_name, draft.context)
                 rules = definitions.rules(draft.schema_name)
-                prepared.append(prepare_draft(draft, rules, self._embedder, now))
+                prepared.append(prepare_draft(draft, rules, self._embedder, now, self._clock.new_id()))
+                by.require_scopes(prepared[-1].scopes)
             except InvalidInput as error:
-                if len(drafts) == 1:
-                    raise
-                raise InvalidInput(f"[{at}].{error.field}", error.reason, hint=error.hint) from error
+                if len(drafts) > 1:
+                    error.put_below(f"[{at}]")
+                raise
+        for each in prepared:
+            each.as_of = definitions.as_of
         return prepared
 
     async def _embed(self, prepared: Sequence[Prepared]) -> None:
@@ -106,26 +117,33 @@ class SqliteRecords:
         else:
             await asyncio.get_running_loop().run_in_executor(None, embed_all, prepared, self._embedder)
 
-    def insert_all(self, writing: Writing, prepared: Sequence[Prepared], by: Principal) -> list[Any]:
-        """Write all within the caller's transaction; their rows in order."""
-        return [self._insert_one(writing, each, by) for each in prepared]
+    def _insert_all(self, writing: Writing, prepared: Sequence[Prepared], by: Principal) -> list[Breadcrumb]:
+        """Write all within the caller's transaction. Where a key was used before, it is what that use wrote."""
+        now, agent_id = from_micros(writing.now), by.agent_id or None
+        keyed = self._find_all_keyed(writing, prepared, by) if any(each.key for each in prepared) else {}
+        written: dict[str, Breadcrumb] = {}
+        new: list[Prepared] = []
+        for each in prepared:
+            if each.key is None or each.key not in keyed:
+                new.append(each)
+                made = as_breadcrumb(each, owner_id=by.owner_id, agent_id=agent_id, now=now)
+                written[each.id] = made
+                if each.key is not None:
+                    keyed[each.key] = made
+        if new:
+            write.insert(writing, new, by, self.space)
+            keys = [(by.owner_id, each.key, each.id, writing.now) for each in new if each.key is not None]
+            writing.executemany("INSERT INTO idempotency (owner_id, key, id, created_at) VALUES (?, ?, ?, ?)", keys)
+        return [written.get(each.id) or keyed[str(each.key)] for each in prepared]
 
-    def _insert_one(self, writing: Writing, prepared: Prepared, by: Principal) -> Any:
-        if prepared.key is not None and (row := self._find_keyed(writing, prepared.key, by)) is not None:
-            return row
-        id = prepared.id or self._clock.new_id()
-        row = write.insert(writing, prepared, id, by, self.space)
-        if prepared.key is not None:
-            writing.execute(
-                "INSERT INTO idempotency (owner_id, key, id, created_at) VALUES (?, ?, ?, ?)",
-                (by.owner_id, prepared.key, id, writing.now),
-            )
-        return row
-
-    def to_breadcrumbs(self, rows: Sequence[Any]) -> list[Breadcrumb]:
-        """The records of rows that are committed."""
-        of = self._audiences.of
-        return self._engine.read(lambda connection: [to_breadcrumb(row, of(connection, row[2])) for row in rows])
+    def _find_all_keyed(self, writing: Writing, prepared: Sequence[Prepared], by: Principal) -> dict[str, Breadcrumb]:
+        """What earlier calls with these keys wrote."""
+        found = {}
+        for key in {each.key for each in prepared if each.key is not None}:
+            row = self._find_keyed(writing, key, by)
+            if row is not None:
+                found[key] = to_breadcrumb(row, self._audiences.of(writing.connection, row[2]))
+        return found
 
     def _find_keyed(self, writing: Writing, key: str, by: Principal) -> Any:
         """What the first call with this key wrote. Raises AlreadyExists when the caller may not see it."""
@@ -133,7 +151,7 @@ class SqliteRecords:
         id = writing.execute(sql, (by.owner_id, key)).get
         if id is None:
             return None
-        rows = writing.execute(f"{CURRENT} WHERE b.id = ?", (id,)).fetchall()
+        rows = writing.execute(f"{CURRENT} WHERE b.id = :id AND {ALIVE}", {"id": id, "now": writing.wall}).fetchall()
         row = next((row for row in rows if self._audiences.may_see(writing.connection, row[2], by)), None)
         if row is None:
             raise AlreadyExists("idempotency key", repr(key))
@@ -146,8 +164,7 @@ class SqliteRecords:
             raise Conflict(id, expected=expect, actual=before.version)
         prepared = self._engine.read(lambda connection: self._prepare_change(connection, before, change, vector, by))
         await self._embed([prepared])
-        writing = self._engine.submit(lambda writing: [self._replace(writing, id, prepared, expect, by)])
-        return self.to_breadcrumbs(await self.with_terms(writing, [prepared], by))[0]
+        return await self._engine.write(lambda writing: self._replace(writing, id, prepared, expect, by))
 
     def _present(self, connection: Sql, id: str, by: Principal) -> tuple[Breadcrumb, bytes | None]:
         row = self._find(connection, id, by)
@@ -165,12 +182,13 @@ class SqliteRecords:
         rules = self._book.of(connection, by.owner_id).rules(schema_name)
         return prepare_change(before, change, rules, self._embedder, vector)
 
-    def _replace(self, writing: Writing, id: str, prepared: Prepared, expect: int, by: Principal) -> Any:
+    def _replace(self, writing: Writing, id: str, prepared: Prepared, expect: int, by: Principal) -> Breadcrumb:
         row = self._find_in(writing, id, by)
         if row[3] != expect:
             raise Conflict(id, expected=expect, actual=row[3])
         write.replace(writing, row, prepared, by, self.space)
-        return writing.execute(f"{CURRENT} WHERE b.rid = ?", (row[0],)).fetchone()
+        row = writing.execute(f"{CURRENT} WHERE b.rid = ?", (row[0],)).fetchone()
+        return to_breadcrumb(row, self._audiences.of(writing.connection, row[2]))
 
     async def delete(self, id: str, *, by: Principal, expect: int | None = None) -> None:
         by.require("delete")
@@ -304,15 +322,6 @@ class SqliteRecords:
             if self._audiences.may_see(connection, row[2], by):
                 return row
         raise NotFound("breadcrumb", id)
-
-
-def _pack_all(prepared: Sequence[Prepared], salt: int) -> list[bytes]:
-    return [pack_terms(each.shown, salt) for each in prepared]
-
-
-def _forget(done: asyncio.Future[Any]) -> None:
-    """Let a write happen without anybody waiting for it or hearing of its failure."""
-    done.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
 def _pack_cursor(rid: int) -> str:

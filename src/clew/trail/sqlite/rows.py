@@ -115,9 +115,10 @@ def to_breadcrumb(row: Sequence[Any], audience: Audience) -> Breadcrumb:
         updated_by,
     ) = rest
     hints = llm_hints.encode() if llm_hints is not None else None
+    named = entities.encode() if entities is not None else None
     try:
         tag_list = _decode_texts(tags)
-        if checksum_of(title, context.encode(), tag_list, schema_name, hints) != checksum:
+        if checksum_of(id, title, context.encode(), tag_list, schema_name, hints, named) != checksum:
             raise Corrupted(f"the content of {id} version {version} does not fit its checksum")
         return Breadcrumb(
             id=id,
@@ -130,7 +131,7 @@ def to_breadcrumb(row: Sequence[Any], audience: Audience) -> Breadcrumb:
             scopes=audience[1],
             llm_hints=_decode(hints) if hints is not None else None,
             ttl=NEVER if ttl_kind == "never" else to_ttl(ttl_kind, expires_at, max_reads, read_count),
-            entities=_decode(entities) if entities is not None else None,
+            entities=_decode(named) if named is not None else None,
             entity_keywords=_decode_texts(keywords),
             checksum=checksum,
             created_at=from_micros(created_at),

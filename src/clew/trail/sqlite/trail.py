@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from clew.clock import Clock
 from clew.errors import ReadOnly
-from clew.trail.sqlite.deliveries import SqliteDeadLetters, SqliteDeliveries
+from clew.trail.sqlite.dead_letters import SqliteDeadLetters
+from clew.trail.sqlite.deliveries import SqliteDeliveries
 from clew.trail.sqlite.edges import SqliteEdges
 from clew.trail.sqlite.engine import Engine
 from clew.trail.sqlite.log import SqliteLog
@@ -41,7 +42,7 @@ class SqliteTrail:
         audiences = Audiences()
         self.log = SqliteLog(self._engine, audiences)
         self.records = SqliteRecords(self._engine, audiences, clock, embedder)
-        self.deliveries = SqliteDeliveries(self._engine, audiences, self.records, clock)
+        self.deliveries = SqliteDeliveries(self._engine, audiences, self.records, self.log, clock)
         self.dead_letters = SqliteDeadLetters(self._engine, audiences)
         self.edges = SqliteEdges(self._engine, audiences)
         self.upkeep = SqliteUpkeep(self._engine, audiences, embedder, self.records.space)
@@ -49,7 +50,7 @@ class SqliteTrail:
         self._audiences = audiences
         self._embedder = embedder
         self._engine.on_commit = self._committed
-        self._engine.on_rollback = audiences.forget
+        self._engine.on_rollback = self._rolled_back
 
     @cached_property
     def index(self) -> SqliteSearch:
@@ -59,9 +60,14 @@ class SqliteTrail:
         return SqliteSearch(self._engine, self._audiences, self._embedder, self.records.space)
 
     def _committed(self, changed: list[int]) -> None:
+        self.deliveries.committed()
         self.log.signal()
         if "index" in self.__dict__:
             self.index.note_writes(len(changed))
+
+    def _rolled_back(self) -> None:
+        self._audiences.forget()
+        self.deliveries.rolled_back()
 
     async def close(self) -> None:
         await asyncio.to_thread(self._close)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 
 from clew.access import Principal
-from clew.errors import ClewError, EmbedderMismatch
-from clew.trail.prepare import embedding_text, read_as
+from clew.errors import ClewError
 from clew.trail.sqlite import writing as write
-from clew.trail.sqlite.definitions import DefinitionBook
 from clew.trail.sqlite.engine import Engine, Sql, Writing
+from clew.trail.sqlite.reembedding import Reembedding
 from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, in_list, to_breadcrumb
 from clew.trail.store import Embedder, Purged, TrailStats
 from clew.trail.text import are_whole
@@ -32,8 +29,7 @@ class SqliteUpkeep:
     def __init__(self, engine: Engine, audiences: Audiences, embedder: Embedder | None, space: str | None) -> None:
         self._engine = engine
         self._audiences = audiences
-        self._embedder = embedder
-        self._space = space
+        self._change = Reembedding(engine, audiences, embedder, space)
 
     # -- expiry -------------------------------------------------------------------------------------------
 
@@ -83,8 +79,9 @@ class SqliteUpkeep:
             now,
         ).fetchall()
         edges = connection.execute(
-            "SELECT count(*) FROM edges e JOIN breadcrumbs s ON s.rid = e.source JOIN breadcrumbs t ON t.rid = e.target"
-            f" WHERE s.audience IN {visible} AND t.audience IN {visible}"
+            f"WITH seen AS (SELECT b.rid FROM breadcrumbs b WHERE b.audience IN {visible} AND {ALIVE})"
+            " SELECT count(*) FROM edges WHERE source IN seen AND target IN seen",
+            now,
         ).get
         events = connection.execute(f"SELECT count(*) FROM events WHERE audience IN {visible}").get
         return TrailStats(
@@ -118,74 +115,8 @@ class SqliteUpkeep:
         found += [f"a row of {table} points to a missing row of {parent}" for table, _, parent, _ in orphans[:20]]
         return found
 
-    # -- changing the embedder ----------------------------------------------------------------------------
-
-    async def reembed(self, *, batch: int = 500) -> AsyncIterator[tuple[int, int]]:
-        if self._embedder is None or self._space is None:
-            raise EmbedderMismatch("an embedder", "none")
-        present = self._engine.read(lambda c: c.execute("SELECT value FROM meta WHERE key = 'embedder'").get)
-        if present == self._space:
-            return
-        await self._engine.write(self._begin_change)
-        while True:
-            rows, total = await self._engine.read_aside(lambda connection: self._unembedded(connection, batch))
-            if not rows and await self._engine.write(self._finish_change):
-                yield total, total
-                return
-            await self._embed_rows(rows)
-            yield total - self._engine.read(_count_left), total
-
-    def _begin_change(self, writing: Writing) -> None:
-        """Start anew when a change to a third embedder was left unfinished."""
-        target = writing.execute("SELECT value FROM meta WHERE key = 'embedder_next'").get
-        if target != self._space:
-            writing.execute("DELETE FROM vectors_next")
-            writing.execute("INSERT OR REPLACE INTO meta VALUES ('embedder_next', ?)", (self._space,))
-
-    def _unembedded(self, connection: Sql, batch: int) -> tuple[list[tuple[int, str]], int]:
-        rows = connection.execute(
-            f"{CURRENT} JOIN vectors v ON v.rid = b.rid LEFT JOIN vectors_next n ON n.rid = b.rid"
-            f" WHERE n.rid IS NULL ORDER BY b.rid LIMIT {batch}"
-        ).fetchall()
-        book = DefinitionBook()
-        return [(row[0], self._text(connection, row, book)) for row in rows], int(
-            connection.execute("SELECT count(*) FROM vectors").get
-        )
-
-    def _text(self, connection: Sql, row: Any, book: DefinitionBook) -> str:
-        found = to_breadcrumb(row, self._audiences.of(connection, row[2]))
-        schema_hints = book.of(connection, found.owner_id).rules(found.schema_name).llm_hints
-        return embedding_text(read_as(found.title, found.context, found.llm_hints, schema_hints))
-
-    async def _embed_rows(self, rows: list[tuple[int, str]]) -> None:
-        assert self._embedder is not None
-        loop = asyncio.get_running_loop()
-        vectors = await loop.run_in_executor(None, self._embedder.embed, [text for _, text in rows])
-        packed = [(rid, vector) for (rid, _), vector in zip(rows, vectors, strict=True)]
-
-        def work(writing: Writing) -> None:
-            writing.executemany(
-                "INSERT OR REPLACE INTO vectors_next SELECT ?1, ?2 WHERE EXISTS"
-                " (SELECT 1 FROM breadcrumbs WHERE rid = ?1)",
-                packed,
-            )
-
-        await self._engine.write(work)
-
-    def _finish_change(self, writing: Writing) -> bool:
-        """Put the new vectors in place of the old, if none is missing by now."""
-        if _count_left(writing.connection):
-            return False
-        writing.execute("DELETE FROM vectors")
-        writing.execute("INSERT INTO vectors SELECT rid, vector FROM vectors_next WHERE length(vector) > 0")
-        writing.execute("DELETE FROM vectors_next")
-        writing.execute("DELETE FROM meta WHERE key = 'embedder_next'")
-        writing.execute("INSERT OR REPLACE INTO meta VALUES ('embedder', ?)", (self._space,))
-        writing.execute(
-            "INSERT INTO meta VALUES ('vectors_epoch', '1')"
-            " ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1"
-        )
-        return True
+    def reembed(self, *, batch: int = 500) -> AsyncIterator[tuple[int, int]]:
+        return self._change.run(batch)
 
 
 def _bad_terms(connection: Sql) -> list[int]:
@@ -197,11 +128,3 @@ def _bad_terms(connection: Sql) -> list[int]:
         " WHERE iif(json_valid(b.tags), json_array_length(b.tags), -1) != coalesce(g.number, 0)"
     )
     return sorted({*bad, *(rid for (rid,) in lacking)})
-
-
-def _count_left(connection: Sql) -> int:
-    return int(
-        connection.execute(
-            "SELECT count(*) FROM vectors v LEFT JOIN vectors_next n ON n.rid = v.rid WHERE n.rid IS NULL"
-        ).get
-    )

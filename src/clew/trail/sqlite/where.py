@@ -37,14 +37,17 @@ def build_where(selector: Selector, audiences: Sequence[int], now: int) -> Where
     if selector.any_tags:
         parts.append(f"{tagged}tag IN ({','.join(bind(tag) for tag in selector.any_tags)}))")
     if selector.tag_prefix is not None:
-        low, high = bind(selector.tag_prefix), bind(selector.tag_prefix + "\U0010ffff")
-        parts.append(f"{tagged}tag >= {low} AND tag < {high})")
+        after = _first_after(selector.tag_prefix)
+        below = f" AND tag < {bind(after)}" if after is not None else ""
+        parts.append(f"{tagged}tag >= {bind(selector.tag_prefix)}{below})")
     if selector.created_after is not None:
         parts.append(f"b.created_at > {bind(to_micros(selector.created_after))}")
     if selector.created_before is not None:
         parts.append(f"b.created_at < {bind(to_micros(selector.created_before))}")
     if selector.path is not None:
-        parts.append(f"clew_path({bind(selector.path)}, json_extract(b.context, '$.path'))")
+        # json_extract writes a list or an object out as text, which no glob is meant for
+        is_text = "json_type(b.context, '$.path') = 'text'"
+        parts.append(f"{is_text} AND clew_path({bind(selector.path)}, json_extract(b.context, '$.path'))")
     for match in selector.context_match:
         if _sql_can_narrow(match):
             parts.append(f"json_extract(b.context, {bind(_json_path(match.path))}) = {bind(match.value)}")
@@ -83,6 +86,15 @@ def _sql_can_narrow(match: ContextMatch) -> bool:
     small = isinstance(match.value, int) and not isinstance(match.value, bool) and abs(match.value) < 2**53
     plain = all(isinstance(step, str) and _PLAIN.fullmatch(step) for step in split_path(match.path))
     return match.op == "eq" and plain and (small or isinstance(match.value, str))
+
+
+def _first_after(prefix: str) -> str | None:
+    """The least text greater than all that begin so; None when there is none. UTF-8 sorts as its code points."""
+    stem = prefix.rstrip("\U0010ffff")
+    if not stem:
+        return None
+    following = 0xE000 if stem[-1] == "\ud7ff" else ord(stem[-1]) + 1
+    return stem[:-1] + chr(following)
 
 
 def _json_path(path: str) -> str:

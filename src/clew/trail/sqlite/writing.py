@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import apsw
 
 from clew.access import Principal
 from clew.errors import AlreadyExists, EmbedderMismatch
@@ -11,46 +14,65 @@ from clew.trail.sqlite.engine import Writing, to_micros
 from clew.trail.sqlite.rows import ensure_audience
 
 CREATED, UPDATED, DELETED = 0, 1, 2
-INSERT = (
-    "INSERT INTO breadcrumbs (id, audience, version, schema_name, title, context, tags, llm_hints, entities,"
-    " entity_keywords, ttl_kind, expires_at, max_reads, read_count, checksum, created_at, updated_at, created_by,"
-    " updated_by, owner) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+ROW = (
+    "INSERT INTO breadcrumbs (rid, id, owner, audience, version, schema_name, title, context, tags, llm_hints,"
+    " entities, entity_keywords, ttl_kind, expires_at, max_reads, checksum, created_at, updated_at, created_by,"
+    " updated_by) VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+TAG = "INSERT INTO tags (audience, tag, rid) VALUES (?, ?, ?)"
+VECTOR = "INSERT OR REPLACE INTO vectors (rid, vector) VALUES (?, ?)"
+EVENT = (
+    "INSERT INTO events (seq, type, rid, id, version, audience, schema_name, tags, at)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
-def insert(writing: Writing, prepared: Prepared, id: str, by: Principal, space: str | None) -> tuple[Any, ...]:
-    """Write version 1 of a breadcrumb; its row, as `rows.CURRENT` would read it. Raises AlreadyExists."""
-    execute, ttl, agent = writing.execute, prepared.ttl, by.agent_id or None
-    audience, owner = ensure_audience(writing, by.owner_id, prepared.scopes)
-    if prepared.id is not None and execute("SELECT 1 FROM breadcrumbs WHERE id = ? AND owner = ?", (id, owner)).get:
-        raise AlreadyExists("breadcrumb", id)
-    row = (
-        id,
-        audience,
-        1,
-        prepared.schema_name,
-        prepared.title,
-        prepared.context,
-        prepared.tags_json,
-        prepared.llm_hints,
-        prepared.entities,
-        prepared.keywords,
-        ttl.kind,
-        to_micros(ttl.expires_at) if ttl.expires_at is not None else None,
-        ttl.max_reads,
-        0,
-        prepared.checksum,
-        writing.now,
-        writing.now,
-        agent,
-        agent,
-    )
-    execute(INSERT, (*row, owner))
-    rid = writing.connection.last_insert_rowid()
-    put_tags(writing, audience, rid, prepared.tags)
-    put_vector(writing, rid, prepared.vector, space)
-    log_event(writing, CREATED, rid, id, 1, audience, prepared.schema_name, prepared.tags_json)
-    return (rid, *row)
+def insert(writing: Writing, prepared: Sequence[Prepared], by: Principal, space: str | None) -> None:
+    """Write version 1 of breadcrumbs that have their ids, all of them or none. Raises AlreadyExists."""
+    now, agent = writing.now, by.agent_id or None
+    first = 1 + (writing.execute("SELECT max(seq) FROM events").get or 0)
+    rows, tags, vectors, events = [], [], [], []
+    for rid, each in enumerate(prepared, first):
+        audience, owner = ensure_audience(writing, by.owner_id, each.scopes)
+        ttl, end = each.ttl, each.ttl.expires_at
+        rows.append(
+            (
+                *(rid, each.id, owner, audience, each.schema_name, each.title, each.context, each.tags_json),
+                *(
+                    each.llm_hints,
+                    each.entities,
+                    each.keywords_json,
+                    ttl.kind,
+                    to_micros(end) if end is not None else None,
+                ),
+                *(ttl.max_reads, each.checksum, now, now, agent, agent),
+            )
+        )
+        tags += [(audience, tag, rid) for tag in each.tags]
+        if each.vector is not None:
+            check_space(writing, each.vector, space)
+            vectors.append((rid, each.vector))
+        events.append((rid, CREATED, rid, each.id, 1, audience, each.schema_name, each.tags_json, now))
+    try:
+        writing.executemany(ROW, rows)
+    except apsw.ConstraintError:
+        raise _taken(writing, prepared, rows[0]) from None
+    for sql, values in ((TAG, sorted(tags)), (VECTOR, vectors), (EVENT, events)):
+        if values:
+            writing.executemany(sql, values)
+    writing.changed += range(first, first + len(rows))
+
+
+def _taken(writing: Writing, prepared: Sequence[Prepared], first: tuple[Any, ...]) -> AlreadyExists:
+    """The error that names the first id which another breadcrumb of the owner has, before or in this batch."""
+    rid, _, owner, *_ = first
+    seen: set[str] = set()
+    for each in prepared:
+        sql = "SELECT 1 FROM breadcrumbs WHERE id = ? AND owner = ? AND rid < ?"
+        if each.id in seen or writing.execute(sql, (each.id, owner, rid)).get:
+            break
+        seen.add(each.id)
+    return AlreadyExists("breadcrumb", each.id)
 
 
 def replace(writing: Writing, row: Any, prepared: Prepared, by: Principal, space: str | None) -> None:
@@ -66,7 +88,7 @@ def replace(writing: Writing, row: Any, prepared: Prepared, by: Principal, space
     execute(
         "UPDATE breadcrumbs SET audience = ?, version = ?, schema_name = ?, title = ?, context = ?, tags = ?,"
         " llm_hints = ?, entities = ?, entity_keywords = ?, ttl_kind = ?, expires_at = ?, max_reads = ?,"
-        " read_count = ?, checksum = ?, updated_at = ?, updated_by = ? WHERE rid = ?",
+        " read_count = read_count * ?, checksum = ?, updated_at = ?, updated_by = ? WHERE rid = ?",
         (
             audience,
             version + 1,
@@ -76,11 +98,11 @@ def replace(writing: Writing, row: Any, prepared: Prepared, by: Principal, space
             prepared.tags_json,
             prepared.llm_hints,
             prepared.entities,
-            prepared.keywords,
+            prepared.keywords_json,
             ttl.kind,
             to_micros(ttl.expires_at) if ttl.expires_at is not None else None,
             ttl.max_reads,
-            ttl.read_count,
+            not prepared.is_new_ttl,
             prepared.checksum,
             writing.now,
             by.agent_id or None,
@@ -92,7 +114,7 @@ def replace(writing: Writing, row: Any, prepared: Prepared, by: Principal, space
     drop_tags(writing, old_audience, rid, row[7])
     put_tags(writing, audience, rid, prepared.tags)
     execute("DELETE FROM terms WHERE rid = ?", (rid,))
-    put_vector(writing, rid, prepared.vector, space, replacing=True)
+    put_vector(writing, rid, prepared.vector, space)
     log_event(writing, UPDATED, rid, id, version + 1, audience, prepared.schema_name, prepared.tags_json)
 
 
@@ -106,8 +128,7 @@ def remove(writing: Writing, row: Any) -> None:
 
 def put_tags(writing: Writing, audience: int, rid: int, tags: tuple[str, ...]) -> None:
     if tags:
-        rows = [(audience, tag, rid) for tag in tags]
-        writing.executemany("INSERT INTO tags (audience, tag, rid) VALUES (?, ?, ?)", rows)
+        writing.executemany(TAG, [(audience, tag, rid) for tag in tags])
 
 
 def drop_tags(writing: Writing, audience: int, rid: int, tags_json: str) -> None:
@@ -117,29 +138,26 @@ def drop_tags(writing: Writing, audience: int, rid: int, tags_json: str) -> None
     )
 
 
-def put_terms(writing: Writing, rows: list[tuple[bytes, int, int]]) -> None:
-    """Store packed terms given as (terms, rid, version), where that is still the present version."""
-    writing.executemany(
-        "INSERT OR REPLACE INTO terms (terms, rid) SELECT ?1, rid FROM breadcrumbs WHERE rid = ?2 AND version = ?3",
-        rows,
-    )
-
-
-def put_vector(writing: Writing, rid: int, vector: bytes | None, space: str | None, *, replacing: bool = False) -> None:
-    """Store a vector of the trail's embedder. Raises EmbedderMismatch when the trail holds another's."""
+def put_vector(writing: Writing, rid: int, vector: bytes | None, space: str | None) -> None:
+    """Store the vector of a next version, or drop the one that it has no more."""
     if vector is None:
-        if replacing:
-            writing.execute("DELETE FROM vectors WHERE rid = ?", (rid,))
-        return
+        writing.execute("DELETE FROM vectors WHERE rid = ?", (rid,))
+    else:
+        check_space(writing, vector, space)
+        writing.execute(VECTOR, (rid, vector))
+
+
+def check_space(writing: Writing, vector: bytes, space: str | None) -> None:
+    """Vectors of one trail are of one embedder. Raises EmbedderMismatch when the trail holds another's."""
     wanted = space or f"external:{len(vector) // 4}"
-    if writing.memo.get("embedder") != wanted:
-        present = writing.execute("SELECT value FROM meta WHERE key = 'embedder'").get
-        if present is None:
-            writing.execute("INSERT INTO meta VALUES ('embedder', ?)", (wanted,))
-        elif present != wanted:
-            raise EmbedderMismatch(str(present), wanted)
-        writing.memo["embedder"] = wanted
-    writing.execute("INSERT OR REPLACE INTO vectors (rid, vector) VALUES (?, ?)", (rid, vector))
+    if writing.memo.get("embedder") == wanted:
+        return
+    present = writing.execute("SELECT value FROM meta WHERE key = 'embedder'").get
+    if present is None:
+        writing.execute("INSERT INTO meta VALUES ('embedder', ?)", (wanted,))
+    elif present != wanted:
+        raise EmbedderMismatch(str(present), wanted)
+    writing.memo["embedder"] = wanted
 
 
 def log_event(
@@ -152,8 +170,5 @@ def log_event(
     schema_name: str | None,
     tags: str,
 ) -> None:
-    writing.execute(
-        "INSERT INTO events (type, rid, id, version, audience, schema_name, tags, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (type, rid, id, version, audience, schema_name, tags, writing.now),
-    )
+    writing.execute(EVENT, (None, type, rid, id, version, audience, schema_name, tags, writing.now))
     writing.changed.append(rid)

@@ -13,7 +13,7 @@ CREATE TABLE audiences (
 );
 
 CREATE TABLE breadcrumbs (
-  rid             INTEGER PRIMARY KEY AUTOINCREMENT,
+  rid             INTEGER PRIMARY KEY,           -- the number of the event that created it: none comes twice
   id              TEXT NOT NULL,
   owner           INTEGER NOT NULL,              -- the first audience of the owner: ids are unique to it
   audience        INTEGER NOT NULL REFERENCES audiences (id),
@@ -88,7 +88,7 @@ CREATE TABLE idempotency (
 ) WITHOUT ROWID;
 
 CREATE TABLE events (
-  seq         INTEGER PRIMARY KEY AUTOINCREMENT,
+  seq         INTEGER PRIMARY KEY,              -- events are never deleted, so this only grows
   type        INTEGER NOT NULL,                 -- 0 created, 1 updated, 2 deleted
   rid         INTEGER NOT NULL,
   id          TEXT NOT NULL,
@@ -116,7 +116,7 @@ CREATE TABLE deliveries (
   cid         INTEGER NOT NULL REFERENCES consumers (cid) ON DELETE CASCADE,
   seq         INTEGER NOT NULL,
   lane        TEXT NOT NULL,                    -- events of one lane are handled in order
-  state       INTEGER NOT NULL,                 -- 0 waiting, 1 claimed, 2 dead
+  state       INTEGER NOT NULL,                 -- 0 first of its lane, 1 first and claimed, 2 dead, 3 behind the first
   attempts    INTEGER NOT NULL DEFAULT 0,
   due_at      INTEGER NOT NULL,                 -- when it may be claimed; the end of the lease while claimed
   first_at    INTEGER NOT NULL,
@@ -125,7 +125,8 @@ CREATE TABLE deliveries (
   reason      TEXT,
   PRIMARY KEY (cid, seq)
 ) WITHOUT ROWID;
-CREATE INDEX deliveries_lane ON deliveries (cid, lane, seq) WHERE state < 2;
+CREATE UNIQUE INDEX deliveries_first ON deliveries (cid, lane) WHERE state < 2;
+CREATE INDEX deliveries_behind ON deliveries (cid, lane, seq) WHERE state = 3;
 CREATE INDEX deliveries_due ON deliveries (cid, due_at) WHERE state < 2;
 
 CREATE TABLE agents (

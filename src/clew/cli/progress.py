@@ -1,0 +1,75 @@
+"""A sign of life on the terminal while something takes longer than a moment."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+PATIENCE = 0.7
+"""Seconds before anything is shown."""
+
+PAUSE = 0.2
+
+
+class Progress:
+    """What is being done, and how far it is. A thread shows it, so that it moves however busy the loop is."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._done, self._total, self._unit = 0, 0, ""
+        self._began = time.monotonic()
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._is_shown = False
+
+    def advance(self, done: int, total: int = 0, unit: str = "") -> None:
+        """So much is done, of a total where it is known; a total without a unit is told as a percentage."""
+        self._done, self._total, self._unit = done, total, unit
+
+    def clear(self) -> None:
+        """Take the line away, so that another can be printed."""
+        with self._lock:
+            if self._is_shown:
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()
+            self._is_shown = False
+
+    def run(self) -> None:
+        """Show and refresh the line until the end."""
+        self._ended.wait(PATIENCE)
+        while not self._ended.wait(PAUSE):
+            with self._lock:
+                sys.stderr.write(f"\r\x1b[K{self.line()}")
+                sys.stderr.flush()
+                self._is_shown = True
+
+    def end(self) -> None:
+        self._ended.set()
+
+    def line(self) -> str:
+        """What is shown now."""
+        if self._unit:
+            far = f" {self._done:,}" + (f" of {self._total:,}" if self._total else "") + f" {self._unit}"
+        else:
+            far = f" {100 * self._done // self._total} %" if self._total else ""
+        return f"{self._label} ...{far} ({time.monotonic() - self._began:.0f} s)"
+
+
+@contextmanager
+def progress(label: str) -> Iterator[Progress]:
+    """Something that may take long. Nothing is shown where no person looks, nor when it is over in a moment."""
+    shown = Progress(label)
+    if not sys.stderr.isatty():
+        yield shown
+        return
+    thread = threading.Thread(target=shown.run, daemon=True)
+    thread.start()
+    try:
+        yield shown
+    finally:
+        shown.end()
+        thread.join()
+        shown.clear()

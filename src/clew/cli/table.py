@@ -1,0 +1,51 @@
+"""Tables on a terminal: which columns fit, and how wide each is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+
+from rich.cells import cell_len, set_cell_size
+
+GAP = 2
+NARROWEST = 12
+"""A column that is wider may be cut down to this before it is left out."""
+
+
+def lay_out(rows: Sequence[Sequence[str]], *, main: int | None, spare: Sequence[int]) -> list[str]:
+    """The rows, the first of which is the head, as lines that fit the terminal."""
+    natural = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    widths = fit(natural, shutil.get_terminal_size().columns, main=main, spare=spare)
+    gap = " " * GAP
+    return [gap.join(_cut(row[at], width) for at, width in widths.items()).rstrip() for row in rows]
+
+
+def fit(natural: Sequence[int], total: int, *, main: int | None, spare: Sequence[int]) -> dict[int, int]:
+    """The columns to show, in order, each with its width.
+
+    The `main` one gets what it needs, or half of the terminal and at least 40: until it does, those of `spare` are cut
+    down or left out, in that order. Without a main column each has its own width.
+    """
+    widths = dict(enumerate(natural))
+    if main is None:
+        return widths
+    wanted = min(natural[main], max(40, total // 2))
+    for column in spare:
+        lacking = wanted - _room(widths, total, main)
+        if lacking <= 0:
+            break
+        if widths[column] - lacking >= NARROWEST:
+            widths[column] -= lacking
+        else:
+            del widths[column]
+    widths[main] = max(min(natural[main], _room(widths, total, main)), 1)
+    return widths
+
+
+def _room(widths: dict[int, int], total: int, main: int) -> int:
+    """What the other columns leave to the main one."""
+    return total - sum(width for column, width in widths.items() if column != main) - GAP * (len(widths) - 1)
+
+
+def _cut(text: str, width: int) -> str:
+    return set_cell_size(text, width) if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"

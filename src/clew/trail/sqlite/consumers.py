@@ -1,0 +1,113 @@
+"""Rows of `consumers`: who they belong to, what they may see, and how far along the log they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from clew.access import Principal
+from clew.errors import AlreadyExists, InvalidInput, NotFound
+from clew.trail.event import Consumer, ConsumerState
+from clew.trail.selector import check_selector
+from clew.trail.sqlite.engine import Sql, Writing
+from clew.trail.sqlite.log import read_head
+from clew.trail.sqlite.rows import Audiences, in_list
+
+_decode_consumer = msgspec.json.Decoder(Consumer).decode
+_decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """A consumer's row. It sees what its owner could with its scopes, whoever works for it."""
+
+    cid: int
+    consumer: Consumer
+    owner_id: str
+    scopes: frozenset[str]
+    cursor: int
+
+
+def check_consumer(consumer: Consumer) -> Consumer:
+    """Refuse names and policies that make no sense."""
+    if not 1 <= len(consumer.name) <= 200 or not consumer.name.isprintable() or consumer.name.strip() != consumer.name:
+        raise InvalidInput("name", "must be 1 to 200 printable characters")
+    retry = consumer.retry
+    if not 1 <= retry.attempts <= 100 or not 0 <= retry.backoff <= 86_400 or not 0 <= retry.backoff_limit <= 86_400:
+        raise InvalidInput("retry", "needs 1 to 100 attempts and a backoff of at most a day")
+    if retry.deadline is not None and not 0 < retry.deadline <= 31_536_000:
+        raise InvalidInput("retry.deadline", "must be between 0 and a year in seconds")
+    check_selector(consumer.selector)
+    return consumer
+
+
+def put_consumer(writing: Writing, consumer: Consumer, by: Principal) -> None:
+    """Write or change a consumer. Raises AlreadyExists when one of that name needs scopes that the caller lacks."""
+    scopes = writing.execute(
+        "SELECT scopes FROM consumers WHERE owner_id = ? AND name = ?", (by.owner_id, consumer.name)
+    ).get
+    if scopes is not None and not by.scopes.issuperset(_decode_texts(scopes)):
+        raise AlreadyExists("consumer", consumer.name)
+    writing.execute(
+        "INSERT INTO consumers (owner_id, name, scopes, definition, cursor, agent_id, created_at)"
+        " VALUES (:owner, :name, :scopes, :definition, :cursor, :agent, :now)"
+        " ON CONFLICT (owner_id, name) DO UPDATE SET"
+        " definition = :definition, scopes = :scopes, agent_id = :agent",
+        {
+            "owner": by.owner_id,
+            "name": consumer.name,
+            "scopes": msgspec.json.encode(sorted(by.scopes)).decode(),
+            "definition": msgspec.json.encode(consumer).decode(),
+            "cursor": 0 if consumer.start == "beginning" else read_head(writing.connection),
+            "agent": consumer.agent_id,
+            "now": writing.now,
+        },
+    )
+
+
+def note_agent(writing: Writing, owner_id: str, consumer: Consumer) -> None:
+    """Remember that the agent of a consumer was seen."""
+    if consumer.agent_id:
+        writing.execute(
+            "INSERT INTO agents VALUES (?, ?, ?)"
+            " ON CONFLICT (owner_id, agent_id) DO UPDATE SET seen_at = excluded.seen_at",
+            (owner_id, consumer.agent_id, writing.now),
+        )
+
+
+def find_consumer(connection: Sql, name: str, by: Principal) -> Stored:
+    """A consumer of the caller's owner, all of whose scopes the caller holds. Raises NotFound."""
+    row = connection.execute(
+        "SELECT cid, definition, scopes, cursor FROM consumers WHERE owner_id = ? AND name = ?",
+        (by.owner_id, name),
+    ).fetchone()
+    if row is None or not by.scopes.issuperset(scopes := frozenset(_decode_texts(row[2]))):
+        raise NotFound("consumer", name)
+    return Stored(row[0], _decode_consumer(row[1]), by.owner_id, scopes, row[3])
+
+
+def read_states(connection: Sql, audiences: Audiences, by: Principal, name: str | None = None) -> list[ConsumerState]:
+    """The consumers whose scopes the caller holds, by name."""
+    rows = connection.execute(
+        "SELECT cid, definition, scopes, cursor FROM consumers WHERE owner_id = ?1 AND (?2 IS NULL OR name = ?2)"
+        " ORDER BY name",
+        (by.owner_id, name),
+    ).fetchall()
+    found = []
+    for cid, definition, scopes, cursor in rows:
+        if by.scopes.issuperset(held := frozenset(_decode_texts(scopes))):
+            visible = audiences.visible(connection, by.owner_id, held)
+            counts = _count(connection, cid, visible)
+            found.append(ConsumerState(id=str(cid), consumer=_decode_consumer(definition), cursor=cursor, **counts))
+    return found
+
+
+def _count(connection: Sql, cid: int, visible: tuple[int, ...]) -> dict[str, Any]:
+    """How many events wait, are held and were given up. What went out of the consumer's sight meanwhile is none."""
+    row = connection.execute(
+        "SELECT coalesce(sum(d.state IN (0, 3)), 0), coalesce(sum(d.state = 1), 0), coalesce(sum(d.state = 2), 0)"
+        " FROM deliveries d JOIN events e ON e.seq = d.seq"
+        f" WHERE d.cid = ? AND e.audience IN {in_list(visible)}",
+        (cid,),
+    ).fetchone()
+    return dict(zip(("pending", "claimed", "dead"), row, strict=True))

@@ -1,0 +1,66 @@
+"""The terms of records: read where they are stored, worked out and stored where they are not.
+
+Whoever writes a record does not wait for its terms: the index works out those it lacks, many at a time, before it
+answers the next search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from clew.trail.packing import pack_all
+from clew.trail.prepare import read_as
+from clew.trail.readable import Readable
+from clew.trail.sqlite.definitions import DefinitionBook
+from clew.trail.sqlite.engine import Engine, Sql, Writing
+from clew.trail.sqlite.rows import CURRENT, Audiences, in_list
+from clew.trail.text import owner_salt
+
+STORE_AT = 256
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class TermsBook:
+    """Gives rows (rid, audience, expires_at, terms, vector) the terms that they lack."""
+
+    def __init__(self, engine: Engine, audiences: Audiences) -> None:
+        self._engine = engine
+        self._audiences = audiences
+        self._definitions = DefinitionBook(engine)
+        self._unstored: list[tuple[bytes, int, int]] = []
+
+    def complete(self, connection: Sql, rows: list[Any]) -> list[Any]:
+        """The rows, all with terms. One that is gone meanwhile is left out."""
+        lacking = [row[0] for row in rows if row[3] is None]
+        if not lacking:
+            return rows
+        found = connection.execute(f"{CURRENT} WHERE b.rid IN {in_list(lacking)}").fetchall()
+        packed = pack_all([self._read(connection, row) for row in found])
+        made = {row[0]: terms for row, terms in zip(found, packed, strict=True)}
+        self._unstored += [(terms, row[0], row[3]) for row, terms in zip(found, packed, strict=True)]
+        if len(self._unstored) >= STORE_AT:
+            self.store()
+        return [(*row[:3], made[row[0]], row[4]) if row[3] is None else row for row in rows if row[3] or row[0] in made]
+
+    def store(self) -> None:
+        """Store what was worked out. What a crash loses is worked out again."""
+        rows, self._unstored = self._unstored, []
+        if rows:
+            self._engine.post(lambda writing: put_terms(writing, rows))
+
+    def _read(self, connection: Sql, row: Any) -> tuple[Readable, int]:
+        owner_id, _ = self._audiences.of(connection, row[2])
+        hints = _decode(row[8]) if row[8] is not None else None
+        schema_hints = self._definitions.of(connection, owner_id).rules(row[4]).llm_hints
+        return read_as(row[5], _decode(row[6]), hints, schema_hints), owner_salt(owner_id, self._engine.secret)
+
+
+def put_terms(writing: Writing, rows: Sequence[tuple[bytes, int, int]]) -> None:
+    """Store packed terms given as (terms, rid, version), where that is still the present version."""
+    writing.executemany(
+        "INSERT OR REPLACE INTO terms (terms, rid) SELECT ?1, rid FROM breadcrumbs WHERE rid = ?2 AND version = ?3",
+        rows,
+    )

@@ -1,0 +1,86 @@
+"""The sign of life of a command that takes longer than a moment."""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from clew.cli import progress as module
+from clew.cli.progress import Progress, progress
+from tests.cli.conftest import PATIENCE, Clew
+
+
+class Terminal(io.StringIO):
+    """A terminal that tells when something was written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.touched = threading.Event()
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.touched.set()
+        return super().write(text)
+
+
+def open_terminal(monkeypatch: pytest.MonkeyPatch, patience: float = 0.0) -> Terminal:
+    """A terminal in the place of standard error, and a sign of life without patience."""
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(module, "PATIENCE", patience)
+    monkeypatch.setattr(module, "PAUSE", 0.001)
+    return shown
+
+
+def test_a_line_is_shown_refreshed_and_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = open_terminal(monkeypatch)
+    with progress("Importing") as shown:
+        shown.advance(1, 4)
+        assert terminal.touched.wait(PATIENCE)
+    assert "Importing ... 25 % (" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+def test_it_is_taken_away_when_the_work_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = open_terminal(monkeypatch)
+
+    def fail() -> None:
+        assert terminal.touched.wait(PATIENCE)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), progress("Importing"):
+        fail()
+    assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+def test_what_is_over_in_a_moment_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = open_terminal(monkeypatch, patience=PATIENCE)
+    with progress("Importing") as shown:
+        shown.advance(1)
+    assert terminal.getvalue() == ""
+
+
+def test_it_says_how_far_it_is() -> None:
+    shown = Progress("Embedding")
+    assert shown.line().startswith("Embedding ... (")
+    shown.advance(1_200, 5_000, "breadcrumbs")
+    assert shown.line().startswith("Embedding ... 1,200 of 5,000 breadcrumbs (")
+    shown.advance(1_200, unit="lines")
+    assert shown.line().startswith("Embedding ... 1,200 lines (")
+
+
+def test_where_no_person_looks_nothing_is_shown(
+    clew: Clew, put: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    monkeypatch.setattr(module, "PAUSE", 0.0)
+    put("here")
+    for arguments in (["trail", "reembed"], ["hygiene", "run"], ["doctor"]):
+        result = clew(*arguments)
+        assert (result.code, result.err) == (0, "")

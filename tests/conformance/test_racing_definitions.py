@@ -1,0 +1,37 @@
+"""A definition that changes while breadcrumbs are being checked: what is written fits the definitions of its moment."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from clew.access import Principal
+from clew.errors import InvalidInput
+from clew.trail.breadcrumb import Breadcrumb, Draft
+from clew.trail.store import Trail
+
+NEEDS_NAME = {"type": "object", "required": ["name"]}
+
+
+@pytest.mark.req("RCR-13")
+async def test_nothing_slips_in_behind_a_definition(trail: Trail, me: Principal) -> None:
+    """All are begun at once: those that come before the definition are free of it, those after it are refused."""
+    await trail.records.create(Draft(title="Known before", context={}, schema_name="tool.v1"), by=me)
+    free = [
+        asyncio.ensure_future(trail.records.create(Draft(title="Free", context={}, schema_name="tool.v1"), by=me))
+        for _ in range(5)
+    ]
+    context = {"schema_name": "tool.v1", "json_schema": NEEDS_NAME}
+    rule = asyncio.ensure_future(
+        trail.records.create(Draft(title="Rule", context=context, schema_name="schema.def.v1"), by=me)
+    )
+    late = [
+        asyncio.ensure_future(trail.records.create(Draft(title="Late", context={}, schema_name="tool.v1"), by=me))
+        for _ in range(5)
+    ]
+    assert all(isinstance(each, Breadcrumb) for each in await asyncio.gather(*free))
+    assert (await rule).schema_name == "schema.def.v1"
+    assert [type(each).__mro__[1] for each in await asyncio.gather(*late, return_exceptions=True)] == [InvalidInput] * 5
+    fitting = Draft(title="Fits", context={"name": "x"}, schema_name="tool.v1")
+    assert (await trail.records.create(fitting, by=me)).title == "Fits"

@@ -1,0 +1,127 @@
+"""Settings: where they come from, and what is said about those that cannot be."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from clew.config import CHOICES, LIMITS, Config, find_folder, read_config
+from clew.errors import ConfigError
+from clew.llm import open_embedder
+
+
+def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(
+        "owner = 'file'\n[server]\nport = 1\nqueue = 2\n[webhooks]\nallow = ['10.0.0.0/8']"
+    )
+    environ = {"CLEW_SERVER_PORT": "3", "CLEW_SERVER_TOKEN_MINUTES": "4", "CLEW_DEBUG": "1"}
+    config = read_config(tmp_path, environ, {"server.token_minutes": 5, "owner": None})
+    assert (config.owner, config.server.port, config.server.queue, config.server.token_minutes) == ("file", 3, 2, 5)
+    assert config.webhooks.allow == ("10.0.0.0/8",)
+    assert config.folder == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "expected"),
+    [("10.0.0.0/8,127.0.0.0/8", "WEBHOOKS_ALLOW", ("10.0.0.0/8", "127.0.0.0/8")), ("", "WEBHOOKS_ALLOW", ())],
+)
+def test_a_list_in_a_variable_is_separated_by_commas(tmp_path: Path, text: str, kind: str, expected: object) -> None:
+    assert read_config(tmp_path, {f"CLEW_{kind}": text}).webhooks.allow == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("port = 1", "there is no setting 'port'. Did you mean server.port?"),
+        ("ownr = 'x'", "there is no setting 'ownr'. Did you mean owner?"),
+        ("[server]\nprot = 1", "there is no setting 'server.prot'. Did you mean server.port?"),
+        ("[sever]\nport = 1", "there is no setting 'sever.port'. Did you mean server.port?"),
+        ("zzz = 1", "there is no setting 'zzz'. Choose one of: trail, owner, embedder,"),
+        ("server = 1", "there is no setting 'server'. It is a section: write [server]"),
+        ("folder = 'x'", "there is no setting 'folder'. The folder is chosen by --folder or CLEW_FOLDER"),
+        ("[server]\nport = 'eight'", "server.port must be a whole number from 0 to 65535, not 'eight'"),
+        ("[server]\nport = 70000", "server.port must be a whole number from 0 to 65535, not 70000"),
+        ("[server.port]\na = 1", "server.port must be a whole number from 0 to 65535, not {'a': 1}"),
+        ("[hygiene]\nevery_seconds = nan", "hygiene.every_seconds must be a number from"),
+        ("[hygiene]\nenabled = 'perhaps'", "hygiene.enabled must be true or false, not 'perhaps'"),
+        ("owner = 5", "owner must be text, not 5"),
+        ("embedder = 'wordlama'", "there is no embedder 'wordlama'. Did you mean wordllama?"),
+        ("embedder = 'gpt'", "there is no embedder 'gpt'. Choose one of: wordllama, minilm, hash, none"),
+        ("[webhooks]\nallow = 'x'", "webhooks.allow must be a list of texts, not 'x'"),
+        ("[webhooks]\nallow = ['10.0.0.0/33']", "'10.0.0.0/33' is not a network such as 10.0.0.0/8"),
+        ("owner =", "is not TOML"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_said_in_plain_words_with_file_and_name(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "config.toml").write_text(text)
+    with pytest.raises(ConfigError) as told:
+        read_config(tmp_path)
+    assert str(told.value).startswith(str(tmp_path / "config.toml"))
+    assert said in str(told.value)
+    assert "`" not in str(told.value)
+
+
+def test_what_is_wrong_elsewhere_names_the_variable_or_the_flag(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^CLEW_SERVER_PORT: server\.port must be a whole number"):
+        read_config(tmp_path, {"CLEW_SERVER_PORT": "x"})
+    with pytest.raises(ConfigError, match=r"^--port: server\.port must be .* not 70000$"):
+        read_config(tmp_path, {}, {"server.port": 70_000})
+
+
+def test_every_choice_and_every_default_can_be_used() -> None:
+    for name in CHOICES["embedder"]:
+        if name != "minilm":  # which needs its extra
+            open_embedder(name)
+    with pytest.raises(ConfigError) as unknown:
+        open_embedder("no such one")
+    assert sorted(unknown.value.choices) == sorted(CHOICES["embedder"])
+    for name, (least, greatest) in LIMITS.items():
+        section, _, inner = name.partition(".")
+        assert least <= getattr(getattr(Config(), section), inner) <= greatest
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_the_nearest_folder_upward_is_used(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = home / "work" / "project" / "src" / "deep"
+    deep.mkdir(parents=True)
+    assert find_folder(deep) == Path(".clew")
+    (home / "work" / ".clew").mkdir()
+    assert find_folder(deep) == home / "work" / ".clew"
+    (home / "work" / "project" / ".clew").mkdir()
+    assert find_folder(deep) == home / "work" / "project" / ".clew"
+    assert find_folder(home / "work" / "project") == Path(".clew")
+    monkeypatch.chdir(deep)
+    assert read_config().folder == home / "work" / "project" / ".clew"
+    assert read_config(environ={"CLEW_FOLDER": "elsewhere"}).folder == Path("elsewhere")
+    assert read_config(Path("here"), {"CLEW_FOLDER": "elsewhere"}).folder == Path("here")
+
+
+def test_the_search_ends_below_the_home_folder(home: Path) -> None:
+    (home / ".clew").mkdir()
+    (home / "work").mkdir()
+    assert find_folder(home / "work") == Path(".clew")
+    assert find_folder(home) == Path(".clew")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="owners of files")
+def test_a_folder_of_somebody_else_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".clew").mkdir()
+    (tmp_path / "sub").mkdir()
+    assert find_folder(tmp_path / "sub") == tmp_path / ".clew"
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert find_folder(tmp_path / "sub") == Path(".clew")
+
+
+def test_a_file_of_that_name_is_no_folder(home: Path) -> None:
+    (home / "work" / "sub").mkdir(parents=True)
+    (home / "work" / ".clew").write_text("")
+    assert find_folder(home / "work" / "sub") == Path(".clew")
