@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from clew.errors import ConfigError
-from clew.llm import HashEmbedder, embedders, open_embedder, wordllama
+from clew.llm import HashEmbedder, embedders, open_embedder, token_table, wordllama
 from clew.llm.minilm import MiniLMEmbedder
-from clew.llm.wordllama import WordLlamaEmbedder, find_weights, pool
+from clew.llm.token_table import pool
+from clew.llm.wordllama import WordLlamaEmbedder, find_weights
 from clew.trail.store import Embedder
 
 FOX = "The quick brown fox jumps over the lazy dog."
@@ -143,13 +144,13 @@ def test_words_tokenized_one_by_one_give_the_tokens_of_the_whole_text(llama, ori
 
 def test_a_long_text_counts_up_to_its_limit(llama: WordLlamaEmbedder):
     start = "alpha beta " * 5_000
-    cut = start[: wordllama.MAX_TEXT]
+    cut = start[: token_table.MAX_TEXT]
     assert llama.embed([start + "gamma " * 9_000]) == llama.embed([cut])
     assert len(llama.tokens([cut])[0]) > 4_096
 
 
 def test_words_are_forgotten_when_they_take_too_much_memory(llama: WordLlamaEmbedder, monkeypatch):
-    monkeypatch.setattr(wordllama, "_MEMORY", 20_000)
+    monkeypatch.setattr(token_table, "_MEMORY", 20_000)
     small = WordLlamaEmbedder()
     texts = [f"word{at} other{at}" for at in range(2_000)]
     assert small.embed(texts) == llama.embed(texts)

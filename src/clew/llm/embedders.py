@@ -13,6 +13,7 @@ from threading import Lock
 from zlib import crc32
 
 from clew.errors import ConfigError
+from clew.llm.wordllama import WordLlamaEmbedder, find_weights
 from clew.trail.store import Embedder
 
 _log = logging.getLogger(__name__)
@@ -75,9 +76,6 @@ def _features(word: str) -> tuple[tuple[int, float], ...]:
 
 
 def _open_wordllama() -> Embedder:
-    # numpy is loaded when an embedder is opened, not when this module is imported
-    from clew.llm.wordllama import WordLlamaEmbedder, find_weights
-
     try:
         find_weights()
     except ConfigError as error:
@@ -87,11 +85,11 @@ def _open_wordllama() -> Embedder:
 
 
 def _open_minilm() -> Embedder:
-    # as above
-    from clew.llm.minilm import MiniLMEmbedder, find_weights
+    # numpy is loaded when this embedder is opened, not when this module is imported
+    from clew.llm import minilm
 
-    find_weights()
-    return MiniLMEmbedder()
+    minilm.find_weights()
+    return minilm.MiniLMEmbedder()
 
 
 _BUILDERS: dict[str, Callable[[], Embedder]] = {

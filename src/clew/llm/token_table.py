@@ -1,0 +1,98 @@
+"""A table of one vector per token, averaged over the tokens of a text, and the tokenizer that goes with it."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer, normalizers
+
+Floats = NDArray[np.float32]
+TokenIds = NDArray[np.uint16]
+
+MAX_TEXT = 40_000
+"""Characters of a text that count; an average over more says little about any of it."""
+_WORDS_A_LINE = 64
+_ROWS = 4_096
+_MEMORY = 16_000_000
+_WORD_COST = 250
+
+_marks = re.compile("(<s>|</s>|<unk>)")
+_words = re.compile(r"\n| *[^ \n]+| +")
+
+
+def pool(matrix: Floats, tokens: Sequence[TokenIds], weights: Floats | None = None) -> Floats:
+    """For each list of tokens the mean of their rows, scaled to length 1; zeros where there are none.
+
+    `weights` says how much each row of the matrix counts. A result depends on its own tokens only.
+    """
+    pooled = np.zeros((len(tokens), matrix.shape[1]), np.float32)
+    for mean, ids in zip(pooled, tokens, strict=True):
+        for at in range(0, len(ids), _ROWS):
+            part = ids[at : at + _ROWS]
+            rows = matrix.take(part, axis=0)
+            if weights is not None:
+                rows *= weights.take(part)[:, None]
+            mean += rows.sum(axis=0)
+    lengths = np.linalg.norm(pooled, axis=1, keepdims=True)
+    np.divide(pooled, lengths, out=pooled, where=lengths > 0)
+    return pooled
+
+
+class TokenTable:
+    """The table and the tokenizer in memory.
+
+    No token spans a space or a line end, so a text is cut into words and each word is tokenized once. Words
+    that take too much memory are forgotten together: the map is replaced, not emptied, because others may be
+    reading it.
+    """
+
+    def __init__(self, weights: Path, tokenizer: Path) -> None:
+        self.matrix: Floats = load_file(weights)["embedding.weight"].astype(np.float32)
+        self._tokenizer = Tokenizer.from_file(str(tokenizer))
+        self._tokenizer.normalizer = normalizers.Replace(" ", "▁")
+        self._newline = self._tokenizer.encode("\n", add_special_tokens=False).ids[0]
+        self._forget()
+
+    def embed(self, texts: Sequence[str]) -> list[bytes]:
+        return [row.tobytes() for row in pool(self.matrix, list(self.tokens(texts))).astype("<f4", copy=False)]
+
+    def tokens(self, texts: Sequence[str]) -> Iterator[TokenIds]:
+        known, split = self._known, [_split(text) for text in texts]
+        self._learn(known, list({word for words in split for word in words if word not in known}))
+        if self._memory > _MEMORY:
+            self._forget()
+        return (np.frombuffer(b"".join(map(known.__getitem__, words)), np.uint16) for words in split)
+
+    def _learn(self, known: dict[str, bytes], new: list[str]) -> None:
+        """Tokenize words, many in one line: a call for each would cost more than the words."""
+        groups = [new[at : at + _WORDS_A_LINE] for at in range(0, len(new), _WORDS_A_LINE)]
+        lines = ["".join(f"{word}\n" for word in group) for group in groups]
+        encoded = self._tokenizer.encode_batch_fast(lines, add_special_tokens=False)
+        for group, ids in zip(groups, (line.ids for line in encoded), strict=True):
+            start = 0
+            for word in group:
+                end = ids.index(self._newline, start)
+                known[word] = array("H", ids[start:end]).tobytes()
+                self._memory += _WORD_COST + len(word)
+                start = end + 1
+
+    def _forget(self) -> None:
+        self._known = {"\n": array("H", [self._newline]).tobytes()}
+        self._memory = 0
+
+
+def _split(text: str) -> list[str]:
+    """Words with the spaces before them, line ends, and the tokenizer's marks, each of which starts anew."""
+    text = text[:MAX_TEXT].replace("▁", " ")
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode()
+    split: list[str] = []
+    for at, section in enumerate(_marks.split(text)):
+        split += [section] if at % 2 else _words.findall(f" {section}") if section else []
+    return split
