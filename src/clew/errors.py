@@ -137,8 +137,10 @@ class ConfigError(ClewError):
 
 
 class DeliveryRefused(ClewError):
-    def __init__(self, url: str, reason: str) -> None:
-        super().__init__(f"no delivery to {url}: {reason}", hint="Allow the network in [webhooks] allow of config.toml")
+    hint = "Allow the network in [webhooks] allow of config.toml"
+
+    def __init__(self, url: str, reason: str, *, hint: str = "") -> None:
+        super().__init__(f"no delivery to {url}: {reason}", hint=hint)
         self.url = url
 
 

@@ -58,10 +58,15 @@ async def test_keys_work_within_a_batch_and_between_batches(trail: Trail, me: Pr
     assert await list_titles(trail, me) == ["A", "B", "B", "C"]
 
 
-async def test_a_repeat_returns_the_breadcrumb_although_it_has_changed_since(trail: Trail, me: Principal) -> None:
+async def test_a_repeat_returns_what_the_first_call_wrote_and_nothing_of_later_changes(
+    trail: Trail, me: Principal
+) -> None:
+    """Who may only write learns nothing of what others have made of it."""
     first = await make(trail, me, idempotency_key="k")
-    await trail.records.update(first.id, Change(title="Changed"), expect=1, by=me)
-    assert (await make(trail, me, idempotency_key="k")).id == first.id
+    await trail.records.update(first.id, Change(title="Changed", tags=["new"]), expect=1, by=me)
+    emitter = Principal(owner_id=me.owner_id, agent_id="emitter", roles=frozenset({"emitter"}))
+    for by in (me, emitter):
+        assert await make(trail, by, "Again", idempotency_key="k") == first
 
 
 async def test_a_key_of_a_breadcrumb_that_the_caller_may_not_see_is_taken_but_shows_nothing(trail: Trail) -> None:

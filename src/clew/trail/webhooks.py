@@ -56,7 +56,8 @@ async def register_webhook(
     try:
         await check_address(url, parse_networks(allow), resolve=resolve)
     except OSError as error:
-        raise DeliveryRefused(url, f"its host is unknown ({describe(error)})") from None
+        hint = "Check the name, and that the machine that serves the trail can look it up"
+        raise DeliveryRefused(url, f"its host is unknown ({describe(error)})", hint=hint) from None
     await trail.secrets.reveal(consumer.webhook.secret, by=by)
     return await trail.deliveries.register(msgspec.structs.replace(consumer, retry=WEBHOOK_RETRY), by=by)
 

@@ -18,7 +18,7 @@ from clew.trail.sqlite.masks import Allowed
 from clew.trail.vectors import cosines, nearest
 
 TEXT_CANDIDATES, VECTOR_CANDIDATES = 120, 50
-"""Twice as many would change one hit in two hundred."""
+"""Twice as many would change one hit in three hundred."""
 SMALL = 2_000
 """Up to this many records pass a filter, all of them are candidates."""
 STAGE_ONE_TERMS = 32

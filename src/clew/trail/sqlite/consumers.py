@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -81,9 +81,32 @@ def find_consumer(connection: Sql, name: str, by: Principal) -> Stored:
         "SELECT cid, definition, scopes, cursor FROM consumers WHERE owner_id = ? AND name = ?",
         (by.owner_id, name),
     ).fetchone()
+    return _to_stored(row, name, by)
+
+
+def _to_stored(row: Any, name: str, by: Principal) -> Stored:
     if row is None or not by.scopes.issuperset(scopes := frozenset(_decode_texts(row[2]))):
         raise NotFound("consumer", name)
     return Stored(row[0], _decode_consumer(row[1]), by.owner_id, scopes, row[3])
+
+
+class Standing(NamedTuple):
+    """A consumer with what decides whether a look for events is worth while."""
+
+    stored: Stored
+    head: int
+    next_due: int | None
+
+
+def read_standing(connection: Sql, name: str, by: Principal) -> Standing:
+    """All in one statement: this is asked once an event. Raises NotFound as `find_consumer`."""
+    row = connection.execute(
+        "SELECT cid, definition, scopes, cursor, (SELECT max(seq) FROM events),"
+        " (SELECT min(due_at) FROM deliveries d WHERE d.cid = consumers.cid AND d.state < 2)"
+        " FROM consumers WHERE owner_id = ? AND name = ?",
+        (by.owner_id, name),
+    ).fetchone()
+    return Standing(_to_stored(row, name, by), row[4] or 0, row[5])
 
 
 def read_states(connection: Sql, audiences: Audiences, by: Principal, name: str | None = None) -> list[ConsumerState]:

@@ -29,10 +29,11 @@ from clew.trail.sqlite.consumers import (
     find_consumer,
     note_agent,
     put_consumer,
+    read_standing,
     read_states,
 )
 from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros
-from clew.trail.sqlite.log import EVENT, SqliteLog, read_head
+from clew.trail.sqlite.log import EVENT, SqliteLog
 from clew.trail.sqlite.orders import Order, Orders
 from clew.trail.sqlite.records import SqliteRecords
 from clew.trail.sqlite.rows import Audiences
@@ -91,7 +92,7 @@ class SqliteDeliveries:
         by.require("subscribe")
 
         def work(connection: Sql) -> float | None:
-            due = lanes.read_next_due(connection, find_consumer(connection, consumer, by).cid)
+            due = read_standing(connection, consumer, by).next_due
             return None if due is None else max(0.0, (due - self._engine.now()) / 1_000_000)
 
         return self._engine.read(work)
@@ -149,10 +150,9 @@ class SqliteDeliveries:
 
     def _pause(self, connection: Sql, order: Order) -> float:
         """Seconds until a transaction is worth its while: something is due, or the log has moved on."""
-        order.stored = stored = find_consumer(connection, order.consumer, order.by)
-        if read_head(connection) > stored.cursor:
+        order.stored, head, due = read_standing(connection, order.consumer, order.by)
+        if head > order.stored.cursor:
             return 0.0
-        due = lanes.read_next_due(connection, stored.cid)
         return math.inf if due is None else (due - self._engine.now()) / 1_000_000
 
     async def _claim_now(self, order: Order) -> list[Claim]:
@@ -172,12 +172,17 @@ class SqliteDeliveries:
 
     # -- filling orders, in the writing thread ------------------------------------------------------------
 
-    def fill(self, writing: Writing) -> None:
+    def filling(self) -> Callable[[Writing], None] | None:
+        """What is to be done before a transaction is committed: nothing where nobody waits."""
+        if self._orders.standing():
+            return self._fill
+        self._freed = set()
+        return None
+
+    def _fill(self, writing: Writing) -> None:
         """Claim what a transaction brings for those who wait, in that transaction and before it is committed."""
         orders, freed = self._orders.standing(), self._freed
         self._freed = set()
-        if not orders:
-            return
         news, dry, room = self._read_news(writing), set[int](), FILLED_AT_ONCE
         for order in orders:
             stored = order.stored

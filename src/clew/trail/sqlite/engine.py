@@ -91,7 +91,8 @@ Answer = tuple[asyncio.Future[Any] | None, Any, BaseException | None]
 
 class Engine:
     """One SQLite file. `on_commit` is called from the writing thread after every commit that changed records,
-    `on_rollback` after a unit of work was undone: whoever remembers what it saw must forget it."""
+    `on_rollback` after a unit of work was undone: whoever remembers what it saw must forget it. `before_commit` gives
+    the unit of work, if any, that is to end a transaction which changed records."""
 
     def __init__(
         self,
@@ -122,6 +123,7 @@ class Engine:
         self.damage: str | None = None
         self.on_commit: Callable[[list[int]], None] = lambda changed: None
         self.on_rollback: Callable[[], None] = lambda: None
+        self.before_commit: Callable[[], Callable[[Writing], None] | None] = lambda: None
         with translated(self.path):
             make_private(path)
             free_companions(path)
@@ -250,6 +252,9 @@ class Engine:
                 self._begin(durable=any(job.durable for job in jobs))
                 run = self._run_alone if len(jobs) == 1 else self._run_job
                 answers = [(job.done, *run(job, changed)) for job in jobs]
+                answers += self._run_latecomers(jobs, changed)
+                if changed and (last := self.before_commit()) is not None:
+                    self._run_job(Job(last, None, durable=False), changed)
                 if self._writer.in_transaction:
                     self._writer.execute("COMMIT")
         except BaseException as error:
@@ -259,6 +264,19 @@ class Engine:
         if changed:
             self.on_commit(changed)
         _give(answers)
+
+    def _run_latecomers(self, jobs: list[Job], changed: list[int]) -> list[Answer]:
+        """Run in a durable transaction what was queued since it began, and add it to `jobs`: it shares the flush."""
+        answers: list[Answer] = []
+        late = self._waiting(GROUP) if self._full_sync and self._writer.in_transaction else iter(())
+        for job in late:
+            if job is None:
+                self._queue.put(None)  # to end comes after this transaction
+                break
+            if not job.is_unwanted:
+                jobs.append(job)
+                answers.append((job.done, *self._run_job(job, changed)))
+        return answers
 
     def _begin(self, *, durable: bool) -> None:
         if self._must_reopen:

@@ -61,6 +61,7 @@ def translated(path: Path) -> Iterator[None]:
 
 def connect(path: Path) -> apsw.Connection:
     connection = apsw.Connection(str(path), statementcachesize=300)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.set_busy_handler(_Patience())
     return connection
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from clew.trail.breadcrumb import session_of
 from clew.trail.event import Event
-from clew.trail.sqlite.engine import Sql, Writing
+from clew.trail.sqlite.engine import Writing
 
 FIRST, CLAIMED, DEAD, BEHIND = range(4)
 
@@ -49,12 +49,6 @@ def find_due(writing: Writing, cid: int, limit: int) -> list[Due]:
         (cid, writing.now, limit),
     )
     return [Due(*row) for row in rows]
-
-
-def read_next_due(connection: Sql, cid: int) -> int | None:
-    """When the next row can be claimed."""
-    due = connection.execute("SELECT min(due_at) FROM deliveries WHERE cid = ? AND state < 2", (cid,)).get
-    return None if due is None else int(due)
 
 
 def hold(writing: Writing, cid: int, seq: int, *, until: int, first_at: int, token: str, worker: str) -> None:

@@ -155,7 +155,9 @@ class SqliteRecords:
         row = next((row for row in rows if self._audiences.may_see(writing.connection, row[2], by)), None)
         if row is None:
             raise AlreadyExists("idempotency key", repr(key))
-        return row
+        if row[3] == 1:
+            return row
+        return writing.execute(f"{OLDER} WHERE v.rid = ? AND v.version = 1", (row[0],)).fetchone()
 
     async def update(self, id: str, change: Change, *, expect: int, by: Principal) -> Breadcrumb:
         by.require("update")

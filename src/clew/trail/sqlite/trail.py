@@ -51,6 +51,7 @@ class SqliteTrail:
         self._embedder = embedder
         self._engine.on_commit = self._committed
         self._engine.on_rollback = self._rolled_back
+        self._engine.before_commit = self.deliveries.filling
 
     @cached_property
     def index(self) -> SqliteSearch:
