@@ -39,7 +39,7 @@ def pool(matrix: Floats, tokens: Sequence[TokenIds], weights: Floats | None = No
             if weights is not None:
                 rows *= weights.take(part)[:, None]
             mean += rows.sum(axis=0)
-    lengths = np.linalg.norm(pooled, axis=1, keepdims=True)
+    lengths = np.sqrt((pooled * pooled).sum(axis=1, keepdims=True))
     np.divide(pooled, lengths, out=pooled, where=lengths > 0)
     return pooled
 
@@ -64,7 +64,9 @@ class TokenTable:
 
     def tokens(self, texts: Sequence[str]) -> Iterator[TokenIds]:
         known, split = self._known, [_split(text) for text in texts]
-        self._learn(known, list({word for words in split for word in words if word not in known}))
+        new = list({word for words in split for word in words if word not in known})
+        if new:
+            self._learn(known, new)
         if self._memory > _MEMORY:
             self._forget()
         return (np.frombuffer(b"".join(map(known.__getitem__, words)), np.uint16) for words in split)
@@ -73,7 +75,12 @@ class TokenTable:
         """Tokenize words, many in one line: a call for each would cost more than the words."""
         groups = [new[at : at + _WORDS_A_LINE] for at in range(0, len(new), _WORDS_A_LINE)]
         lines = ["".join(f"{word}\n" for word in group) for group in groups]
-        encoded = self._tokenizer.encode_batch_fast(lines, add_special_tokens=False)
+        # a batch lets other threads run meanwhile, and waits for its turn afterwards: not worth it for one line
+        encoded = (
+            [self._tokenizer.encode(lines[0], add_special_tokens=False)]
+            if len(lines) == 1
+            else self._tokenizer.encode_batch_fast(lines, add_special_tokens=False)
+        )
         for group, ids in zip(groups, (line.ids for line in encoded), strict=True):
             start = 0
             for word in group:
