@@ -208,7 +208,8 @@ class Edges(Protocol):
 
     async def add(self, edges: Sequence[Edge], *, by: Principal, replace: bool = False) -> list[Edge]:
         """Write all edges or none. Raises NotFound for an end that the caller cannot see, AlreadyExists for a
-        triple that is there (unless `replace`), CycleRefused in a type that must stay acyclic."""
+        triple that is there (unless `replace`), CycleRefused in a type that must stay acyclic, also when part of the
+        cycle is out of the caller's sight: the error names only the two ends given."""
         ...
 
     async def remove(self, source: str, target: str, type: str, *, by: Principal) -> None:
