@@ -17,8 +17,9 @@ from clew.trail.sqlite.index import Index
 from clew.trail.sqlite.masks import Allowed
 from clew.trail.vectors import cosines, nearest
 
-TEXT_CANDIDATES, VECTOR_CANDIDATES = 120, 50
-"""Twice as many would change one hit in three hundred."""
+TEXT_CANDIDATES, ONE_MORE_FOR, MOST_TEXT_CANDIDATES = 120, 1_250, 200
+"""The text arm proposes more of more records: half as many more would change one hit in two hundred."""
+VECTOR_CANDIDATES = 50
 SMALL = 2_000
 """Up to this many records pass a filter, all of them are candidates."""
 STAGE_ONE_TERMS = 32
@@ -55,15 +56,16 @@ class Candidates:
 
     # -- choosing -----------------------------------------------------------------------------------------
 
-    def gather(self, wanted: int) -> None:
-        """Take the best of every arm, about as many as wanted."""
-        allowed = self._allowed
-        if len(allowed.slots) <= SMALL:
-            self.slots = allowed.slots
+    def gather(self, effort: int = 1) -> None:
+        """Take the best of every arm; of words so many times as many as are usually enough."""
+        allowed = self._allowed.slots
+        if len(allowed) <= SMALL:
+            self.slots = allowed
             return
         parts = [self._exact]
         if self._request.ranking != "vector":
-            parts += [self._by_terms(wanted), self._pending()]
+            usual = min(TEXT_CANDIDATES + len(allowed) // ONE_MORE_FOR, MOST_TEXT_CANDIDATES)
+            parts += [self._by_terms(effort * max(usual, self._request.limit)), self._pending()]
         if self._query is not None:
             parts.append(self._by_vector())
         self.slots = np.unique(np.concatenate(parts))
@@ -89,7 +91,15 @@ class Candidates:
         assert self._query is not None
         columns, size, limit = self._columns, self._columns.size, self._request.limit
         vectors, signs = columns.vectors[:size], columns.signs[:, :size]
-        found, _ = nearest(self._query, vectors, signs, self._allowed.with_vector, limit, more=VECTOR_CANDIDATES)
+        found, _ = nearest(
+            self._query,
+            vectors,
+            signs,
+            self._allowed.with_vector,
+            limit,
+            more=VECTOR_CANDIDATES,
+            roughly=self._request.ranking != "vector",
+        )
         return found
 
     def _find_exact(self) -> Ints:

@@ -81,7 +81,7 @@ def _read_definitions(connection: Sql, owner_id: str, now: int) -> Definitions:
     rows = connection.execute(
         "SELECT b.schema_name, b.context, b.expires_at FROM breadcrumbs b JOIN audiences a ON a.id = b.audience"
         f" WHERE a.owner_id = :owner AND a.scopes = '[]' AND b.schema_name IN ('{SCHEMA}', '{POLICY}') AND {ALIVE}"
-        " ORDER BY b.rid",
+        " ORDER BY +b.rid",  # not by the index of rows: it would read all of them
         {"owner": owner_id, "now": now},
     ).fetchall()
     policies = tuple(parse_policy(_decode(context)) for kind, context, _ in rows if kind == POLICY)

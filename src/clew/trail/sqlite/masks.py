@@ -103,17 +103,16 @@ class Masks:
 
     def _select(self, connection: Sql, known: _Known | None, selector: Selector, visible: Sequence[int]) -> Bools:
         """The slots that a selector means. A slot that its record has left may stay: it has no audience any more."""
-        where, values = build_where(selector, visible, now=0)  # whether they have expired, the columns tell
+        sources, before = _sources(selector, visible), None
         if known is not None and known.selected is not None and known.columns is self._index.columns:
             recent = self._changed_since(connection, known.seq)
             if len(recent) <= FEW_CHANGES:
-                where += f" AND b.rid IN {in_list(recent)}"
-                mask = self._mark(connection, f"breadcrumbs b WHERE {where}", values)
-                mask[: len(known.selected)] |= known.selected
-                return mask
-        sources = _sources(selector, visible) or [(f"breadcrumbs b WHERE {where}", values)]
-        found: Bools = np.logical_and.reduce([self._mark(connection, *source) for source in sources])
-        return found
+                sources = [(f"{source} AND rid IN {in_list(recent)}", values) for source, values in sources]
+                before = known.selected
+        mask: Bools = np.logical_and.reduce([self._mark(connection, *source) for source in sources])
+        if before is not None:
+            mask[: len(before)] |= before
+        return mask
 
     def _mark(self, connection: Sql, source: str, values: Any) -> Bools:
         """A mask of the records that a query finds. Their ids come in one text: a Python object for each would take
@@ -129,11 +128,18 @@ class Masks:
 
 
 def _sources(selector: Selector, visible: Sequence[int]) -> list[tuple[str, Any]]:
-    """What an index of SQLite answers by itself, without reading a record; nothing when that is not enough."""
-    if selector.tag_prefix is not None or selector.created_after is not None or selector.created_before is not None:
-        return []
-    if selector.path is not None or selector.context_match:
-        return []
+    """Queries that together say what a selector means, whether it has expired or not. Tags and schemas are answered by
+    an index of SQLite alone; where more is asked, one query reads the records."""
+    plain = Selector(
+        schema_name=selector.schema_name,
+        schema_names=selector.schema_names,
+        any_tags=selector.any_tags,
+        all_tags=selector.all_tags,
+        session=selector.session,
+    )
+    if selector != plain:
+        where, values = build_where(selector, visible, now=0)
+        return [(f"breadcrumbs b WHERE {where}", values)]
     audience = f"audience IN {in_list(visible)}"
     session = [f"session:{selector.session}"] if selector.session is not None else []
     found: list[tuple[str, Any]]

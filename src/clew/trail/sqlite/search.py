@@ -14,7 +14,7 @@ from clew.access import Principal
 from clew.errors import EmbedderMismatch, InvalidInput
 from clew.trail.query import Hit, SearchRequest, SearchResult, check_request
 from clew.trail.ranking import Floats, Ints, fuse, fuse_ranks, parse_question, score_rcrt
-from clew.trail.sqlite.candidates import TEXT_CANDIDATES, Candidates
+from clew.trail.sqlite.candidates import Candidates
 from clew.trail.sqlite.engine import Engine, Sql
 from clew.trail.sqlite.index import PENDING, Index
 from clew.trail.sqlite.masks import Masks
@@ -77,18 +77,18 @@ class SqliteSearch:
         visible = self._audiences.visible(connection, by.owner_id, by.scopes)
         question = parse_question(request.text, owner_salt(by.owner_id, self._engine.secret))
         query = self._query_vector(connection, request)
-        wanted = max(TEXT_CANDIDATES, request.limit)
+        effort = 1
         while True:
             allowed = self._masks.allow(connection, request.selector, visible)
             excluded = self._index.columns.slots(_read_rids(connection, request.exclude))
             found = Candidates(self._index, allowed.without(excluded), question, query, visible, request)
-            found.gather(wanted)
+            found.gather(effort)
             order = self._rank(connection, found, request)
             answer = self._fetch(connection, found, order, visible, request.limit)
             if answer.is_full or (found.are_all and not answer.gone):
                 return SearchResult(hits=tuple(answer.hits), ranking=request.ranking)
             self._index.columns.expire(answer.gone)
-            wanted *= MORE
+            effort *= MORE
 
     def _query_vector(self, connection: Sql, request: SearchRequest) -> Floats | None:
         """The request's own vector, or that of its text. Raises EmbedderMismatch when it cannot be compared."""

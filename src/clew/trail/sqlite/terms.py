@@ -14,7 +14,7 @@ import msgspec
 from clew.trail.packing import pack_all
 from clew.trail.prepare import read_as
 from clew.trail.readable import Readable
-from clew.trail.sqlite.definitions import DefinitionBook
+from clew.trail.sqlite.definitions import DefinitionBook, Definitions
 from clew.trail.sqlite.engine import Engine, Sql, Writing
 from clew.trail.sqlite.rows import CURRENT, Audiences, in_list
 from clew.trail.text import owner_salt
@@ -38,7 +38,8 @@ class TermsBook:
         if not lacking:
             return rows
         found = connection.execute(f"{CURRENT} WHERE b.rid IN {in_list(lacking)}").fetchall()
-        packed = pack_all([self._read(connection, row) for row in found])
+        of = {audience: self._meaning(connection, audience) for audience in {row[2] for row in found}}
+        packed = pack_all([_read(row, *of[row[2]]) for row in found])
         made = {row[0]: terms for row, terms in zip(found, packed, strict=True)}
         self._unstored += [(terms, row[0], row[3]) for row, terms in zip(found, packed, strict=True)]
         if len(self._unstored) >= STORE_AT:
@@ -51,11 +52,15 @@ class TermsBook:
         if rows:
             self._engine.post(lambda writing: put_terms(writing, rows))
 
-    def _read(self, connection: Sql, row: Any) -> tuple[Readable, int]:
-        owner_id, _ = self._audiences.of(connection, row[2])
-        hints = _decode(row[8]) if row[8] is not None else None
-        schema_hints = self._definitions.of(connection, owner_id).rules(row[4]).llm_hints
-        return read_as(row[5], _decode(row[6]), hints, schema_hints), owner_salt(owner_id, self._engine.secret)
+    def _meaning(self, connection: Sql, audience: int) -> tuple[Definitions, int]:
+        """The definitions and the salt of an audience's owner."""
+        owner_id, _ = self._audiences.of(connection, audience)
+        return self._definitions.of(connection, owner_id), owner_salt(owner_id, self._engine.secret)
+
+
+def _read(row: Any, definitions: Definitions, salt: int) -> tuple[Readable, int]:
+    hints = _decode(row[8]) if row[8] is not None else None
+    return read_as(row[5], _decode(row[6]), hints, definitions.rules(row[4]).llm_hints), salt
 
 
 def put_terms(writing: Writing, rows: Sequence[tuple[bytes, int, int]]) -> None:
