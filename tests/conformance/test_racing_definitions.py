@@ -8,7 +8,7 @@ import pytest
 
 from clew.access import Principal
 from clew.errors import InvalidInput
-from clew.trail.breadcrumb import Breadcrumb, Draft
+from clew.trail.breadcrumb import Breadcrumb, Change, Draft
 from clew.trail.store import Trail
 
 NEEDS_NAME = {"type": "object", "required": ["name"]}
@@ -35,3 +35,14 @@ async def test_nothing_slips_in_behind_a_definition(trail: Trail, me: Principal)
     assert [type(each).__mro__[1] for each in await asyncio.gather(*late, return_exceptions=True)] == [InvalidInput] * 5
     fitting = Draft(title="Fits", context={"name": "x"}, schema_name="tool.v1")
     assert (await trail.records.create(fitting, by=me)).title == "Fits"
+
+
+@pytest.mark.req("RCR-13")
+async def test_no_update_slips_in_behind_a_definition(trail: Trail, me: Principal) -> None:
+    made = await trail.records.create(Draft(title="Early", context={}, schema_name="tool.v1"), by=me)
+    context = {"schema_name": "tool.v1", "json_schema": NEEDS_NAME}
+    rule = trail.records.create(Draft(title="Rule", context=context, schema_name="schema.def.v1"), by=me)
+    update = trail.records.update(made.id, Change(context={"late": 1}), expect=1, by=me)
+    _, late = await asyncio.gather(rule, update, return_exceptions=True)
+    assert isinstance(late, InvalidInput)
+    assert (await trail.records.get(made.id, by=me)).version == 1

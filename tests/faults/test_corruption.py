@@ -261,7 +261,7 @@ async def test_the_doctor_reports_a_torn_file(folder: Path) -> None:
     code, said = doctor(folder)
 
     assert code == 1, said
-    assert "cut short" in said
+    assert "damaged" in said
     assert "Traceback" not in said
 
 

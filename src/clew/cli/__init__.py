@@ -81,13 +81,26 @@ def _run(given: list[str]) -> int:
         command, bound, _ = build_parser().parse_args(given, print_error=False, exit_on_error=False)
     except CycloptsError as error:
         error.verbose = False
-        note(f"clew: {clean(' '.join(str(error).split()))} {_where_to_look(given)}")
+        note(f"clew: {clean(_in_words(error, given))} {_where_to_look(given)}")
         return 2
     call: Callable[..., Any] = command
     code = call(*bound.args, **bound.kwargs)
     if inspect.iscoroutine(code):
         code = asyncio.run(code)
     return int(code or 0)
+
+
+def _in_words(error: Exception, given: list[str]) -> str:
+    """What is wrong with the arguments."""
+    if given and given[0].startswith("-"):
+        return f"{given[0]} belongs behind the command."
+    # as the parser itself: only a command that is run needs it
+    from cyclopts import UnusedCliTokensError
+
+    left = error.unused_tokens if isinstance(error, UnusedCliTokensError) else None
+    if left and not left[0].startswith("-"):
+        return f"too many arguments: {' '.join(left)}. Put a text of several words in quotes."
+    return " ".join(str(error).split())
 
 
 def _where_to_look(given: list[str]) -> str:

@@ -136,7 +136,7 @@ def split_assignment(text: str, option: str) -> tuple[str, Any]:
     """`key=value`, the value as JSON where it is JSON and as text otherwise. Raises InvalidInput."""
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise InvalidInput(option, f"{text!r} is not key=value")
+        raise InvalidInput(option, f"{text!r} is not key=value", hint="For example status=open")
     try:
         return key, msgspec.json.decode(value)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from clew.cli.options import HERE, Here, Json, open_here
-from clew.cli.output import count, is_terminal, note, print_json, say
+from clew.cli.output import count, interruptible, is_terminal, note, print_json, say
 from clew.errors import InvalidInput
 
 Name = Annotated[str, Parameter(help="The name that breadcrumbs use.")]
@@ -31,7 +31,8 @@ async def put(name: Name, /, *, json: Json = False, here: Here = HERE) -> None:
 
 def _read_value(name: str) -> str:
     if sys.stdin.isatty():
-        return getpass(f"Value of {name}: ", sys.stderr)
+        with interruptible():
+            return getpass(f"Value of {name}: ", sys.stderr)
     try:
         value = sys.stdin.buffer.read().decode()
     except UnicodeDecodeError:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import select
+import stat
 import sys
 from typing import Annotated
 
@@ -16,6 +20,8 @@ from clew.errors import InvalidInput
 from clew.trail.event import Event, sse_payload
 from clew.trail.selector import Selector, check_selector
 
+LOOK_EVERY = 0.2
+"""Seconds between looks whether anybody still reads."""
 LOOK_BACK = 1_000
 """How many of the newest events are looked at for those to begin with."""
 
@@ -49,14 +55,47 @@ async def tail(
         start = after if after is not None else await _start(app, selector, last, own)
         if is_terminal() and start == await app.trail.log.head():
             note("Waiting for changes; Ctrl-C ends it.", dim=True)
-        shown = 0
-        async for event in app.trail.log.follow(start, by=app.me, selector=selector):
-            if own is not None and own.has(event.breadcrumb_id, event.schema_name):
-                continue
-            _print(event, as_json=json)
-            shown += 1
-            if shown == count:
-                return
+        is_closed = False
+        try:
+            async with asyncio.TaskGroup() as group:
+                watching = group.create_task(_wait_for_closed_output())
+                await _follow(app, start, selector, own, count, as_json=json)
+                watching.cancel()
+        except* BrokenPipeError:
+            is_closed = True
+        if is_closed:
+            raise BrokenPipeError
+
+
+async def _follow(
+    app: App, start: int, selector: Selector, own: Own | None, count: int | None, *, as_json: bool
+) -> None:
+    shown = 0
+    async for event in app.trail.log.follow(start, by=app.me, selector=selector):
+        if own is not None and own.has(event.breadcrumb_id, event.schema_name):
+            continue
+        _print(event, as_json=as_json)
+        shown += 1
+        if shown == count:
+            return
+
+
+async def _wait_for_closed_output() -> None:
+    """Raise BrokenPipeError when whoever reads the output is gone, although nothing is written."""
+    if not _is_pipe() or not hasattr(select, "poll"):
+        await asyncio.get_running_loop().create_future()
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    while not poll.poll(0):  # noqa: ASYNC110 - nothing tells of a reader that has gone
+        await asyncio.sleep(LOOK_EVERY)
+    raise BrokenPipeError
+
+
+def _is_pipe() -> bool:
+    try:
+        return stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
+    except (OSError, ValueError):  # not a file at all
+        return False
 
 
 async def _start(app: App, selector: Selector, last: int, own: Own | None) -> int:

@@ -20,7 +20,7 @@ from clew.cli.browse import Id
 from clew.cli.identify import find_id
 from clew.cli.json_input import parse_json
 from clew.cli.options import HERE, Here, Json, open_here, split_assignment
-from clew.cli.output import count, is_terminal, note, print_json, say
+from clew.cli.output import count, interruptible, is_terminal, note, print_json, say
 from clew.cli.values import parse_ttl, read_context, set_value
 from clew.errors import ClewError, Conflict, InvalidInput
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft
@@ -265,4 +265,5 @@ def _confirm(found: list[Breadcrumb]) -> bool:
         note(f"{each.id}  {each.title}")
     sys.stderr.write(f"Remove {count(len(found), 'breadcrumb')}? [y/N] ")
     sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    with interruptible():
+        return sys.stdin.readline().strip().lower() in ("y", "yes")

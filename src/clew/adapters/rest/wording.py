@@ -42,6 +42,7 @@ def in_plain_words(error: Exception, kind: Any, whole: str) -> InvalidInput:
         field, reason, hint = path, complaint[:1].lower() + complaint[1:], ""
     if whole == "query":
         reason = reason.removesuffix(", not text")
+        hint = f"Add ?{field}=… to the address" if reason == "is missing" else hint
     return InvalidInput(field or whole, reason[:300], hint=hint)
 
 

@@ -10,9 +10,10 @@ import asyncio
 import contextlib
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -60,6 +61,7 @@ class SqliteDeliveries:
         self._orders = Orders()
         self._seen = 0
         self._freed: set[int] = set()
+        self._under_way: set[asyncio.Task[None]] = set()
 
     # -- consumers ----------------------------------------------------------------------------------------
 
@@ -144,7 +146,7 @@ class SqliteDeliveries:
                 await _until(order.done, end, min(max(pause, SHORTEST_WAIT), longest))
         except BaseException:
             if not self._orders.take(order):
-                await self._give_back(order, await order.outcome())
+                await self._see_through(self._give_back(order, order.outcome()))
             raise
         return None if pause <= 0.0 and not order.claims else order.claims
 
@@ -160,15 +162,22 @@ class SqliteDeliveries:
         try:
             return await asyncio.shield(writing)
         except asyncio.CancelledError:
-            with contextlib.suppress(ClewError):
-                await self._give_back(order, await writing)
+            await self._see_through(self._give_back(order, writing))
             raise
 
-    async def _give_back(self, order: Order, claims: list[Claim]) -> None:
+    async def _give_back(self, order: Order, coming: Awaitable[list[Claim]]) -> None:
         """Release what came for a worker that has gone. Should that fail, the leases end."""
-        for claim in claims:
-            with contextlib.suppress(ClewError):
-                await self.release(claim, by=order.by)
+        with contextlib.suppress(ClewError):
+            for claim in await coming:
+                with contextlib.suppress(ClewError):
+                    await self.release(claim, by=order.by)
+
+    async def _see_through(self, work: Coroutine[Any, Any, None]) -> None:
+        """Await it, and let it go on when the wait is cancelled once more."""
+        task = asyncio.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        await asyncio.shield(task)
 
     # -- filling orders, in the writing thread ------------------------------------------------------------
 

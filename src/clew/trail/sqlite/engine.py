@@ -169,16 +169,17 @@ class Engine:
 
     def read(self, work: Callable[[Sql], T]) -> T:
         """Run a short read here and now: a point lookup costs less than a change of threads."""
-        self._refuse_damaged()
+        self._refuse()
         with self._watched():
             return work(self.reader())
 
     async def read_aside(self, work: Callable[[Sql], T]) -> T:
         """Run a longer read in a thread of its own, in one snapshot."""
+        self._refuse()
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._read_snapshot, work)
 
     def _read_snapshot(self, work: Callable[[Sql], T]) -> T:
-        self._refuse_damaged()
+        self._refuse()
         with self._watched():
             connection = self.reader()
             connection.execute("BEGIN")
@@ -198,9 +199,7 @@ class Engine:
 
     def submit(self, work: Callable[[Writing], T], *, durable: bool = True) -> asyncio.Future[T]:
         """As `write`, for a caller that has something to do meanwhile."""
-        self._refuse_damaged()
-        if self._closed:
-            raise StorageError("the trail is closed")
+        self._refuse()
         if self._queue.qsize() >= self._queue_limit:
             raise Busy(f"{self._queue_limit:,} writes are waiting")
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -386,7 +385,10 @@ class Engine:
 
     # -- damage -------------------------------------------------------------------------------------------
 
-    def _refuse_damaged(self) -> None:
+    def _refuse(self) -> None:
+        """Serve nothing from a file that is closed or damaged."""
+        if self._closed:
+            raise StorageError("the trail is closed")
         if self.damage is not None:
             raise Corrupted(self.damage)
 

@@ -17,7 +17,7 @@ import apsw
 from clew.errors import Busy, Corrupted, ReadOnly, StorageError, StorageFull
 
 BUSY_SECONDS = 30.0
-QUICK_CHECK_BYTES = 32_000_000
+SMALLEST, QUICK_CHECK_BYTES = 512, 32_000_000
 NEARLY_FULL = 1_000_000
 """With fewer bytes free, an error of the disk is taken for a full one: SQLite does not always say which."""
 LOG_PAGE = 4_096 + 24
@@ -105,29 +105,23 @@ def lay_out_log(path: Path, pages: int) -> None:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a file that is another program's, or torn: shorter than its header says, or (when small) failing SQLite's
-    quick check. A file that is refused stays as it was."""
+    """Refuse a file that is another program's, cut short, or (when small) fails SQLite's quick check; leave it as is.
+
+    Only through SQLite: were this process to open and close the file itself, all its locks on it would be gone.
+    """
     if not path.exists() or path.stat().st_size == 0:
         return
-    try:
-        with path.open("rb") as file:
-            header = file.read(100)
-    except PermissionError as error:
-        raise ReadOnly(f"{path} may not be read") from error
-    if len(header) < 100 or header[:16] != b"SQLite format 3\x00":
+    if path.stat().st_size < SMALLEST:
         raise Corrupted(f"{path} is not a SQLite file")
-    size = path.stat().st_size
-    page = int.from_bytes(header[16:18], "big")
-    page = 65_536 if page == 1 else page
-    log = path.with_name(path.name + "-wal")
-    if size < int.from_bytes(header[28:32], "big") * page and not (log.exists() and log.stat().st_size):
-        raise Corrupted(f"{path} is cut short: {size:,} bytes of {int.from_bytes(header[28:32], 'big') * page:,}")
+    if not os.access(path, os.R_OK):
+        raise ReadOnly(f"{path} may not be read")
     connection = connect(path)
     try:
-        found = connection.execute("PRAGMA quick_check(1)").get if size <= QUICK_CHECK_BYTES else "ok"
+        _refuse_foreign(connection)
+        small = path.stat().st_size <= QUICK_CHECK_BYTES
+        found = connection.execute("PRAGMA quick_check(1)").get if small else "ok"
         if found != "ok":
             raise Corrupted(f"{path} is damaged: {found}")
-        _refuse_foreign(connection)
     finally:
         connection.close()
 

@@ -80,8 +80,9 @@ class Postings:
                 for term in terms
             ]
         )
-        hits = self._searcher.search(query, limit, count=False).hits
-        found: Any = self._searcher.fast_field_values("rid", [address for _, address in hits]) if hits else []
+        searcher = self._searcher  # one for both: the thread that writes may replace it in between
+        hits = searcher.search(query, limit, count=False).hits
+        found: Any = searcher.fast_field_values("rid", [address for _, address in hits]) if hits else []
         return list(found)
 
     def update(self, present: Iterable[tuple[int, str]], gone: Sequence[int], seq: int, mark: str) -> None:

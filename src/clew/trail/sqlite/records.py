@@ -30,6 +30,7 @@ from clew.trail.store import Embedder, VersionInfo
 
 INLINE_TEXTS = 4
 MAX_PAGE = 1_000
+TOO_FAST = "the definitions change faster than breadcrumbs can be checked"
 PATIENCE = 10
 """How often breadcrumbs are checked again because definitions have changed."""
 
@@ -67,16 +68,25 @@ class SqliteRecords:
             prepared = await self._prepare_all(drafts, by)
             with contextlib.suppress(_Outdated):
                 return await self._engine.write(partial(self._create, prepared=prepared, first=first, by=by))
-        raise Busy("the definitions change faster than breadcrumbs can be checked")
+        raise Busy(TOO_FAST)
 
     def _create(
         self, writing: Writing, prepared: Sequence[Prepared], first: Callable[[Writing], None], by: Principal
     ) -> list[Breadcrumb]:
-        if prepared and prepared[0].as_of != newest(writing.connection):
-            self._book.forget()
-            raise _Outdated
+        if prepared:
+            self._refuse_outdated(writing, prepared[0])
         first(writing)
         return self._insert_all(writing, prepared, by)
+
+    def _refuse_outdated(self, writing: Writing, prepared: Prepared) -> None:
+        if prepared.as_of != newest(writing.connection):
+            self._book.forget()
+            raise _Outdated
+
+    def _definitions(self, by: Principal) -> Definitions:
+        """As they were last read; whoever writes finds out whether they still hold."""
+        found = self._book.recent(by.owner_id)
+        return found or self._engine.read(lambda connection: self._book.of(connection, by.owner_id))
 
     async def _prepare_all(self, drafts: Sequence[Draft], by: Principal) -> list[Prepared]:
         """Check and embed drafts before any transaction begins."""
@@ -84,10 +94,7 @@ class SqliteRecords:
             by.require("create")
         if len(drafts) > MAX_BATCH:
             raise TooLarge("batch", len(drafts), MAX_BATCH, "breadcrumbs")
-        definitions = self._book.recent(by.owner_id)
-        if definitions is None:
-            definitions = self._engine.read(lambda connection: self._book.of(connection, by.owner_id))
-        prepared = self._prepare(definitions, drafts, by)
+        prepared = self._prepare(self._definitions(by), drafts, by)
         await self._embed(prepared)
         return prepared
 
@@ -164,27 +171,31 @@ class SqliteRecords:
         before, vector = self._engine.read(lambda connection: self._present(connection, id, by))
         if before.version != expect:
             raise Conflict(id, expected=expect, actual=before.version)
-        prepared = self._engine.read(lambda connection: self._prepare_change(connection, before, change, vector, by))
-        await self._embed([prepared])
-        return await self._engine.write(lambda writing: self._replace(writing, id, prepared, expect, by))
+        for _ in range(PATIENCE):
+            prepared = self._prepare_change(before, change, vector, by)
+            await self._embed([prepared])
+            with contextlib.suppress(_Outdated):
+                return await self._engine.write(partial(self._replace, id=id, prepared=prepared, expect=expect, by=by))
+        raise Busy(TOO_FAST)
 
     def _present(self, connection: Sql, id: str, by: Principal) -> tuple[Breadcrumb, bytes | None]:
         row = self._find(connection, id, by)
         vector = connection.execute("SELECT vector FROM vectors WHERE rid = ?", (row[0],)).get
         return to_breadcrumb(row, self._audiences.of(connection, row[2])), vector
 
-    def _prepare_change(
-        self, connection: Sql, before: Breadcrumb, change: Change, vector: bytes | None, by: Principal
-    ) -> Prepared:
+    def _prepare_change(self, before: Breadcrumb, change: Change, vector: bytes | None, by: Principal) -> Prepared:
         schema_name = before.schema_name if change.schema_name is msgspec.UNSET else change.schema_name
         context = before.context if change.context is msgspec.UNSET else change.context
         check_definition(schema_name, context)
         if schema_name != before.schema_name and {schema_name, before.schema_name} & DEFINITIONS:
             raise InvalidInput("schema_name", "of a definition stays as it is", hint="Delete it and create another")
-        rules = self._book.of(connection, by.owner_id).rules(schema_name)
-        return prepare_change(before, change, rules, self._embedder, vector)
+        definitions = self._definitions(by)
+        prepared = prepare_change(before, change, definitions.rules(schema_name), self._embedder, vector)
+        prepared.as_of = definitions.as_of
+        return prepared
 
     def _replace(self, writing: Writing, id: str, prepared: Prepared, expect: int, by: Principal) -> Breadcrumb:
+        self._refuse_outdated(writing, prepared)
         row = self._find_in(writing, id, by)
         if row[3] != expect:
             raise Conflict(id, expected=expect, actual=row[3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,14 +35,15 @@ _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 Audience = tuple[str, tuple[str, ...]]
 
 
-class Audiences:
-    """Which owner-and-scopes pairs exist, and which of them a caller may see."""
+class Audiences(threading.local):
+    """Which owner-and-scopes pairs exist, and which of them a caller may see. Each thread reads them for itself:
+    those of a transaction that may be undone are known to the writing thread alone."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Drop what was read: a transaction that made audiences was undone, and their ids may come again."""
+        """Drop what this thread has read: a transaction that made audiences was undone; their ids may come again."""
         self._known: dict[int, Audience] = {}
         self._of_owner: dict[str, list[int]] = {}
         self._visible: dict[tuple[str, frozenset[str]], tuple[int, tuple[int, ...]]] = {}
