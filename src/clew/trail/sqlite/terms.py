@@ -16,10 +16,11 @@ from clew.trail.prepare import read_as
 from clew.trail.readable import Readable
 from clew.trail.sqlite.definitions import DefinitionBook, Definitions
 from clew.trail.sqlite.engine import Engine, Sql, Writing
-from clew.trail.sqlite.rows import CURRENT, Audiences, in_list
+from clew.trail.sqlite.rows import Audiences, in_list
 from clew.trail.text import owner_salt
 
 STORE_AT = 256
+TEXTS = "SELECT rid, version, audience, schema_name, title, context, llm_hints FROM breadcrumbs"
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -37,11 +38,11 @@ class TermsBook:
         lacking = [row[0] for row in rows if row[3] is None]
         if not lacking:
             return rows
-        found = connection.execute(f"{CURRENT} WHERE b.rid IN {in_list(lacking)}").fetchall()
+        found = connection.execute(f"{TEXTS} WHERE rid IN {in_list(lacking)}").fetchall()
         of = {audience: self._meaning(connection, audience) for audience in {row[2] for row in found}}
         packed = pack_all([_read(row, *of[row[2]]) for row in found])
         made = {row[0]: terms for row, terms in zip(found, packed, strict=True)}
-        self._unstored += [(terms, row[0], row[3]) for row, terms in zip(found, packed, strict=True)]
+        self._unstored += [(terms, row[0], row[1]) for row, terms in zip(found, packed, strict=True)]
         if len(self._unstored) >= STORE_AT:
             self.store()
         return [(*row[:3], made[row[0]], row[4]) if row[3] is None else row for row in rows if row[3] or row[0] in made]
@@ -59,8 +60,9 @@ class TermsBook:
 
 
 def _read(row: Any, definitions: Definitions, salt: int) -> tuple[Readable, int]:
-    hints = _decode(row[8]) if row[8] is not None else None
-    return read_as(row[5], _decode(row[6]), hints, definitions.rules(row[4]).llm_hints), salt
+    _, _, _, schema_name, title, context, llm_hints = row
+    hints = _decode(llm_hints) if llm_hints is not None else None
+    return read_as(title, _decode(context), hints, definitions.rules(schema_name).llm_hints), salt
 
 
 def put_terms(writing: Writing, rows: Sequence[tuple[bytes, int, int]]) -> None:
