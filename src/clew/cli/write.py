@@ -263,7 +263,7 @@ def _confirm(found: list[Breadcrumb]) -> bool:
         raise InvalidInput("rm", "asks before it removes", hint="Give --yes where there is no terminal")
     for each in found:
         note(f"{each.id}  {each.title}")
-    sys.stderr.write(f"Remove {count(len(found), 'breadcrumb')}? [y/N] ")
-    sys.stderr.flush()
     with interruptible():
+        sys.stderr.write(f"Remove {count(len(found), 'breadcrumb')}? [y/N] ")
+        sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")
