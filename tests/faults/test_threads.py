@@ -82,6 +82,7 @@ async def test_a_claim_that_is_cancelled_twice_holds_nothing(tmp_path: Path) -> 
     async with asyncio.timeout(10):
         while (await trail.deliveries.consumers(by=ME))[0].claimed:
             await asyncio.sleep(0)
+    assert len(await trail.deliveries.claim("c", by=ME, worker="w", limit=100)) == 60
     await trail.close()
 
 

@@ -8,12 +8,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.trail.packing import BATCH, MAX_WORDS_PER_FIELD, pack_all, pack_terms
+from clew.trail.packing import BATCH, MAX_WORDS_PER_FIELD, pack_all
 from clew.trail.readable import Readable
 from clew.trail.text import HEADER, STOP, are_whole, name_id, owner_salt, pair_id, split_text, term_id
 
 SALT = owner_salt("acme", "secret")
 TEXTS = st.text(alphabet="aZ_9 of.é中\n", max_size=40)
+
+
+def pack_terms(shown: Readable, salt: int) -> bytes:
+    return pack_all([(shown, salt)])[0]
 
 
 def unpacked(packed: bytes) -> tuple[list[int], list[int], list[int], list[int]]:

@@ -28,10 +28,6 @@ TENTHS = np.array((10, 10, 2), np.int64)
 Ints = npt.NDArray[np.int64]
 
 
-def pack_terms(shown: Readable, salt: int) -> bytes:
-    return next(_pack_some([(shown, salt)]))
-
-
 def pack_all(records: Sequence[tuple[Readable, int]]) -> list[bytes]:
     """The packed terms of records, each with the salt of its owner."""
     parts = (records[first : first + BATCH] for first in range(0, len(records), BATCH))

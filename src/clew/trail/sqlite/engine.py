@@ -57,8 +57,6 @@ class Sql(Protocol):
 
     def changes(self) -> int: ...
 
-    def last_insert_rowid(self) -> int: ...
-
 
 class Writing:
     """What a unit of work sees inside its transaction."""
