@@ -38,7 +38,7 @@ MEASURES: dict[str, Callable[[Stage], Awaitable[list[Finding]]]] = {
 }
 SHARING = ("search", "filters", "creates")
 """Measures that work on the same stores, which are loaded once; those that add most come last."""
-PEERS = ("sqlite", "chroma", "lancedb", "postgres", "fastapi", "starlette")
+PEERS = ("sqlite", "chroma", "lancedb", "postgres", "postgres-hnsw", "fastapi", "starlette")
 RESULTS = Path(__file__).parent / "results" / "trail.json"
 
 

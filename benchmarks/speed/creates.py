@@ -14,11 +14,11 @@ from speed.stage import Stage, split
 from speed.timing import paired_ratio, rotate, tell
 
 MEASURE = "durable creates"
-CONTENDERS = (OURS, "sqlite", "postgres", "chroma")
+CONTENDERS = (OURS, "sqlite", "postgres", "postgres-hnsw", "chroma")
 SINGLES, BATCHES, BATCH = 200, 10, 100
 WARM_UP = 5
 MODES = ("one a transaction", "batches of 100")
-LEAST = {"sqlite": (0.6, 0.5), "postgres": (1.0, 1.0), "chroma": (1.0, 1.0)}
+LEAST = {"sqlite": (0.6, 0.5), "postgres": (1.0, 1.0), "postgres-hnsw": (1.0, 1.0), "chroma": (1.0, 1.0)}
 
 Rates = dict[str, tuple[list[float], list[float]]]
 

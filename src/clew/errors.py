@@ -14,7 +14,10 @@ ClewError
 ├── LeaseLost               another worker holds the claim now; nothing was written
 ├── EmbedderMismatch        a vector of another dimension or model than the trail's
 ├── ConfigError             a setting that cannot be used
-├── DeliveryRefused         a webhook address that the configuration does not allow
+├── DeliveryRefused         an address that the configuration does not allow
+├── SourceError             a place that documents come from did not give them
+├── FormatError             a document that its format cannot read
+├── ServerError             a foreign MCP server that cannot be reached, or answers nonsense
 └── StorageError            the engine failed
     ├── Corrupted           a checksum or the file itself is wrong
     ├── StorageFull         no space left; the write did not happen
@@ -142,6 +145,27 @@ class DeliveryRefused(ClewError):
     def __init__(self, url: str, reason: str, *, hint: str = "") -> None:
         super().__init__(f"no delivery to {url}: {reason}", hint=hint)
         self.url = url
+
+
+class SourceError(ClewError):
+    def __init__(self, source: str, reason: str, *, hint: str = "") -> None:
+        super().__init__(f"{source}: {reason}", hint=hint)
+        self.source = source
+        self.reason = reason
+
+
+class FormatError(ClewError):
+    def __init__(self, document: str, reason: str) -> None:
+        super().__init__(f"{document}: {reason}")
+        self.document = document
+        self.reason = reason
+
+
+class ServerError(ClewError):
+    def __init__(self, server: str, reason: str, *, hint: str = "") -> None:
+        super().__init__(f"{server}: {reason}", hint=hint)
+        self.server = server
+        self.reason = reason
 
 
 class StorageError(ClewError):

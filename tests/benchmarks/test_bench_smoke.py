@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-PEERS = "chroma,lancedb,postgres,fastapi"
+PEERS = "chroma,lancedb,postgres,postgres-hnsw,fastapi"
 SIZE = 300
 
 sys.path.insert(0, str(BENCHMARKS))
@@ -80,7 +80,7 @@ def test_the_trail_is_measured_and_peers_left_out_are_named(tmp_path: Path) -> N
     filtered = contenders(results, "filtered search, k = 10")
     assert filtered == {f"{share} %: {arm}" for share in SHARES for arm in arms}
     assert contenders(results, "durable creates") == {"clew", "sqlite"}
-    assert contenders(results, "durable creates", measured=False) == {"postgres", "chroma"}
+    assert contenders(results, "durable creates", measured=False) == {"postgres", "postgres-hnsw", "chroma"}
     arms = ("clew", "our embedder alone", "wordllama's code alone")
     assert {f"{arm}, made texts" for arm in arms} <= contenders(results, "ingest with embedding")
     assert len(contenders(results, "write to handler")) == 3

@@ -1,0 +1,1 @@
+"""The catalog: domains of tools and resources behind two operations, `ask` and `get`."""

@@ -1,0 +1,134 @@
+"""Resources: where they come from, how they are read, and the tree they form.
+
+A source lists and fetches documents, a format turns a document into nodes; `pipeline` brings them onto the trail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+DEFAULT_TTL_MS = 14_400_000
+
+
+class RawDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A document that a source knows of. `version` changes whenever its content does (a hash, an etag, a time); empty
+    where the source cannot tell without fetching."""
+
+    id: str
+    name: str
+    content_type: str
+    version: str = ""
+    metadata: dict[str, Any] = {}
+
+
+class RawContent(msgspec.Struct, frozen=True, kw_only=True):
+    """A document as it was fetched."""
+
+    id: str
+    name: str
+    content_type: str
+    body: bytes
+    metadata: dict[str, Any] = {}
+
+    @property
+    def text(self) -> str:
+        """The body as text; what is not UTF-8 is replaced."""
+        return self.body.decode("utf-8-sig", errors="replace")
+
+
+class Skipped(msgspec.Struct, frozen=True, kw_only=True):
+    """A document that was left out, and why."""
+
+    document: str
+    reason: str
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """What a source has, and what it leaves out."""
+
+    documents: Sequence[RawDocument]
+    skipped: Sequence[Skipped] = ()
+
+
+class ContentSource(Protocol):
+    """Where documents come from. Every source passes tests/catalog/sources/contract.py."""
+
+    @property
+    def name(self) -> str:
+        """What kind of source it is, such as `github`."""
+        ...
+
+    @property
+    def id(self) -> str:
+        """Which one it is: the same for the same settings, without any secret in it, such as
+        `github:prs:owner/repo`."""
+        ...
+
+    @property
+    def is_local(self) -> bool:
+        """Whether looking again costs nothing, so that it is done at every start."""
+        ...
+
+    async def list_documents(self) -> Listing:
+        """All documents, in a stable order. Raises SourceError when the list cannot be had whole."""
+        ...
+
+    async def fetch_content(self, id: str) -> RawContent:
+        """One document of the list. Raises SourceError, NotFound."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections. Calling it twice is harmless."""
+        ...
+
+
+class ResourceNode(msgspec.Struct, frozen=True, kw_only=True):
+    """One piece of knowledge. `path` is where it stands below `domain://resources/`, its base path included."""
+
+    id: str
+    name: str
+    path: str
+    content: str
+    description: str = ""
+    type: str = "document"
+    quality: int = 50
+    metadata: dict[str, Any] = {}
+    children: Sequence[ResourceNode] = ()
+
+
+class ContentFormat(Protocol):
+    """How documents of some types are read. Pure: the same content gives the same nodes."""
+
+    @property
+    def name(self) -> str: ...
+
+    def can_handle(self, content_type: str) -> bool: ...
+
+    def parse(self, content: RawContent, base_path: str) -> Sequence[ResourceNode]:
+        """The tree of a document, its paths beginning with `base_path`. Raises FormatError when it makes no sense."""
+        ...
+
+
+class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
+    """One way of filling a domain: a source, the formats that are tried in order, and for how long its documents are
+    fresh."""
+
+    source: ContentSource
+    formats: Sequence[ContentFormat]
+    base_path: str = ""
+    cache_ttl_ms: int = DEFAULT_TTL_MS
+    scopes: frozenset[str] = frozenset()
+
+
+class Resource(msgspec.Struct, frozen=True, kw_only=True):
+    """A resource that a domain defines in code. Its content is indexed, and loaded anew on `get`."""
+
+    path: str
+    name: str
+    description: str
+    fetch: Callable[[Any], Awaitable[str]]
+    """From the domain's client to the content."""
+    scopes: frozenset[str] = frozenset()

@@ -1,0 +1,69 @@
+"""A route: the one address of a tool or resource, `domain://tools/path` or `domain://resources/path`.
+
+Routes are ASCII; anything else in a name is percent-encoded, so that no route looks like another.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+from urllib.parse import quote
+
+import msgspec
+
+from clew.errors import InvalidInput
+
+Kind = Literal["tools", "resources"]
+
+MAX_ROUTE = 1_000
+HIDDEN = "hidden/"
+_DOMAIN = re.compile(r"[a-z][a-z0-9-]{0,62}")
+_ROUTE = re.compile(r"([a-z][a-z0-9-]{0,62})://(tools|resources)/((?:[A-Za-z0-9._~%@+-]+)(?:/[A-Za-z0-9._~%@+-]+)*)")
+_EXAMPLE = "For example warehouse://tools/analyst"
+
+
+class Route(msgspec.Struct, frozen=True, order=True):
+    """A parsed route; `str` gives its text again."""
+
+    domain: str
+    kind: Kind
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.domain}://{self.kind}/{self.path}"
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether it is shown by guidance only."""
+        return self.path.startswith(HIDDEN)
+
+
+def parse_route(text: str) -> Route:
+    """Raises InvalidInput saying what is wrong with it."""
+    found = _ROUTE.fullmatch(text) if len(text) <= MAX_ROUTE else None
+    if found is not None and ".." not in found.group(3).split("/") and "." not in found.group(3).split("/"):
+        return Route(found.group(1), "tools" if found.group(2) == "tools" else "resources", found.group(3))
+    odd = next((character for character in text if not character.isascii()), None)
+    if odd is not None:
+        raise InvalidInput("route", f"holds {odd!r} (U+{ord(odd):04X}); routes are plain ASCII", hint=_EXAMPLE)
+    if len(text) > MAX_ROUTE:
+        raise InvalidInput("route", f"is over {MAX_ROUTE:,} characters")
+    raise InvalidInput("route", f"{text[:100]!r} is not domain://tools/path or domain://resources/path", hint=_EXAMPLE)
+
+
+def check_domain_name(name: str) -> str:
+    if not _DOMAIN.fullmatch(name):
+        hint = "For example warehouse"
+        raise InvalidInput("domain", f"{name[:100]!r} must be lower-case letters, digits and -, 1 to 63", hint=hint)
+    return name
+
+
+def path_part(name: str) -> str:
+    """A name as one part of a path: what a route cannot hold is percent-encoded, and no part is empty or a dot."""
+    encoded = quote(name.strip(), safe="@+~", errors="replace")
+    return encoded if encoded.strip(".") else f"%2E{encoded[1:]}" if encoded else "_"
+
+
+def join_path(*parts: str) -> str:
+    """One path from parts that are paths themselves; empty ones are left out."""
+    return "/".join(part.strip("/") for part in parts if part.strip("/"))

@@ -1,0 +1,1 @@
+"""What an agent sees, why, since when and at what cost: exposure sets."""

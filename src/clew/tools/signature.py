@@ -1,0 +1,101 @@
+"""From the signature of a function to a schema and a check: one definition gives both."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from clew.errors import InvalidInput
+
+_PARAMETER_DOC = re.compile(r"^\s*(?::param\s+)?(\w+):\s+(\S.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """The arguments of a function: their schema, their check, and which parameter takes the context."""
+
+    schema: dict[str, Any]
+    check: Callable[[Mapping[str, Any]], dict[str, Any]]
+    context: str | None
+
+
+def read_signature(function: Callable[..., Any], context_type: type) -> Params:
+    """Raises InvalidInput for a parameter without a type, or one that takes any number of values."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    context: str | None = None
+    fields: list[Any] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise InvalidInput(f"{function.__name__}.{name}", "takes any number of values, which no schema can say")
+        if name not in hints:
+            raise InvalidInput(f"{function.__name__}.{name}", "has no type")
+        if hints[name] is context_type:
+            context = name
+        elif parameter.default is parameter.empty:
+            fields.append((name, hints[name]))
+        else:
+            fields.append((name, hints[name], parameter.default))
+    try:
+        model = msgspec.defstruct(function.__name__, fields, kw_only=True, forbid_unknown_fields=True)
+        schema = schema_of(model)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(function.__name__, f"has a parameter that JSON cannot hold: {error}") from None
+    return Params(_described(schema, function.__doc__ or ""), _checker(model), context)
+
+
+def schema_of(model: Any) -> dict[str, Any]:
+    """The JSON Schema of a type as an object of its own."""
+    (schema,), components = msgspec.json.schema_components((model,), ref_template="#/$defs/{name}")
+    if "$ref" in schema:
+        schema = components.pop(schema["$ref"].rpartition("/")[2])
+    schema = {key: value for key, value in schema.items() if key not in ("title", "required") or value}
+    schema.pop("title", None)
+    return {**schema, "$defs": components} if components else schema
+
+
+def _described(schema: dict[str, Any], doc: str) -> dict[str, Any]:
+    """Descriptions of parameters from lines such as `limit: how many rows` below `Args:` in the docstring."""
+    _, _, below = doc.partition("Args:")
+    for name, text in _PARAMETER_DOC.findall(below):
+        if name in schema.get("properties", {}):
+            schema["properties"][name].setdefault("description", text)
+    return schema
+
+
+def _checker(model: type[msgspec.Struct]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    names = model.__struct_fields__
+
+    def check(arguments: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            found = msgspec.convert(arguments, model)
+        except msgspec.ValidationError as error:
+            raise complaint(str(error), names) from None
+        return {name: getattr(found, name) for name in names}
+
+    return check
+
+
+_AT = re.compile(r" - at `(?:key in )?\$\.?(.*)`$")
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
+_MISSING = re.compile(r"Object missing required field `(.*)`")
+
+
+def complaint(message: str, names: tuple[str, ...] = ()) -> InvalidInput:
+    """What the converter found wrong, in words for whoever gave the arguments."""
+    place = _AT.search(message)
+    where = place.group(1) if place else ""
+    said = _AT.sub("", message)
+    if found := _UNKNOWN.match(said):
+        field = f"{where}.{found.group(1)}".lstrip(".")
+        return InvalidInput(
+            field, "is not a parameter", hint=f"Parameters are {', '.join(names)}" if names else "It takes none"
+        )
+    if found := _MISSING.match(said):
+        return InvalidInput(f"{where}.{found.group(1)}".lstrip("."), "is missing")
+    return InvalidInput(where or "params", said[:1].lower() + said[1:])

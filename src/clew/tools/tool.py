@@ -1,0 +1,140 @@
+"""The one tool object: what it takes, what it does, who may use it, and within which limits.
+
+`@tool` makes one from an async function: the signature is the schema, the docstring the description.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Literal, overload
+
+import msgspec
+
+from clew.access import Principal
+from clew.errors import InvalidInput
+from clew.tools.content import GuidedContent, as_content
+from clew.tools.signature import Params, read_signature
+
+Source = Literal["local", "mcp", "skill"]
+SOURCES: tuple[Source, ...] = ("local", "mcp", "skill")
+
+MAX_DESCRIPTION = 4_000
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,7}")
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a call may take, how much text it may give back, and how many calls run at once."""
+
+    seconds: float = 60.0
+    characters: int = 100_000
+    at_once: int = 16
+
+
+class Effects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a call does to the world, for those who must decide whether to allow it."""
+
+    reads_only: bool = False
+    destroys: bool = False
+    repeats_safely: bool = False
+    reaches_out: bool = True
+
+
+class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call is given beside its arguments: who asks, and the client that its domain brings."""
+
+    by: Principal
+    client: Any = None
+    route: str = ""
+    report: Callable[[float, float | None, str], Awaitable[None]] | None = None
+    """Tells progress: how much, of how much, in words."""
+
+
+Call = Callable[[dict[str, Any], ToolContext], Awaitable[GuidedContent]]
+Check = Callable[[Mapping[str, Any]], dict[str, Any]]
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool. `name` is its path within a domain; one that is not `searchable` is shown only by guidance.
+
+    `check` turns arguments into what `call` takes, or raises InvalidInput.
+    """
+
+    name: str
+    description: str
+    call: Call
+    check: Check
+    schema: dict[str, Any]
+    title: str = ""
+    searchable: bool = True
+    output_schema: dict[str, Any] | None = None
+    scopes: frozenset[str] = frozenset()
+    limits: Limits = Limits()
+    effects: Effects = Effects()
+    examples: tuple[dict[str, Any], ...] = ()
+    source: Source = "local"
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name) or self.name.startswith("hidden/"):
+            raise InvalidInput("name", f"{self.name!r} is not a tool name", hint="For example user-investigation")
+        if not self.description.strip():
+            raise InvalidInput(
+                "description", f"of {self.name} is empty", hint="Say what the tool does, and when to use it"
+            )
+        if len(self.description) > MAX_DESCRIPTION:
+            raise InvalidInput("description", f"of {self.name} is over {MAX_DESCRIPTION:,} characters")
+        if self.source not in SOURCES:
+            raise InvalidInput("source", f"{self.source!r} is not one", hint=f"Sources are {', '.join(SOURCES)}")
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+
+
+@overload
+def tool(
+    *,
+    name: str = "",
+    title: str = "",
+    description: str = "",
+    searchable: bool = True,
+    scopes: Iterable[str] = (),
+    limits: Limits = ...,
+    effects: Effects = ...,
+    examples: Iterable[dict[str, Any]] = (),
+) -> Callable[[Callable[..., Any]], Tool]: ...
+
+
+def tool(function: Callable[..., Any] | None = None, /, **given: Any) -> Any:
+    """Make a tool from an async function. A parameter of type ToolContext receives the context, and is no argument.
+
+    Raises InvalidInput where the function is not async, has no docstring, or a parameter has no type.
+    """
+    return _build(function, {}) if function is not None else lambda function: _build(function, given)
+
+
+def _build(function: Callable[..., Any], given: dict[str, Any]) -> Tool:
+    if not inspect.iscoroutinefunction(function):
+        raise InvalidInput(function.__name__, "must be an async function")
+    params = read_signature(function, ToolContext)
+    known = {key: given[key] for key in ("searchable", "limits", "effects") if key in given}
+    return Tool(
+        name=given.get("name") or function.__name__.replace("_", "-"),
+        title=given.get("title") or function.__name__.replace("_", " ").capitalize(),
+        description=given.get("description") or inspect.cleandoc(function.__doc__ or ""),
+        call=_caller(function, params),
+        check=params.check,
+        schema=params.schema,
+        scopes=frozenset(given.get("scopes", ())),
+        examples=tuple(given.get("examples", ())),
+        **known,
+    )
+
+
+def _caller(function: Callable[..., Any], params: Params) -> Call:
+    async def call(arguments: dict[str, Any], context: ToolContext) -> GuidedContent:
+        extra = {params.context: context} if params.context else {}
+        return as_content(await function(**arguments, **extra))
+
+    return call
