@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 JOBS   ?= auto
 
-.PHONY: help run test check format trace bench bench-trail bench-ranking lock reference clean
+.PHONY: help run test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog lock reference clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/: *.*## */\t/' | expand -t 18
@@ -32,7 +32,7 @@ format: $(STAMP) ## rewrite the code in house style
 trace: $(STAMP)  ## every requirement with its tests, and those without
 	@$(BIN)/python tools/trace.py
 
-bench: bench-ranking bench-trail ## all benchmarks, side by side with the peers
+bench: bench-ranking bench-discovery bench-catalog bench-trail ## all benchmarks, side by side with the peers
 
 bench-trail: $(STAMP)   ## speed of the trail next to bare SQLite, Chroma, LanceDB, PostgreSQL
 	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
@@ -40,6 +40,14 @@ bench-trail: $(STAMP)   ## speed of the trail next to bare SQLite, Chroma, Lance
 
 bench-ranking: $(STAMP) ## ranking quality on ../shared/data next to the single arms
 	@$(BIN)/python benchmarks/ranking.py $(ARGS)
+
+bench-discovery: $(STAMP) ## how well tools and skills are found, next to FTS5, FastMCP and pydantic-ai
+	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
+	@$(VENV)-bench/bin/python benchmarks/discovery.py $(ARGS)
+
+bench-catalog: $(STAMP) ## speed of ask and get next to FastMCP's search transform
+	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
+	@$(VENV)-bench/bin/python benchmarks/catalog.py $(ARGS)
 
 reference: $(STAMP)     ## write docs/reference anew
 	@$(BIN)/python tools/reference.py

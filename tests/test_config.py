@@ -51,6 +51,7 @@ def test_a_list_in_a_variable_is_separated_by_commas(tmp_path: Path, text: str, 
         ("embedder = 'gpt'", "there is no embedder 'gpt'. Choose one of: wordllama, minilm, hash, none"),
         ("[webhooks]\nallow = 'x'", "webhooks.allow must be a list of texts, not 'x'"),
         ("[webhooks]\nallow = ['10.0.0.0/33']", "'10.0.0.0/33' is not a network such as 10.0.0.0/8"),
+        ("[sources.docs]\nkind = 'local'\nttl_minutes = 'x'", "[sources.docs] ttl_minutes must be a number, not text"),
         ("owner =", "is not TOML"),
     ],
 )

@@ -21,7 +21,7 @@ from clew.adapters.rest.openapi import build_document
 from clew.cli.commands import COMMANDS, Command
 from clew.cli.parser import build_parser, label_of, meaning_of
 from clew.cli.project import ABOUT
-from clew.config import Config
+from clew.config import Config, SourceConfig
 from clew.trail.bootstrap import read_pieces
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -104,6 +104,19 @@ def config_page() -> Iterator[str]:
     yield from table(("setting", "environment", "default", "meaning"), rows)
     yield "Other variables: `CLEW_FOLDER` is the folder itself, `CLEW_DEBUG=1` shows where an error comes from, and"
     yield "`NO_COLOR` turns colours off.\n"
+    yield "## `[sources.NAME]`\n"
+    yield "One table for each place that documents come from; see [the guide](../guides/sources.md). What is not among"
+    yield "these settings is an option of its kind.\n"
+    yield from table(("setting", "type", "default"), list(source_settings()))
+
+
+def source_settings() -> Iterator[tuple[str, str, str]]:
+    for field in msgspec.structs.fields(SourceConfig):
+        if field.name != "options":
+            default = "the name of the table" if field.name == "domain" else field.default
+            needed = "needed" if default is msgspec.NODEFAULT else default
+            shown = needed if isinstance(needed, str) and needed else msgspec.json.encode(needed).decode()
+            yield f"`{field.name}`", str(getattr(field.type, "__name__", field.type)), shown
 
 
 def settings(config: msgspec.Struct, prefix: str) -> Iterator[tuple[str, str]]:
@@ -111,7 +124,7 @@ def settings(config: msgspec.Struct, prefix: str) -> Iterator[tuple[str, str]]:
         default = getattr(config, field.name)
         if isinstance(default, msgspec.Struct):
             yield from settings(default, f"{field.name}.")
-        elif field.name != "folder":
+        elif field.name not in ("folder", "sources"):
             yield prefix + field.name, msgspec.json.encode(default).decode()
 
 

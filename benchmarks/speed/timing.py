@@ -41,6 +41,10 @@ class Rounds:
     def milliseconds(self, share: float) -> float:
         return 1000 * median(percentile(samples, share) for samples in self._rounds if samples)
 
+    def each_round(self, share: float) -> list[float]:
+        """A percentile of each round, in seconds."""
+        return [percentile(samples, share) for samples in self._rounds if samples]
+
     def last(self, share: float) -> float:
         """A percentile of the round under way, in seconds."""
         return percentile(self._rounds[-1], share)

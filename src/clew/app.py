@@ -21,13 +21,17 @@ from clew.trail.hygiene import Hygiene
 from clew.trail.store import Embedder, Trail
 
 if TYPE_CHECKING:
+    from clew.catalog.workspace import Workspace
     from clew.trail.webhooks import WebhookSender
+
+REFRESH_SECONDS = 300.0
+"""How often a server looks whether a source is stale."""
 
 log = logging.getLogger(__name__)
 
 
 class App:
-    """An open trail with its sweeper and the person at this machine. Made by `open_app`."""
+    """An open trail with its sweeper, its workspace and the person at this machine. Made by `open_app`."""
 
     def __init__(self, config: Config, clock: Clock, trail: Trail, me: Principal) -> None:
         self.config = config
@@ -42,6 +46,46 @@ class App:
             idle_after=timedelta(days=config.hygiene.idle_days),
             enabled=config.hygiene.enabled,
         )
+        self._workspace: Workspace | None = None
+        self._opening = asyncio.Lock()
+
+    async def workspace(self) -> Workspace:
+        """What `ask` and `get` reach. Built at the first call, and once, however many call at the same time.
+
+        Raises ConfigError.
+        """
+        async with self._opening:
+            if self._workspace is None:
+                from clew.catalog.workspace import open_workspace  # commands on the trail alone do without
+
+                self._workspace = await open_workspace(self.trail, self.clock, self.config, self.me)
+            return self._workspace
+
+    @contextlib.asynccontextmanager
+    async def keeping_fresh(self) -> AsyncIterator[None]:
+        """Bring stale sources up to date at once and every few minutes while the context is open."""
+        task = asyncio.create_task(self._keep_fresh())
+        task.add_done_callback(_tell_of_failure)
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _keep_fresh(self) -> None:
+        while True:
+            workspace = await self.workspace()
+            for id, problem in (await workspace.meet_servers()).items():
+                log.warning("the server %s cannot be used yet: %s", id, problem)
+            for report in await workspace.lifecycle().restart():
+                if report.outcome == "failed":
+                    log.warning("%s was not refreshed: %s", report.source_id, report.error)
+            await asyncio.sleep(REFRESH_SECONDS)
+
+    async def close(self) -> None:
+        """Let go of what the workspace holds; the trail is closed by `open_app`."""
+        if self._workspace is not None:
+            await self._workspace.close()
 
     @contextlib.asynccontextmanager
     async def background(
@@ -113,7 +157,11 @@ async def open_app(
     """Open the trail of a configuration, and close it at the end. `scopes` are those of the person here."""
     clock = clock or SystemClock()
     trail = await open_trail(config.trail_url, clock, build_embedder(config), queue_limit=config.server.queue)
+    app = App(config, clock, trail, Principal(owner_id=config.owner, agent_id="cli", scopes=scopes))
     try:
-        yield App(config, clock, trail, Principal(owner_id=config.owner, agent_id="cli", scopes=scopes))
+        yield app
     finally:
-        await trail.close()
+        try:
+            await app.close()
+        finally:
+            await trail.close()

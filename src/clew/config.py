@@ -14,19 +14,22 @@ from typing import Any
 import msgspec
 
 from clew.errors import ConfigError
+from clew.wording import in_plain_words, noun_of
 
 FOLDER = ".clew"
+SOURCES = "sources"
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The REST door. `max_body` is in bytes; `queue` is how many writes may wait before callers are told to
-    come back."""
+    """The REST and MCP doors. `max_body` is in bytes; `queue` is how many writes may wait before callers are told to
+    come back; `hosts` are further names under which browsers and agents may reach the MCP door."""
 
     host: str = "127.0.0.1"
     port: int = 8081
     max_body: int = 8_000_000
     queue: int = 10_000
     token_minutes: int = 60
+    hosts: tuple[str, ...] = ()
 
 
 class HygieneConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,6 +47,30 @@ class WebhookConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     timeout_seconds: float = 10.0
 
 
+class CatalogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `ask` and `get` offer. `domains` names those that are on: of installed packages, or `module:name`.
+    `repository` indexes the files around the folder; `strict` refuses routes that were not shown before; `shared` opens
+    the catalog to callers of other owners."""
+
+    domains: tuple[str, ...] = ()
+    repository: bool = True
+    strict: bool = False
+    shared: bool = False
+
+
+class SourceConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """One table `[sources.NAME]`: where documents come from, and in which domain they are found. What is not a setting
+    of its own is an option of its kind."""
+
+    kind: str
+    domain: str
+    description: str = ""
+    base_path: str = ""
+    ttl_minutes: float = 240.0
+    scopes: tuple[str, ...] = ()
+    options: dict[str, Any] = {}
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that can be set. `folder` is where the trail and its keys live."""
 
@@ -54,6 +81,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     server: ServerConfig = ServerConfig()
     hygiene: HygieneConfig = HygieneConfig()
     webhooks: WebhookConfig = WebhookConfig()
+    catalog: CatalogConfig = CatalogConfig()
+    sources: dict[str, SourceConfig] = {}
 
     @property
     def trail_url(self) -> str:
@@ -88,7 +117,7 @@ def read_config(
     for source, name, value in given:
         section, _, inner = name.rpartition(".")
         target = settings.setdefault(section, {}) if section else settings
-        target[inner] = _checked(source, name, value)
+        target[inner] = _source(source, inner, value) if section == SOURCES else _checked(source, name, value)
     return msgspec.structs.replace(msgspec.convert(settings, Config), folder=place)
 
 
@@ -144,14 +173,12 @@ def _kinds(config: type[msgspec.Struct], prefix: str = "") -> Iterator[tuple[str
     for field in msgspec.structs.fields(config):
         if isinstance(field.default, msgspec.Struct):
             yield from _kinds(type(field.default), f"{field.name}.")
-        elif field.name != "folder":
+        elif field.name not in ("folder", SOURCES):
             yield prefix + field.name, field.type
 
 
 _KINDS = dict(_kinds(Config))
 """Dotted name of each setting → its type."""
-
-_WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
 def _checked(source: str, name: str, value: Any) -> Any:
@@ -172,9 +199,26 @@ def _checked(source: str, name: str, value: Any) -> Any:
     return converted
 
 
+def _source(source: str, name: str, table: Any) -> SourceConfig:
+    """A table `[sources.NAME]`. Its domain is named like itself unless it says otherwise."""
+    place = f"{source}: [{SOURCES}.{name}]"
+    if not isinstance(table, dict):
+        raise ConfigError(f"{place} must be a table with at least a kind")
+    if "kind" not in table:
+        raise ConfigError(f"{place} has no kind, such as local or github")
+    own = {field for field in SourceConfig.__struct_fields__ if field != "options"}
+    given = {key: value for key, value in table.items() if key in own}
+    options = {key: value for key, value in table.items() if key not in own}
+    try:
+        return msgspec.convert({"domain": name, **given, "options": options}, SourceConfig)
+    except msgspec.ValidationError as error:
+        found = in_plain_words(error, SourceConfig, "it", called="setting")
+        raise _error(f"{place} {found.field} {found.reason}", found.hint) from None
+
+
 def _meant(name: str) -> str:
     """What a setting may be, in words."""
-    kind = _WORDS.get(_KINDS[name], "a list of texts")
+    kind = noun_of(_KINDS[name])
     return f"{kind} from {LIMITS[name][0]} to {LIMITS[name][1]}" if name in LIMITS else kind
 
 

@@ -17,6 +17,7 @@ ClewError
 ├── DeliveryRefused         an address that the configuration does not allow
 ├── SourceError             a place that documents come from did not give them
 ├── FormatError             a document that its format cannot read
+├── HandleRefused           a handle that has ended, or was given to somebody else
 ├── ServerError             a foreign MCP server that cannot be reached, or answers nonsense
 └── StorageError            the engine failed
     ├── Corrupted           a checksum or the file itself is wrong
@@ -159,6 +160,13 @@ class FormatError(ClewError):
         super().__init__(f"{document}: {reason}")
         self.document = document
         self.reason = reason
+
+
+class HandleRefused(ClewError):
+    hint = "Call `ask` without a handle to get a new one"
+
+    def __init__(self) -> None:
+        super().__init__("this handle has ended, or is not yours")
 
 
 class ServerError(ClewError):

@@ -137,7 +137,7 @@ ROLE_SETS = [frozenset(some) for size in range(4) for some in combinations(sorte
 async def test_an_operation_is_open_to_the_roles_of_its_verb_and_closed_to_others(
     server: Served, owner: str, operation: Operation
 ) -> None:
-    who = "local" if operation.path.startswith("/hygiene") else owner
+    who = "local" if operation.path.startswith(("/hygiene", "/sources")) else owner
     for roles in ROLE_SETS:
         async with server.client(who, roles) as http:
             response = await http.request(**probe(operation))

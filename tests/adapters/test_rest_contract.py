@@ -77,6 +77,12 @@ async def test_every_operation_answers_as_the_document_says(contract: Contract, 
     await call("DELETE", "/dlq/{id}", 404, at="/dlq/nothing")
 
     operator = server.headers("local")
+    await call("POST", "/ask", 200, json={"query": "anything"}, headers=operator)
+    await call("POST", "/get", 200, json={"routes": [{"route": "docs://resources/nothing"}]}, headers=operator)
+    await call("GET", "/why", 200, params={"route": "docs://tools/nothing"}, headers=operator)
+    await call("GET", "/domains", 200, headers=operator)
+    await call("GET", "/sources", 200, headers=operator)
+    await call("POST", "/sources/refresh", 200, json={}, headers=operator)
     await call("POST", "/hygiene/run", 200, headers=operator)
     await call("GET", "/hygiene/stats", 200, headers=operator)
     await call("PUT", "/secrets/{name}", 204, at="/secrets/hook", json={"value": "s3cr3t"})

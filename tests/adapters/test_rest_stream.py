@@ -79,13 +79,32 @@ async def test_a_change_is_streamed_within_a_second_with_the_whole_payload(http:
             "schema_name": "note.v1",
             "tags": ["a"],
             "updated_at": created["updated_at"],
+            "title": "Héllo\u2028",
             "context": {"title": "Héllo\u2028"},
         }
         await http.patch(f"/breadcrumbs/{created['id']}", json={"title": "b"}, headers={"If-Match": '"1"'})
         updated = await reader.event()
         assert (updated["event"], updated["data"]["version"]) == ("breadcrumb.updated", 2)
+        assert updated["data"]["title"] == "b"
         await http.delete(f"/breadcrumbs/{created['id']}")
-        assert (await reader.event())["event"] == "breadcrumb.deleted"
+        deleted = await reader.event()
+        assert deleted["event"] == "breadcrumb.deleted"
+        assert (deleted["data"]["title"], deleted["data"]["context"]) == (None, None)
+
+
+async def test_a_title_is_not_told_once_its_reader_lacks_the_scope(server: Served, owner: str) -> None:
+    mine, scoped = server.client(owner), server.client(owner, scopes=frozenset({"secret"}))
+    async with mine, scoped:
+        made = await create(mine, "hidden later")
+        change = {"scopes": ["secret"], "title": "hidden now"}
+        narrowed = await scoped.patch(f"/breadcrumbs/{made['id']}", json=change, headers={"If-Match": '"1"'})
+        assert narrowed.status_code == 200
+        told = (await mine.get("/events")).text
+        assert "hidden" not in told
+        assert [item["title"] for item in (await scoped.get("/events")).json()["items"]] == [
+            "hidden later",
+            "hidden now",
+        ]
 
 
 @pytest.mark.req("RCR-20")

@@ -42,6 +42,10 @@ sys.exit(f"loaded for help: {heavy}" if heavy else 0)
 """
 
 
+WITHOUT_JSON = ("clew.cli.mcp:serve",)
+"""Commands whose output is a protocol of its own."""
+
+
 def test_help_lists_every_command_and_shows_examples(clew: Clew) -> None:
     result = clew("--help")
     assert result.code == 0
@@ -56,8 +60,8 @@ def test_help_lists_every_command_and_shows_examples(clew: Clew) -> None:
     "group", [entry for entry in COMMANDS if isinstance(entry, Group)], ids=lambda group: group.name
 )
 def test_a_group_lists_its_commands(clew: Clew, group: Group) -> None:
-    page = clew(group.name).out
-    assert clew(group.name, "--help").out == page
+    page = clew(group.name, "--help").out
+    assert group.default or clew(group.name).out == page
     assert all(command.summary in page for command in group.commands)
 
 
@@ -86,7 +90,7 @@ def test_every_command_can_answer_in_json_and_names_its_arguments_in_the_usage(
     clew: Clew, words: tuple[str, ...], command: Command
 ) -> None:
     page = clew(*words, "--help").out
-    assert "\n  --json " in page
+    assert "\n  --json " in page or command.target in WITHOUT_JSON
     module, _, function = command.target.partition(":")
     parameters = inspect.signature(getattr(import_module(module), function)).parameters.values()
     spelled = {
@@ -156,6 +160,41 @@ def test_wrong_usage_is_one_line_that_names_the_mistake_and_a_page(
     assert result.err.startswith("clew: ")
     assert said in result.err
     assert page in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("trail ls --since yesterday", "--since: 'yesterday' is neither a period nor a time. For example 30m"),
+        ("trail export --until 2026-13-01", "--until: '2026-13-01' is neither a period nor a time"),
+        ("trail ls --since 1h --until 2h", "--since: '1h' is not before --until '2h'"),
+        ("trail ls --limit 0", "limit: must be between 1 and"),
+        ("trail search x --limit 5000", "limit: must be between 1 and"),
+        ("trail tail --where x", "--where: 'x' is not key=value"),
+        ("trail put --title x --ttl soon", "--ttl: 'soon' is neither a period nor a time"),
+        ("trail put --context {}", "--context: needs a --title"),
+        ("trail edit 123456 --set x", "--set: 'x' is not key=value"),
+        ("trail show 123", "ID: '123' is too short"),
+        ("trail rm", "ID: is missing"),
+        ("trail export --json", "--json: needs a file"),
+        ("dlq ls --limit 0", "--limit: must be between 1 and"),
+        ("dlq retry", "ID: is missing"),
+        ("dlq retry 1-1 --all", "--all: leaves no room for an ID"),
+        ("secret rm", "NAME: is missing"),
+        ("token --minutes 0", "--minutes: must be between 1 and"),
+        ("token --role king", "roles: 'king' is not a role"),
+        ("up --port 99999", "--port: server.port must be a whole number from 0 to 65535, not 99999"),
+        ("trail ls --owner a\tb", "--owner: 'a\\tb' must be 1 to 200 characters without spaces"),
+        ("trail ls --scopes a\tb", "--scopes: each must be 1 to 200 characters without spaces"),
+    ],
+)
+def test_values_that_an_option_cannot_have_are_wrong_usage(
+    clew: Clew, put: Callable[..., str], arguments: str, said: str
+) -> None:
+    put("here")
+    result = clew(*arguments.split(" "))
+    assert (result.code, result.out, len(result.err.splitlines())) == (2, "", 1)
+    assert result.err.startswith(f"clew: {said}")
 
 
 @pytest.mark.parametrize(

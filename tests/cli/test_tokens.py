@@ -58,7 +58,7 @@ def test_the_credential_is_shown_as_a_place_and_not_as_a_value(clew: Clew, keyed
 )
 def test_a_token_that_cannot_be_is_refused(clew: Clew, keyed: Path, arguments: list[str]) -> None:
     result = clew("token", *arguments)
-    assert (result.code, result.out) == (1, "")
+    assert (result.code, result.out) == (2, "")
 
 
 def test_a_damaged_key_is_told_with_the_next_step(clew: Clew, keyed: Path) -> None:

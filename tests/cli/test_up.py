@@ -147,11 +147,11 @@ def test_a_port_in_use_is_one_line_that_names_the_option(clew: Clew, folder: Pat
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--host", "no.such.host.invalid"], ["--port", "70000"], ["--host", "192.0.2.1"]]
+    ("arguments", "code"), [("--host no.such.host.invalid", 1), ("--port 70000", 2), ("--host 192.0.2.1", 1)]
 )
-def test_an_address_that_cannot_be_is_one_line(clew: Clew, folder: Path, arguments: list[str]) -> None:
-    result = clew("up", *arguments)
-    assert (result.code, len(result.err.splitlines())) == (1, 1)
+def test_an_address_that_cannot_be_is_one_line(clew: Clew, folder: Path, arguments: str, code: int) -> None:
+    result = clew("up", *arguments.split())
+    assert (result.code, len(result.err.splitlines())) == (code, 1)
     assert not folder.exists()
 
 
@@ -160,17 +160,18 @@ def test_it_tells_people_what_it_serves_and_how_to_get_a_token(clew: Clew, folde
     with start("up", "--port", "0", "--owner", "ann", env=os.environ | {"PYTHONUNBUFFERED": "1"}) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        lines = [process.stdout.readline() for _ in range(8)]
+        lines = [process.stdout.readline() for _ in range(9)]
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 0
         ending = process.stderr.read()
     url = lines[0].split()[-1]
     assert url.startswith("http://127.0.0.1:")
     assert lines[1].split()[-1] == f"{url}/docs"
-    assert lines[2] == f"  folder     {folder}\n"
-    assert lines[3].startswith(f"  trail      {folder / 'trail.db'} (")
-    assert "0 edges" in lines[3]
-    assert lines[4].split() == ["owner", "ann"]
-    assert lines[5].strip() == f"token      clew token --folder {folder} --owner ann"
-    assert "Ctrl-C" in lines[7]
+    assert lines[2].split() == ["MCP", f"{url}/mcp"]
+    assert lines[3] == f"  folder     {folder}\n"
+    assert lines[4].startswith(f"  trail      {folder / 'trail.db'} (")
+    assert "0 edges" in lines[4]
+    assert lines[5].split() == ["owner", "ann"]
+    assert lines[6].strip() == f"token      clew token --folder {folder} --owner ann"
+    assert "Ctrl-C" in lines[8]
     assert ending == "Closed; everything that was accepted is on the trail.\n"

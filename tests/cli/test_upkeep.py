@@ -80,7 +80,9 @@ def test_a_letter_that_is_not_there_is_told(clew: Clew, put: Put) -> None:
     put("here")
     for verb in ("retry", "drop"):
         unknown, missing = clew("dlq", verb, "99-99"), clew("dlq", verb)
-        assert (unknown.code, missing.code) == (1, 1)
+        assert (unknown.code, missing.code) == (1, 2)
         assert "99-99" in unknown.err
         assert "clew dlq ls" in missing.err
     assert clew("dlq", "retry", "--all").out == "0 events will be tried again.\n"
+    both = clew("dlq", "retry", "1-1", "--all")
+    assert (both.code, both.err) == (2, "clew: --all: leaves no room for an ID. Give one or the other\n")

@@ -83,13 +83,45 @@ def test_a_path_through_something_else_than_objects_is_refused(path: str) -> Non
 
 
 def test_a_time_without_a_zone_means_local_time() -> None:
-    selector = Which(since="2026-01-31T12:00:00", until="2026-01-31T12:00:00Z").selector()
-    assert selector.created_after is not None
-    assert selector.created_after.tzinfo is not None
-    assert selector.created_before == datetime(2026, 1, 31, 12, tzinfo=UTC)
+    selector = Which(since="2026-01-31T12:00:00", until="2026-02-02T12:00:00Z").selector(NOW)
+    assert selector.created_after == datetime(2026, 1, 31, 12).astimezone()
+    assert selector.created_before == datetime(2026, 2, 2, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("text", ["yesterday", "2026-13-01", "9999999-01-01", ""])
-def test_a_time_that_is_none_names_its_option(text: str) -> None:
-    with pytest.raises(InvalidInput, match="--since"):
-        Which(since=text).selector()
+@pytest.mark.parametrize(
+    ("text", "ago"),
+    [
+        ("90s", timedelta(seconds=90)),
+        ("30m", timedelta(minutes=30)),
+        ("1h", timedelta(hours=1)),
+        ("2d", timedelta(days=2)),
+        ("1w", timedelta(weeks=1)),
+        ("0m", timedelta()),
+    ],
+)
+def test_a_period_is_so_long_before_now(text: str, ago: timedelta) -> None:
+    assert Which(since=text).selector(NOW).created_after == NOW - ago
+    assert Which(until=text).selector(NOW).created_before == NOW - ago
+
+
+@pytest.mark.parametrize(
+    "text", ["yesterday", "2026-13-01", "9999999-01-01", "", "1", "h", "-1h", "1 h", "1y", "9999w9"]
+)
+def test_a_time_that_is_none_names_its_option_and_shows_how_to_write_one(text: str) -> None:
+    for option, which in (("--since", Which(since=text)), ("--until", Which(until=text))):
+        with pytest.raises(
+            InvalidInput, match=r"is neither a period nor a time\. For example 30m, 1h, 2d or 1w"
+        ) as told:
+            which.selector(NOW)
+        assert told.value.field == option
+
+
+def test_a_period_that_reaches_before_the_first_year_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="--since: '999999999w' is neither"):
+        Which(since="999999999w").selector(NOW)
+
+
+@pytest.mark.parametrize(("since", "until"), [("1h", "2h"), ("1h", "1h"), ("2026-01-02T00:00:00Z", "2026-01-01")])
+def test_a_beginning_that_is_not_before_the_end_is_refused(since: str, until: str) -> None:
+    with pytest.raises(InvalidInput, match=r"--since.*is not before --until"):
+        Which(since=since, until=until).selector(NOW)

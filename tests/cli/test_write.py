@@ -72,14 +72,16 @@ def test_json_lines_are_written_all_or_none(clew: Clew) -> None:
 @pytest.mark.parametrize(
     ("stdin", "said"),
     [
-        (b"", "standard input: is empty"),
+        (b"", "standard input is empty"),
         (b"not json", "standard input: is not JSON: expecting value at line 1, column 1. For example {"),
-        (b'{"title": "x"}', "standard input: context is missing. For example {"),
-        (b'{"title": "x", "context": {}, "tag": 1}', "there is no field tag. Did you mean tags?"),
-        (b'{"title": "x", "context": {}, "colour": 1}', "there is no field colour. There are title, context, tags"),
+        (b'{"title": "x"}', "standard input, context: is missing. It must be an object"),
+        (b'{"title": "x", "context": {}, "tag": 1}', "input, tag: is not a field here. Did you mean tags?"),
+        (b'{"title": "x", "context": {}, "colour": 1}', "is not a field here. Fields are: title, context, tags"),
         (b'{"title": "x", "context": [1]}', "standard input, context: must be an object, not a list"),
-        (b'{"title": "x", "context": {}, "tags": [1]}', "standard input, tags[0]: must be text, not a number"),
-        (b'{"title": "x", "context": {}, "ttl": 5}', "ttl: must be an object or null, not a number"),
+        (b'{"title": "x", "context": {}, "tags": [1]}', "standard input, tags[0]: must be text, not a whole number"),
+        (b'{"title": "x", "context": {}, "ttl": 5}', "ttl: must be an object or null, not a whole number"),
+        (b"[1]", "standard input: must be an object, not a list. Its fields are: title, context, tags"),
+        (b'{"title": "", "context": {}}', "title: is empty"),
         (b'{"title": "x", "context": {}}\nbroken\n', "line 2: is not JSON"),
         (b'{"title": "\xff", "context": {}}', "standard input"),
         (b"[" * 100_000, "standard input"),
@@ -105,22 +107,31 @@ def test_a_draft_that_cannot_be_used_is_told_with_its_place(clew: Clew, stdin: b
         (["--title", "x", "--tag", " "], "tags[0]"),
         (["--title", "x", "--schema", "no spaces"], "schema_name"),
         (["--title", "x", "--ttl", "soon"], "--ttl"),
-        (["--title", "x", "--schema", "tool.code.v1"], "schema.def.v1 of tool.code.v1"),
         (["--context", "{}"], "needs a --title"),
         (["--title", "\udcff"], "title"),
     ],
 )
-def test_options_that_cannot_be_are_refused(clew: Clew, arguments: list[str], said: str) -> None:
+def test_options_that_cannot_be_are_wrong_usage(clew: Clew, arguments: list[str], said: str) -> None:
     result = clew("trail", "put", *arguments)
-    assert (result.code, result.out) == (1, "")
+    assert (result.code, result.out) == (2, "")
     assert said in result.err
+
+
+def test_content_that_cannot_be_used_is_a_failure_and_not_wrong_usage(clew: Clew, tmp_path: Path) -> None:
+    (tmp_path / "list.json").write_text("[1]")
+    by_file = clew("trail", "put", "--title", "x", "--context", "@list.json")
+    by_input = clew("trail", "put", "--title", "x", "--context", "-", stdin=b"[1]")
+    assert (by_file.code, by_input.code) == (1, 1)
+    assert by_file.err.startswith("clew: --context from list.json: must be an object, not a list")
+    misfit = clew("trail", "put", "--title", "x", "--schema", "tool.code.v1")
+    assert (misfit.code, "schema.def.v1 of tool.code.v1" in misfit.err) == (1, True)
 
 
 @pytest.mark.req("RCR-06")
 def test_a_key_makes_a_repeated_put_harmless(clew: Clew) -> None:
     ids = {clew("trail", "put", "--title", "once", "--key", "k1").out for _ in range(3)}
     assert len(ids) == 1
-    assert clew("trail", "put", "--key", "k", stdin=b'{"title":"a","context":{}}\n{"title":"b","context":{}}').code == 1
+    assert clew("trail", "put", "--key", "k", stdin=b'{"title":"a","context":{}}\n{"title":"b","context":{}}').code == 2
 
 
 @pytest.mark.req("RCR-02")
@@ -153,7 +164,7 @@ def test_an_edit_changes_only_what_is_asked(clew: Clew, put: Put) -> None:
 
 def test_an_edit_needs_options_where_there_is_no_terminal(clew: Clew, put: Put) -> None:
     result = clew("trail", "edit", put("Task"))
-    assert result.code == 1
+    assert result.code == 2
     assert "--set status=done" in result.err
 
 
@@ -258,11 +269,11 @@ def test_what_was_written_by_hand_is_kept_when_it_cannot_be_used(
 def test_a_removal_needs_a_yes(clew: Clew, put: Put) -> None:
     ids = [put("a"), put("b"), put("c")]
     refused = clew("trail", "rm", ids[0])
-    assert (refused.code, "--yes" in refused.err) == (1, True)
+    assert (refused.code, "--yes" in refused.err) == (2, True)
     removed = clew("trail", "rm", ids[0], ids[1][-12:], ids[1], "--yes", "--json")
     assert (removed.code, removed.json) == (0, {"removed": ids[:2]})
     assert [clew("trail", "show", id).code for id in ids] == [1, 1, 0]
-    assert clew("trail", "rm").code == 1
+    assert clew("trail", "rm").code == 2
 
 
 def test_nothing_is_removed_when_one_of_several_is_unknown(clew: Clew, put: Put) -> None:

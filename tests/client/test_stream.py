@@ -40,6 +40,7 @@ async def test_changes_arrive_in_order_and_typed(client: Client) -> None:
         got = await take(events, 3)
     assert [each.type for each in got] == ["breadcrumb.created", "breadcrumb.updated", "breadcrumb.deleted"]
     assert {each.breadcrumb_id for each in got} == {made.id}
+    assert got[-1].title is None
     assert got[0].owner_id == made.owner_id
 
 
@@ -48,7 +49,7 @@ async def test_the_stream_follows_what_its_selector_means(client: Client) -> Non
     await client.create(note("not this"))
     await client.create(Draft(title="this", context={}, tags=("a&b",)))
     async with aclosing(client.events(Selector(any_tags=("a&b",)), after=0)) as events:
-        assert [each.tags for each in await take(events, 1)] == [("a&b",)]
+        assert [(each.title, each.tags) for each in await take(events, 1)] == [("this", ("a&b",))]
 
 
 @pytest.mark.req("RCR-21")

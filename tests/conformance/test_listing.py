@@ -121,6 +121,7 @@ async def test_a_cursor_that_no_listing_returned_is_refused(trail: Trail, me: Pr
         ({}, "abcd"),
         ({"schema_name": "note.v1"}, "ab"),
         ({"schema_names": ["note.v1", "task.v1"]}, "abc"),
+        ({"except_schemas": ["note.v1"]}, "cd"),
         ({"schema_name": "task.v1", "schema_names": ["note.v1"]}, "abc"),
         ({"any_tags": ["red", "blue"]}, "abc"),
         ({"all_tags": ["red", "blue"]}, "a"),

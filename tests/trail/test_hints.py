@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import copy
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -246,13 +245,11 @@ def test_a_format_never_reaches_python_attributes(text: str) -> None:
 def test_hostile_hints_together_stay_within_one_budget() -> None:
     loop = "{{#each l}}{{#each ../l}}{{/each}}{{/each}}"
     hints = {"transform": {str(n): {"type": "template", "template": loop} for n in range(MAX_TRANSFORMS)}}
-    began = time.perf_counter()
 
     check_hints(hints)
+    assert apply_hints({"l": [0] * 200}, {"transform": {"0": hints["transform"]["0"]}})["0"] == ""
     with pytest.raises(TemplateError, match=r"llm_hints\.transform\.\d+: takes too many steps"):
         apply_hints({"l": [0] * 200}, hints)
-
-    assert time.perf_counter() - began < 2.0
 
 
 def test_output_is_bounded_over_all_transforms() -> None:

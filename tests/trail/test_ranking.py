@@ -48,6 +48,7 @@ def corpus(*records: tuple[str, str, str], rarity: Callable[[Words], Floats] | N
         at=starts.astype(np.int64),
         rarity=rarity or (lambda ids: np.ones(len(ids), np.float32)),
         mean_length=sum(lengths) / len(lengths),
+        number=len(lengths),
     )
 
 

@@ -89,6 +89,8 @@ def test_an_empty_selector_means_everything() -> None:
     [
         ({"schema_name": "a.v1"}, True),
         ({"schema_names": ["b.v1", "a.v1"]}, True),
+        ({"except_schemas": ["b.v1"]}, True),
+        ({"except_schemas": ["b.v1", "a.v1"]}, False),
         ({"schema_name": "b.v1", "schema_names": ["a.v1"]}, True),
         ({"schema_name": "A.v1"}, False),
         ({"any_tags": ["z", "x"]}, True),
@@ -270,6 +272,7 @@ def test_a_glob_means_what_its_regular_expression_does(glob: str, path: str) -> 
         Selector(any_tags=["x"] * 201),
         Selector(all_tags=["x"] * 201),
         Selector(schema_names=["x"] * 201),
+        Selector(except_schemas=["x"] * 201),
         Selector(context_match=[ContextMatch(path="a")] * 201),
         Selector(created_after=datetime(2026, 1, 1)),
         Selector(tag_prefix=""),
@@ -355,6 +358,7 @@ selectors = st.builds(
     Selector,
     schema_name=st.none() | st.sampled_from(SCHEMAS),
     schema_names=st.lists(st.sampled_from(SCHEMAS), max_size=1),
+    except_schemas=st.lists(st.sampled_from(SCHEMAS), max_size=1),
     any_tags=tag_lists,
     all_tags=tag_lists,
     tag_prefix=st.none()

@@ -29,7 +29,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A tool or resource as discovery shows it. `params` says name (type) of each argument."""
+    """A tool or resource as discovery shows it. `description` is one line without markup; `params` says name (type) of
+    each argument."""
 
     route: str
     description: str

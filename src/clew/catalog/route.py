@@ -35,7 +35,7 @@ class Route(msgspec.Struct, frozen=True, order=True):
     @property
     def is_hidden(self) -> bool:
         """Whether it is shown by guidance only."""
-        return self.path.startswith(HIDDEN)
+        return self.kind == "tools" and self.path.startswith(HIDDEN)
 
 
 def parse_route(text: str) -> Route:

@@ -15,7 +15,7 @@ from typing import Any
 from clew import __version__
 from clew.cli.commands import HELP_FLAGS, find_command, find_page, spell_out
 from clew.cli.output import clean, note
-from clew.errors import ClewError, NotFound
+from clew.errors import ClewError, InvalidInput, NotFound, SchemaViolation
 
 INTERRUPTED, PIPE_CLOSED = 130, 141
 """Exit codes, as a shell reports a program that was ended by SIGINT or SIGPIPE."""
@@ -30,7 +30,7 @@ _WHERE_LISTED = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0, 1 for an error, 2 for wrong usage.
+    """Run one command and return its exit code: 0, 1 for work that failed, 2 for wrong usage.
 
     Errors are one line on stderr. CLEW_DEBUG=1 shows where they come from.
     """
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("CLEW_DEBUG") == "1":
             raise
         note(f"clew: {clean(_explain(error))}")
-        return 1
+        return 2 if _is_usage(error) else 1
 
 
 def _answer(given: list[str]) -> int:
@@ -109,6 +109,11 @@ def _where_to_look(given: list[str]) -> str:
     while words and find_page([*words, HELP_FLAGS[0]]) is None and find_command(words) is None:
         words.pop()
     return f"See `{' '.join(['clew', *words, HELP_FLAGS[0]])}`"
+
+
+def _is_usage(error: Exception) -> bool:
+    """Whether what was typed can never be right. Whether a context fits its schema is for the trail to say."""
+    return isinstance(error, InvalidInput) and not isinstance(error, SchemaViolation)
 
 
 def _explain(error: Exception) -> str:

@@ -47,16 +47,16 @@ async def ls(
     Clew's own breadcrumbs are left out, also of the JSON, unless --system or --schema asks for them.
 
         clew trail ls --schema note.v1 --limit 5
-        clew trail ls --tag session:42 --oldest
+        clew trail ls --tag session:42 --since 2h --oldest
         clew trail ls --where status=open --json
     """
     async with open_here(here) as app:
-        wanted, passed = which.selector(), 0
+        now = app.clock.now()
+        wanted, passed = which.selector(now), 0
         if system or which.schema:
             page = await app.trail.records.list(wanted, by=app.me, limit=limit, cursor=cursor, oldest_first=oldest)
         else:
             page, passed = await list_others(app, wanted, limit=limit, cursor=cursor, oldest_first=oldest)
-        now = app.clock.now()
     if json:
         print_json(page)
         return
@@ -126,7 +126,8 @@ async def search(
         clew trail search "rate limit" --tag session:42 --ranking text
     """
     async with open_here(here) as app:
-        request = SearchRequest(text=text, selector=which.selector(), limit=limit, ranking=ranking)
+        wanted = which.selector(app.clock.now())
+        request = SearchRequest(text=text, selector=wanted, limit=limit, ranking=ranking)
         shows_all = system or bool(which.schema)
         result = await (app.trail.index.search(request, by=app.me) if shows_all else search_others(app, request))
     if json:

@@ -25,14 +25,54 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Commands that share a first word."""
+    """Commands that share a first word. `default` is the one that is meant where the first word stands alone."""
 
     name: str
     summary: str
     commands: tuple[Command, ...]
+    default: str = ""
 
 
 COMMANDS: tuple[Command | Group, ...] = (
+    Command("ask", "Ask what can be done and what is known.", "clew.cli.catalog:ask", "QUERY..."),
+    Command(
+        "get",
+        "Run tools and read resources, side by side.",
+        "clew.cli.catalog:get",
+        "ROUTES...",
+    ),
+    Command("domains", "List the domains that you may see.", "clew.cli.catalog:domains"),
+    Command(
+        "refresh",
+        "Bring the resources of the catalog up to date.",
+        "clew.cli.catalog:refresh",
+        "[SOURCE]",
+    ),
+    Command("why", "Say why a route is, or is not, there for you.", "clew.cli.catalog:why", "ROUTE"),
+    Command(
+        "connect", "Tell a coding agent about the MCP server of this folder.", "clew.cli.connect:connect", "CLIENT"
+    ),
+    Group(
+        "mcp",
+        "Serve MCP to a coding agent, and front other MCP servers.",
+        (
+            Command(
+                "serve",
+                "Serve MCP on standard input and output.",
+                "clew.cli.mcp:serve",
+            ),
+            Command("import", "Take over the MCP servers of other clients.", "clew.cli.servers:import_", "FILES..."),
+            Command("ls", "List the foreign MCP servers and what they offer.", "clew.cli.servers:ls"),
+            Command(
+                "approve",
+                "Accept tools of a foreign server as it describes them now.",
+                "clew.cli.servers:approve",
+                "SERVER TOOLS...",
+            ),
+            Command("rm", "Forget foreign servers and what they offered.", "clew.cli.servers:rm", "SERVERS..."),
+        ),
+        default="serve",
+    ),
     Command("up", "Serve the trail of this folder until Ctrl-C.", "clew.cli.up:up"),
     Group(
         "trail",
@@ -86,6 +126,8 @@ COMMANDS: tuple[Command | Group, ...] = (
 
 _EXAMPLES = """\
 Examples:
+  clew ask "how are writes made durable"
+  clew get repo://tools/search query="claim lease"
   clew up
   clew trail put --title "Use WAL mode" --tag sqlite --context '{"why": "readers never wait"}'
   clew trail search "database locking" --limit 5
@@ -106,12 +148,16 @@ def find_command(words: Sequence[str]) -> Command | None:
 
 
 def spell_out(given: Sequence[str]) -> list[str]:
-    """`help COMMAND` and `GROUP help COMMAND` as `COMMAND --help`; anything else as it is."""
+    """`help COMMAND` and `GROUP help COMMAND` as `COMMAND --help`, and a group that has a default with it; anything
+    else as it is."""
     words = list(given)
     groups = [entry.name for entry in COMMANDS if isinstance(entry, Group)]
     at = 1 if words and words[0] in groups else 0
     if words[at : at + 1] == [HELP_WORD]:
         return [*words[:at], *words[at + 1 :], HELP_FLAGS[0]]
+    default = next((each.default for each in COMMANDS if isinstance(each, Group) and words[:1] == [each.name]), "")
+    if default and (len(words) == 1 or (words[1].startswith("-") and words[1] not in HELP_FLAGS)):
+        return [words[0], default, *words[1:]]
     return words
 
 
@@ -125,7 +171,7 @@ def find_page(given: Sequence[str]) -> str | None:
 
 
 def render_overview() -> str:
-    head = "Usage: clew COMMAND\n\nA durable, searchable, observable trail for AI agents.\n\n"
+    head = "Usage: clew COMMAND\n\nTwo operations instead of three hundred tools, on one durable trail.\n\n"
     about_help = "Show this, or the help of a command; so does `clew help COMMAND`."
     options = (("--help, -h", about_help), ("--version", "Show the version."))
     rows = [(entry.name, entry.summary) for entry in COMMANDS]

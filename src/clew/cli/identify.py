@@ -38,17 +38,21 @@ async def find_id(app: App, given: str) -> str:
 
 
 async def get_version(app: App, id: str, version: int | None) -> Breadcrumb:
-    """A breadcrumb as stored. Raises NotFound that says which versions there are."""
+    """A breadcrumb as stored. Raises ClewError that says which versions there are."""
     if version is None:
         return await app.trail.records.get(id, by=app.me)
     numbers = [each.version for each in await app.trail.records.history(id, by=app.me)]
     if version not in numbers:
-        error = NotFound("version", f"{version} of {id}")
-        is_unbroken = numbers == list(range(numbers[0], numbers[-1] + 1)) and len(numbers) > 2
-        listed = f"{numbers[0]} to {numbers[-1]}" if is_unbroken else ", ".join(map(str, numbers))
-        error.hint = f"There is {listed}"
-        raise error
+        raise ClewError(f"breadcrumb {id} has no version {version}", hint=_listed(numbers))
     return await app.trail.records.get(id, by=app.me, version=version)
+
+
+def _listed(versions: list[int]) -> str:
+    """A sentence that names the versions."""
+    if len(versions) == 1:
+        return f"There is only version {versions[0]}"
+    is_unbroken = versions == list(range(versions[0], versions[-1] + 1))
+    return f"There are versions {f'{versions[0]} to {versions[-1]}' if is_unbroken else ', '.join(map(str, versions))}"
 
 
 def _is_whole(given: str) -> bool:

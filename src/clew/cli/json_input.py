@@ -2,49 +2,29 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-import re
 from typing import Any
 
 import msgspec
 
 from clew.errors import InvalidInput
-
-_EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<got>[^`]+)`")
-_MISSING = re.compile(r"missing required field `(?P<name>[^`]+)`")
-_UNKNOWN = re.compile(r"contains unknown field `(?P<name>[^`]+)`")
-_PLACE = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
-_WORDS = {
-    "object": "an object",
-    "array": "a list",
-    "str": "text",
-    "int": "a number",
-    "float": "a number",
-    "bool": "true or false",
-    "null": "null",
-    "datetime": "a time",
-}
+from clew.wording import in_plain_words
 
 
-def parse_json(raw: bytes, kind: Any, field: str) -> Any:
+def parse_json(raw: bytes, kind: Any, place: str) -> Any:
     """JSON of a given type. Raises InvalidInput that says where it is wrong, and what was expected."""
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
-        raise _misfit(str(error), kind, field) from None
+        raise _misfit(error, kind, place) from None
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise InvalidInput(field, f"is not JSON: {_mistake(raw)}", hint=_example(kind)) from None
+        raise InvalidInput(place, f"is not JSON: {_mistake(raw)}", hint=_example(kind)) from None
 
 
 def _example(kind: Any) -> str:
-    if _is_struct(kind):
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return """For example {"title": "Hello", "context": {}}"""
     return """In a shell it is written '{"key": "value"}', with double quotes inside and single quotes around it"""
-
-
-def _is_struct(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
 def _mistake(raw: bytes) -> str:
@@ -60,22 +40,8 @@ def _mistake(raw: bytes) -> str:
     return "it holds a number or text that JSON does not allow"
 
 
-def _misfit(told: str, kind: Any, field: str) -> InvalidInput:
-    """The parser's own sentence in plain words."""
-    place = _PLACE.search(told)
-    where = f"{field}, {place['path']}" if place and place["path"] else field
-    if found := _MISSING.search(told):
-        return InvalidInput(where, f"{found['name']} is missing", hint=_example(kind))
-    if found := _UNKNOWN.search(told):
-        names = [each.name for each in msgspec.structs.fields(kind)] if _is_struct(kind) else []
-        close = difflib.get_close_matches(found["name"], names, 1)
-        hint = f"Did you mean {close[0]}?" if close else f"There are {', '.join(names)}"
-        return InvalidInput(where, f"there is no field {found['name']}", hint=hint)
-    if found := _EXPECTED.search(told):
-        reason = f"must be {_in_words(found['wanted'])}, not {_in_words(found['got'])}"
-        return InvalidInput(where, reason, hint="" if place else _example(kind))
-    return InvalidInput(where, f"cannot be used: {told}")
-
-
-def _in_words(kinds: str) -> str:
-    return " or ".join(dict.fromkeys(_WORDS.get(kind, kind) for kind in kinds.split(" | ")))
+def _misfit(error: msgspec.ValidationError, kind: Any, place: str) -> InvalidInput:
+    """The same sentence as at the other doors, with the place that the JSON came from."""
+    found = in_plain_words(error, kind, "")
+    where = f"{place}, {found.field}" if found.field else place
+    return InvalidInput(where, found.reason, hint=found.hint or ("" if found.field else _example(kind)))

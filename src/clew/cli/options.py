@@ -17,8 +17,9 @@ from clew.access import Principal, check_principal
 from clew.app import App, open_app
 from clew.cli.output import note
 from clew.cli.project import prepare_folder, trail_file
+from clew.cli.values import parse_past
 from clew.config import FOLDER, Config, read_config
-from clew.errors import ClewError, InvalidInput
+from clew.errors import ClewError, ConfigError, InvalidInput
 from clew.trail.selector import ContextMatch, Selector
 
 Json = Annotated[bool, Parameter(help="Print JSON.")]
@@ -37,9 +38,15 @@ class Here:
     scopes: Annotated[str, Parameter(help="The scopes that you hold, separated by commas.")] = ""
 
     def config(self, flags: Mapping[str, Any] | None = None) -> Config:
-        """The configuration of the folder, with the environment and the flags on top."""
-        config = read_config(self.folder, os.environ, {"owner": self.owner, **(flags or {})})
-        _check_identity(config.owner, self.scope_set)
+        """The configuration of the folder, with the environment and the flags on top.
+
+        Raises InvalidInput for a flag that cannot be used, and ConfigError for a setting of the file or environment.
+        """
+        try:
+            config = read_config(self.folder, os.environ, {"owner": self.owner, **(flags or {})})
+        except ConfigError as error:
+            raise _by_source(error) from None
+        _check_identity(config.owner, self.scope_set, is_typed=self.owner is not None)
         return config
 
     @property
@@ -50,13 +57,22 @@ class Here:
 HERE = Here()
 
 
-def _check_identity(owner: str, scopes: frozenset[str]) -> None:
+def _by_source(error: ConfigError) -> ClewError:
+    """The error as one of usage where the setting was a flag, which it then begins with."""
+    option, _, reason = error.message.partition(": ")
+    return InvalidInput(option, reason, hint=error.hint) if option.startswith("--") else error
+
+
+def _check_identity(owner: str, scopes: frozenset[str], *, is_typed: bool) -> None:
     """Refuse names that nobody can have, in the words of the options."""
     try:
         check_principal(Principal(owner_id=owner, scopes=scopes))
     except InvalidInput as error:
-        option = "--scopes" if error.field == "scopes" else f"the owner {owner!r} (owner, CLEW_OWNER or --owner)"
-        raise InvalidInput(option, error.reason) from None
+        if error.field == "scopes":
+            raise InvalidInput("--scopes", error.reason) from None
+        if is_typed:
+            raise InvalidInput("--owner", f"{owner!r} {error.reason}") from None
+        raise ConfigError(f"the owner {owner!r} (owner in config.toml, or CLEW_OWNER) {error.reason}") from None
 
 
 @asynccontextmanager
@@ -93,23 +109,28 @@ class Which:
     any_tag: Annotated[tuple[str, ...], Parameter(help="Tags of which one must be there; repeated.")] = ()
     prefix: Annotated[str | None, Parameter(help="The beginning of some tag, such as session:")] = None
     session: Annotated[str | None, Parameter(help="The id in the session: tag.")] = None
-    since: Annotated[str | None, Parameter(help="Created after this time, such as 2026-01-31T12:00:00Z.")] = None
-    until: Annotated[str | None, Parameter(help="Created before this time.")] = None
+    since: Annotated[
+        str | None, Parameter(help="Created after this time, such as 2026-01-31T12:00:00Z, or 1h for an hour ago.")
+    ] = None
+    until: Annotated[str | None, Parameter(help="Created before this time, written as for --since.")] = None
     path: Annotated[str | None, Parameter(help="A glob over context.path; ** crosses folders.")] = None
     where: Annotated[
         tuple[str, ...], Parameter(help="A value of the context, as dotted.path=value; may be repeated.")
     ] = ()
 
-    def selector(self) -> Selector:
-        """The selector that the options spell."""
+    def selector(self, now: datetime) -> Selector:
+        """The selector that the options spell; periods count back from `now`. Raises InvalidInput."""
+        since, until = _moment(self.since, now, "--since"), _moment(self.until, now, "--until")
+        if since is not None and until is not None and since >= until:
+            raise InvalidInput("--since", f"{self.since!r} is not before --until {self.until!r}")
         return Selector(
             schema_names=self.schema,
             any_tags=self.any_tag,
             all_tags=self.tag,
             tag_prefix=self.prefix,
             session=self.session,
-            created_after=_moment(self.since, "--since"),
-            created_before=_moment(self.until, "--until"),
+            created_after=since,
+            created_before=until,
             path=self.path,
             context_match=tuple(_condition(text) for text in self.where),
         )
@@ -118,13 +139,8 @@ class Which:
 EVERY = Which()
 
 
-def _moment(text: str | None, option: str) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        return datetime.fromisoformat(text).astimezone()
-    except (ValueError, OverflowError):
-        raise InvalidInput(option, f"{text!r} is not a time", hint="For example 2026-01-31T12:00:00Z") from None
+def _moment(text: str | None, now: datetime, option: str) -> datetime | None:
+    return None if text is None else parse_past(text, now, option)
 
 
 def _condition(text: str) -> ContextMatch:

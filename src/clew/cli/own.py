@@ -1,4 +1,4 @@
-"""What Clew itself keeps on a trail (definitions, policies, reports), which people rarely want to see."""
+"""What Clew itself keeps on a trail (definitions, policies, reports, the catalog), which people rarely want to see."""
 
 from __future__ import annotations
 
@@ -12,6 +12,19 @@ from clew.trail.query import MAX_LIMIT, SearchRequest, SearchResult
 from clew.trail.selector import Selector
 
 SYSTEM = "system."
+CATALOG = (
+    "tool.v1",
+    "domain.v1",
+    "resource.v1",
+    "document.v1",
+    "source.v1",
+    "exposure.v1",
+    "mcp.server.v1",
+    "mcp.tool.v1",
+    "mcp.resource.v1",
+    "mcp.prompt.v1",
+)
+"""Schemas of the catalog: `clew ask` and `clew domains` show these in a better way."""
 PAGE = 200
 ROUNDS = 5
 
@@ -30,11 +43,16 @@ class Own:
         return tuple(each for each in breadcrumbs if not self.has(each.id, each.schema_name))
 
 
+def _without_catalog(selector: Selector) -> Selector:
+    return msgspec.structs.replace(selector, except_schemas=(*selector.except_schemas, *CATALOG))
+
+
 async def list_others(
     app: App, selector: Selector, *, limit: int, cursor: str | None, oldest_first: bool
 ) -> tuple[Page, int]:
     """One page without Clew's own, and how many of these were passed over on the way. Raises InvalidInput."""
     own, passed = Own(app.me), 0
+    selector = _without_catalog(selector)
     kept: list[Breadcrumb] = []
 
     async def read(number: int) -> Page:
@@ -58,6 +76,7 @@ async def list_others(
 async def search_others(app: App, request: SearchRequest) -> SearchResult:
     """The best breadcrumbs that are not Clew's own."""
     own = Own(app.me)
+    request = msgspec.structs.replace(request, selector=_without_catalog(request.selector))
     excluded = set(own.ids)
     for _ in range(ROUNDS):
         asked = msgspec.structs.replace(request, exclude=sorted(excluded)[:MAX_LIMIT])

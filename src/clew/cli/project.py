@@ -22,6 +22,12 @@ _HEAD = """\
 # This file may be checked in; .gitignore keeps the trail and the keys out.
 """
 
+_SOURCES = """
+# Where further documents come from, one table each; docs/guides/sources.md tells more:
+#   [sources.pulls]
+#   kind: "github", repository: "owner/name", items: "prs", token: the name of a secret, domain: "project"
+"""
+
 ABOUT = {
     "trail": "where the trail is, such as sqlite://PATH; empty means trail.db in this folder",
     "owner": "the owner of what you write here",
@@ -31,11 +37,16 @@ ABOUT = {
     "server.max_body": "bytes of one request",
     "server.queue": "writes that may wait before callers are told to come back",
     "server.token_minutes": "how long a token is good for",
+    "server.hosts": "further names under which MCP is reached, such as clew.example.org behind a proxy",
     "hygiene.enabled": "whether `clew up` removes what has expired",
     "hygiene.every_seconds": "the time from one run to the next",
     "hygiene.idle_days": "after this time an agent that was not seen is forgotten",
     "webhooks.allow": 'networks that webhooks may reach although they are not public, such as "10.0.0.0/8"',
     "webhooks.timeout_seconds": "how long a receiver may take to answer",
+    "catalog.domains": 'domains that are on: names that installed packages offer, or "module:name"',
+    "catalog.repository": "whether the files around this folder are indexed as the domain repo",
+    "catalog.strict": "whether `get` refuses routes that `ask` or guidance has not shown",
+    "catalog.shared": "whether callers of other owners see the catalog",
 }
 """What each setting is for, by its dotted name."""
 
@@ -71,9 +82,9 @@ def render_settings() -> str:
         if isinstance(field.default, msgspec.Struct):
             lines = [_setting(inner, f"{field.name}.") for inner in msgspec.structs.fields(field.default)]
             sections.append("\n".join((f"\n[{field.name}]", *lines)))
-        elif field.name != "folder":
+        elif field.name not in ("folder", "sources"):
             plain.append(_setting(field, ""))
-    return "\n".join((_HEAD, *plain, *sections)) + "\n"
+    return "\n".join((_HEAD, *plain, *sections, _SOURCES)) + "\n"
 
 
 def _setting(field: msgspec.structs.FieldInfo, prefix: str) -> str:

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from clew.cli.options import HERE, Here, Json, open_here
 from clew.cli.output import count, interruptible, is_terminal, note, print_json, say
-from clew.errors import InvalidInput
+from clew.errors import ClewError, InvalidInput
 
 Name = Annotated[str, Parameter(help="The name that breadcrumbs use.")]
 
@@ -34,10 +34,12 @@ def _read_value(name: str) -> str:
         with interruptible():
             return getpass(f"Value of {name}: ", sys.stderr)
     try:
-        value = sys.stdin.buffer.read().decode()
+        value = sys.stdin.buffer.read().decode().removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
-        raise InvalidInput("the value", "is not UTF-8 text") from None
-    return value.removesuffix("\n").removesuffix("\r")
+        raise ClewError("the value is not UTF-8 text") from None
+    if not value:
+        raise ClewError("the value is empty", hint="Pipe it into this command, or type it at the prompt")
+    return value
 
 
 async def ls(*, json: Json = False, here: Here = HERE) -> None:

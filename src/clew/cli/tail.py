@@ -50,7 +50,7 @@ async def tail(
     if last < 0 or (count is not None and count < 1) or (after is not None and after < 0):
         raise InvalidInput("--last, --count, --after", "must not be negative, and --count at least 1")
     async with open_here(here) as app:
-        selector = check_selector(which.selector())
+        selector = check_selector(which.selector(app.clock.now()))
         own = None if system or which.schema else Own(app.me)
         start = after if after is not None else await _start(app, selector, last, own)
         if is_terminal() and start == await app.trail.log.head():

@@ -11,6 +11,7 @@ from typing import Annotated, BinaryIO
 
 from cyclopts import Parameter
 
+from clew.cli.content import reading_content
 from clew.cli.options import EVERY, HERE, Here, Json, Which, open_here
 from clew.cli.output import clean_json, count, note, print_json, say
 from clew.cli.progress import Progress, progress
@@ -46,7 +47,8 @@ async def export(
     if file != STANDARD and file.exists() and not force:
         raise ClewError(f"{file} exists", hint="Name another file, or replace it with --force")
     async with open_here(here) as app:
-        lines = export_trail(app.trail, app.me, selector=which.selector(), versions=versions)
+        wanted = which.selector(app.clock.now())
+        lines = export_trail(app.trail, app.me, selector=wanted, versions=versions)
         if file == STANDARD:
             async for line in lines:
                 sys.stdout.write(clean_json(line))
@@ -94,7 +96,7 @@ async def import_(
     """
     with _open_input(file) as lines:
         async with open_here(here, create=True) as app:
-            with progress("Importing") as shown:
+            with progress("Importing") as shown, reading_content():
                 report = await import_trail(app.trail, app.me, _counted(lines, shown))
     print_json(report) if json else _print_report(report)
     return 1 if report.failed_lines else 0

@@ -29,6 +29,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
 
     url: str
     docs: str
+    mcp: str
     folder: str
     trail: str
     owner: str
@@ -63,6 +64,7 @@ def up(
 async def serve(config: Config, scopes: frozenset[str], *, as_json: bool = False) -> None:
     """Open, set up, then answer until a signal; everything accepted is finished at the end."""
     # the REST door takes a third of a second to import; wrong arguments are told before
+    from clew.adapters.mcp.late import LateMcp
     from clew.adapters.rest import Metrics, build_app, open_keys, run_server
 
     prepare_folder(config.folder)
@@ -71,6 +73,7 @@ async def serve(config: Config, scopes: frozenset[str], *, as_json: bool = False
         keys = open_keys(config.folder, app.clock, timedelta(minutes=server.token_minutes))
         await app.bootstrap()
         told = await _teller(app, as_json=as_json)
+        mcp = LateMcp(app.workspace, keys, config)
         async with app.background(metrics.record_delivery) as refresh:
             door = build_app(
                 app.trail,
@@ -80,8 +83,11 @@ async def serve(config: Config, scopes: frozenset[str], *, as_json: bool = False
                 metrics=metrics,
                 clock=app.clock,
                 refresh_webhooks=refresh,
+                workspace=app.workspace,
+                mcp=mcp,
             )
-            await run_server(door, server.host, server.port, ready=told)
+            async with mcp.running(door.state.closing), app.keeping_fresh():
+                await run_server(door, server.host, server.port, ready=told)
     if not as_json:
         if sys.stderr.isatty():
             sys.stderr.write("\n")  # after ^C
@@ -99,6 +105,7 @@ async def _teller(app: App, *, as_json: bool) -> Callable[[str, int], None]:
         serving = Serving(
             url=f"http://{shown}:{port}",
             docs=f"http://{shown}:{port}/docs",
+            mcp=f"http://{shown}:{port}/mcp",
             folder=str(app.config.folder.absolute()),
             trail=place,
             owner=app.config.owner,
@@ -124,6 +131,7 @@ def _describe(serving: Serving, host: str, config: Config) -> None:
     counts = (count(serving.breadcrumbs, "breadcrumb"), count(serving.edges, "edge"), count(serving.events, "event"))
     say(f"Clew answers at {serving.url}")
     say(f"  reference  {serving.docs}")
+    say(f"  MCP        {serving.mcp}")
     say(f"  folder     {describe_folder(config.folder)}")
     say(f"  trail      {serving.trail} ({', '.join(counts)})")
     say(f"  owner      {serving.owner}")

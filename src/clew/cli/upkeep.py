@@ -13,6 +13,9 @@ from clew.errors import InvalidInput
 from clew.trail.hygiene import REPORT_SCHEMA
 from clew.trail.selector import Selector
 
+MOST = 1_000
+"""How many dead letters are listed or retried at a time."""
+
 Letters = Annotated[str, Parameter(help="The id of a dead letter.")]
 
 
@@ -72,6 +75,8 @@ async def list_dead_letters(
 
         clew dlq ls --consumer run_tool
     """
+    if not 1 <= limit <= MOST:
+        raise InvalidInput("--limit", f"must be between 1 and {MOST:,}")
     async with open_here(here) as app:
         letters = await app.trail.dead_letters.list(by=app.me, consumer=consumer, limit=limit)
         now = app.clock.now()
@@ -101,10 +106,10 @@ async def retry_dead_letters(
         clew dlq retry 17-42
         clew dlq retry --all
     """
+    _require(ids, all=all)
     async with open_here(here) as app:
         if all:
-            ids = tuple(letter.id for letter in await app.trail.dead_letters.list(by=app.me, limit=1_000))
-        _require(ids, all=all)
+            ids = tuple(letter.id for letter in await app.trail.dead_letters.list(by=app.me, limit=MOST))
         for id in ids:
             await app.trail.dead_letters.replay(id, by=app.me)
     print_json({"retried": ids}) if json else say(f"{count(len(ids), 'event')} will be tried again.")
@@ -125,5 +130,7 @@ async def drop_dead_letters(*ids: Letters, json: Json = False, here: Here = HERE
 
 
 def _require(ids: tuple[str, ...], *, all: bool) -> None:
+    if ids and all:
+        raise InvalidInput("--all", "leaves no room for an ID", hint="Give one or the other")
     if not ids and not all:
         raise InvalidInput("ID", "is missing", hint="`clew dlq ls` lists them")

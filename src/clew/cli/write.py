@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from cyclopts import Parameter
 
 from clew.app import App
 from clew.cli.browse import Id
+from clew.cli.content import reading_content
 from clew.cli.identify import find_id
 from clew.cli.json_input import parse_json
 from clew.cli.options import HERE, Here, Json, open_here, split_assignment
@@ -71,7 +73,8 @@ async def put(
             )
             for draft in drafts
         ]
-        written = await app.trail.records.create_many(completed, by=app.me)
+        with reading_content() if title is None else nullcontext():
+            written = await app.trail.records.create_many(completed, by=app.me)
     for each in written:
         print_json(each) if json else say(each.id)
     _tell_hidden(written, here)
@@ -95,16 +98,18 @@ def _tell_hidden(written: Sequence[Breadcrumb], here: Here) -> None:
 
 
 def read_drafts() -> list[Draft]:
-    """The drafts on standard input: one JSON object, or one a line. Raises InvalidInput."""
+    """The drafts on standard input: one JSON object, or one a line. Raises InvalidInput on a terminal, ClewError
+    for what is no draft."""
     if sys.stdin.isatty():
         raise InvalidInput("--title", "is missing", hint="Give one, or pipe a draft as JSON into this command")
     raw = sys.stdin.buffer.read()
     lines = [(number, line) for number, line in enumerate(raw.split(b"\n"), 1) if line.strip()]
     if not lines:
-        raise InvalidInput("standard input", "is empty", hint='For example {"title": "Hello", "context": {}}')
-    if len(lines) == 1 or not _is_json(lines[0][1]):
-        return [parse_json(raw, Draft, "standard input")]
-    return [parse_json(line, Draft, f"line {number}") for number, line in lines]
+        raise ClewError("standard input is empty", hint='For example {"title": "Hello", "context": {}}')
+    with reading_content():
+        if len(lines) == 1 or not _is_json(lines[0][1]):
+            return [parse_json(raw, Draft, "standard input")]
+        return [parse_json(line, Draft, f"line {number}") for number, line in lines]
 
 
 def _is_json(line: bytes) -> bool:
@@ -198,18 +203,22 @@ async def _edit_by_hand(app: App, id: str, expect: int | None) -> Breadcrumb:
     file = _write_draft(before)
     try:
         await asyncio.to_thread(_open_editor, file)
-        after = parse_json(file.read_bytes(), Editable, "the edited text")
-        if after == before:
-            note("Nothing was changed.")
-            written = found
-        else:
-            change = Change(**msgspec.structs.asdict(after))
-            written = await app.trail.records.update(id, change, expect=found.version, by=app.me)
+        with reading_content():
+            written = await _write_edited(app, found, before, file.read_bytes())
     except ClewError:
         note(f"What you wrote is kept in {file}")
         raise
     file.unlink()
     return written
+
+
+async def _write_edited(app: App, found: Breadcrumb, before: Editable, text: bytes) -> Breadcrumb:
+    after = parse_json(text, Editable, "the edited text")
+    if after == before:
+        note("Nothing was changed.")
+        return found
+    change = Change(**msgspec.structs.asdict(after))
+    return await app.trail.records.update(found.id, change, expect=found.version, by=app.me)
 
 
 def _write_draft(content: Editable) -> Path:

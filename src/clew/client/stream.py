@@ -27,7 +27,8 @@ REMEMBERED = 10_000
 
 
 class StreamEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One change as the stream tells it. `seq` is its place in the log: give it as `after` to resume."""
+    """One change as the stream tells it. `seq` is its place in the log: give it as `after` to resume. `title` and
+    `context` are None when the breadcrumb is gone."""
 
     seq: int
     type: EventType
@@ -37,6 +38,7 @@ class StreamEvent(msgspec.Struct, frozen=True, kw_only=True):
     schema_name: str | None
     tags: tuple[str, ...]
     updated_at: datetime
+    title: str | None = None
     context: dict[str, Any] | None
 
 

@@ -29,15 +29,27 @@ def guide(route: str, prose: str, **params: Any) -> Guidance:
 
 
 def as_content(value: Any) -> GuidedContent:
-    """What a tool returned as guided content: text as it is, other values as a block of JSON.
+    """What a tool returned as guided content that every door can send: text as it is, other values as a block of JSON,
+    arguments that are filled in as JSON has them.
 
-    Raises TypeError for a value that JSON cannot hold.
+    Raises TypeError or ValueError for a value that JSON cannot hold, and for guidance that is none.
     """
     if isinstance(value, GuidedContent):
-        return value
+        guidance = _STEPS.decode(msgspec.json.encode(value.guidance)) if value.guidance != () else ()
+        return GuidedContent(content=_text(value.content), guidance=guidance)
     if isinstance(value, str):
-        return GuidedContent(content=value)
+        return GuidedContent(content=_text(value))
     if value is None:
         return GuidedContent(content="")
     shown = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     return GuidedContent(content=f"```json\n{shown}\n```")
+
+
+_STEPS = msgspec.json.Decoder(list[Guidance])
+
+
+def _text(content: Any) -> str:
+    """Text that can be sent: halves of characters, as odd file names hold them, are replaced."""
+    if not isinstance(content, str):
+        raise TypeError(f"content is text, not {type(content).__name__}")
+    return content if content.isascii() else content.encode(errors="replace").decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 import typing
@@ -26,27 +27,45 @@ class Params:
 
 
 def read_signature(function: Callable[..., Any], context_type: type) -> Params:
-    """Raises InvalidInput for a parameter without a type, or one that takes any number of values."""
-    hints = typing.get_type_hints(function, include_extras=True)
+    """Raises InvalidInput for a parameter without a known type, one without a name for the caller, or one that takes
+    any number of values."""
+    hints = _hints(function)
     context: str | None = None
     fields: list[Any] = []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise InvalidInput(f"{function.__name__}.{name}", "takes any number of values, which no schema can say")
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise InvalidInput(f"{function.__name__}.{name}", "cannot be given by its name")
         if name not in hints:
             raise InvalidInput(f"{function.__name__}.{name}", "has no type")
         if hints[name] is context_type:
             context = name
-        elif parameter.default is parameter.empty:
-            fields.append((name, hints[name]))
         else:
-            fields.append((name, hints[name], parameter.default))
+            fields.append((name, hints[name], *_default(parameter)))
     try:
         model = msgspec.defstruct(function.__name__, fields, kw_only=True, forbid_unknown_fields=True)
         schema = schema_of(model)
     except (TypeError, ValueError) as error:
         raise InvalidInput(function.__name__, f"has a parameter that JSON cannot hold: {error}") from None
     return Params(_described(schema, function.__doc__ or ""), _checker(model), context)
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except NameError as error:
+        hint = "Import it or define it at the top of the module, not within a function or for type checks only"
+        raise InvalidInput(function.__name__, f"has a type that is not known: {error.name}", hint=hint) from None
+
+
+def _default(parameter: inspect.Parameter) -> tuple[Any, ...]:
+    """The default as a field has it: a filled list or dict anew for every call (an empty one is anew by itself)."""
+    default = parameter.default
+    if default is parameter.empty:
+        return ()
+    is_filled = isinstance(default, list | dict | set) and bool(default)
+    return (msgspec.field(default_factory=lambda: copy.deepcopy(default)) if is_filled else default,)
 
 
 def schema_of(model: Any) -> dict[str, Any]:

@@ -31,6 +31,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     characters: int = 100_000
     at_once: int = 16
 
+    def __post_init__(self) -> None:
+        if not (self.seconds > 0 and self.characters > 0 and self.at_once > 0):
+            raise InvalidInput("limits", "seconds, characters and at_once must be more than 0")
+
 
 class Effects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a call does to the world, for those who must decide whether to allow it."""

@@ -94,7 +94,8 @@ class ConsumerState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sse_payload(event: Event) -> dict[str, Any]:
-    """The event as the stream and the webhooks show it."""
+    """The event as the stream and the webhooks show it. Title and context are those of the version that the change
+    made, or null when the reader cannot read that breadcrumb any more."""
     shown = event.breadcrumb
     return {
         "type": event.type,
@@ -104,6 +105,7 @@ def sse_payload(event: Event) -> dict[str, Any]:
         "schema_name": event.schema_name,
         "tags": list(event.tags),
         "updated_at": event.at,
+        "title": shown.title if shown else None,
         "context": shown.context if shown else None,
     }
 

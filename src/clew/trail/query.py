@@ -36,13 +36,15 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
-    """A breadcrumb with its score under the ranking that was asked, and what the arms said of it."""
+    """A breadcrumb with its score under the ranking that was asked, and what the arms said of it. Scores order the hits
+    of one answer; `relevance` says how close a hit is to the question, and can be compared between questions."""
 
     breadcrumb: Breadcrumb
     score: float
     text_score: float | None = None
     vector_score: float | None = None
     exact: bool = False
+    relevance: float = 0.0
 
 
 class SearchResult(msgspec.Struct, frozen=True, kw_only=True):

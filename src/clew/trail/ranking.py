@@ -9,6 +9,7 @@ Lexical score and cosine are each divided by the best among the candidates.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Mapping
 from itertools import pairwise
@@ -62,22 +63,24 @@ def term_name(joined: str, salt: int) -> int:
 
 class Corpus(msgspec.Struct):
     """What the ranking needs of all records: their packed terms, where each begins, how much a term says (nothing
-    when no record has it), and their mean length."""
+    when no record has it), their mean length and their number."""
 
     heap: Words
     at: Ints
     rarity: Callable[[Words], Floats]
     mean_length: float
+    number: int
 
 
 class Weighed(msgspec.Struct):
     """What counts of a question in a corpus: terms that some record has, in their order, and pairs of such terms,
-    with how much each says."""
+    with how much each says; and how much the whole question says, terms that no record has included."""
 
     terms: Words
     rarity: Floats
     pairs: Words
     worth: Floats
+    whole: float
 
     def rarest(self, limit: int) -> list[int]:
         """The terms that say most, best first."""
@@ -90,6 +93,7 @@ def weigh(question: Question, corpus: Corpus) -> Weighed:
     terms = np.array(question.terms, np.uint32)
     rarity = corpus.rarity(terms)
     known = np.flatnonzero(rarity > 0)
+    whole = float(rarity.sum()) + (len(terms) - len(known)) * math.log(2 * corpus.number + 2)
     says = dict(zip(terms[known].tolist(), rarity[known].tolist(), strict=True))
     worth = {
         pair: min(says[first], says[second])
@@ -103,6 +107,7 @@ def weigh(question: Question, corpus: Corpus) -> Weighed:
         rarity=rarity[known],
         pairs=np.fromiter(worth.keys(), np.uint32, len(worth)),
         worth=np.fromiter(worth.values(), np.float32, len(worth)),
+        whole=whole,
     )
 
 
@@ -159,6 +164,12 @@ def fuse(lexical: Floats, titles: Floats, cosine: Floats) -> Floats:
     near = _of_best(np.maximum(cosine, 0))
     total: Floats = (1 - DENSE_SHARE) * _of_best(lexical) + DENSE_SHARE * near + TITLE_SHARE * titles
     return total
+
+
+def relevance(lexical: float, cosine: float, whole: float) -> float:
+    """How close one record is to the question, comparable between questions: twice its cosine, and its lexical score
+    as a share of what the question says. docs/decisions/0008 shows what it tells apart."""
+    return 2 * cosine + (lexical / whole if whole > 0 else 0.0)
 
 
 def fuse_ranks(*scores: Floats, k: int = 60) -> Floats:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Literal
 
 import msgspec
@@ -35,10 +36,11 @@ class ContextMatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Selector(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Which breadcrumbs: by schema, tags, session, time, path glob and context."""
+    """Which breadcrumbs: by schema, tags, session, time, path glob and context; `except_schemas` leaves some out."""
 
     schema_name: str | None = None
     schema_names: Sequence[str] = ()
+    except_schemas: Sequence[str] = ()
     any_tags: Sequence[str] = ()
     all_tags: Sequence[str] = ()
     tag_prefix: str | None = None
@@ -60,8 +62,9 @@ EVERYTHING = Selector()
 def check_selector(selector: Selector) -> Selector:
     """Refuse a selector that is too long, is not text, or has a malformed path, operator value or time."""
     texts = [selector.schema_name, selector.tag_prefix, selector.session, selector.path]
-    encode_canonical([*texts, *selector.schema_names, *selector.any_tags, *selector.all_tags], "selector")
-    for field in ("any_tags", "all_tags", "schema_names", "context_match"):
+    lists = (selector.schema_names, selector.except_schemas, selector.any_tags, selector.all_tags)
+    encode_canonical([*texts, *chain.from_iterable(lists)], "selector")
+    for field in ("any_tags", "all_tags", "schema_names", "except_schemas", "context_match"):
         if len(getattr(selector, field)) > MAX_TERMS:
             raise TooLarge(field, len(getattr(selector, field)), MAX_TERMS, "entries")
     for field in ("created_after", "created_before"):
@@ -128,6 +131,8 @@ def matches(selector: Selector, breadcrumb: Breadcrumb) -> bool:
 def matches_envelope(selector: Selector, schema_name: str | None, tags: Sequence[str]) -> bool:
     """The part of the decision that schema and tags settle: enough to skip an event without its content."""
     if (schemas := selector.schemas) and schema_name not in schemas:
+        return False
+    if schema_name in selector.except_schemas:
         return False
     if selector.any_tags and not any(tag in tags for tag in selector.any_tags):
         return False

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
-from clew.adapters.rest import admin, breadcrumbs, edges, events, subscriptions, system, tokens
+from clew.access import Principal
+from clew.adapters.rest import admin, breadcrumbs, catalog, edges, events, subscriptions, system, tokens
 from clew.adapters.rest.auth import Keys
 from clew.adapters.rest.door import Door
 from clew.adapters.rest.errors import answer_clew_error, answer_protocol_error
 from clew.adapters.rest.metrics import Metrics
 from clew.adapters.rest.operation import Endpoint, Operation, Services, Sweeper
+from clew.catalog.catalog import Catalog
+from clew.catalog.workspace import Workspace
 from clew.clock import Clock, SystemClock
 from clew.config import Config
 from clew.errors import ClewError
@@ -25,6 +29,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *breadcrumbs.OPERATIONS,
     *edges.OPERATIONS,
     *events.OPERATIONS,
+    *catalog.OPERATIONS,
     *subscriptions.OPERATIONS,
     *admin.OPERATIONS,
     *tokens.OPERATIONS,
@@ -42,10 +47,13 @@ def build_app(
     metrics: Metrics | None = None,
     clock: Clock | None = None,
     refresh_webhooks: Callable[[], None] = lambda: None,
+    workspace: Callable[[], Awaitable[Workspace]] | None = None,
+    mcp: ASGIApp | None = None,
 ) -> Starlette:
     """An ASGI application over an open trail. It opens and closes nothing itself.
 
-    `app.state.closing` is an event that ends all streams once it is set; `run_server` does so.
+    Without a `workspace` the catalog is empty. `mcp` answers /mcp where it is given. `app.state.closing` is an event
+    that ends all streams once it is set; `run_server` does so.
     """
     config, metrics, clock = config or Config(), metrics or Metrics(), clock or SystemClock()
     services = Services(
@@ -57,11 +65,12 @@ def build_app(
         max_body=config.server.max_body,
         allow_networks=config.webhooks.allow,
         refresh_webhooks=refresh_webhooks,
+        workspace=workspace or _empty(trail, clock, Principal(owner_id=config.owner)),
         closing=asyncio.Event(),
         operations=OPERATIONS,
     )
     app = Starlette(
-        routes=_routes(services),
+        routes=[*_routes(services), *([Route("/mcp", mcp)] if mcp is not None else [])],
         middleware=[Middleware(Door, metrics=metrics, clock=clock)],
         exception_handlers={ClewError: answer_clew_error, HTTPException: answer_protocol_error},
     )
@@ -69,6 +78,15 @@ def build_app(
     app.state.closing = services.closing
     app.state.paths = tuple(dict.fromkeys(each.path for each in OPERATIONS))
     return app
+
+
+def _empty(trail: Trail, clock: Clock, owner: Principal) -> Callable[[], Awaitable[Workspace]]:
+    workspace = Workspace(trail, clock, Catalog(trail, clock, owner=owner), owner)
+
+    async def get() -> Workspace:
+        return workspace
+
+    return get
 
 
 def _routes(services: Services) -> list[Route]:

@@ -31,6 +31,7 @@ class EventItem(msgspec.Struct, frozen=True, kw_only=True):
     schema_name: str | None
     tags: tuple[str, ...]
     updated_at: datetime
+    title: str | None
     context: dict[str, Any] | None
 
 
@@ -95,6 +96,7 @@ def _item(event: Event) -> EventItem:
         schema_name=event.schema_name,
         tags=event.tags,
         updated_at=event.at,
+        title=event.breadcrumb.title if event.breadcrumb else None,
         context=event.breadcrumb.context if event.breadcrumb else None,
     )
 

@@ -18,6 +18,7 @@ from clew.access import Principal
 from clew.adapters.rest.auth import Caller, Keys
 from clew.adapters.rest.metrics import Metrics
 from clew.adapters.rest.parsing import body_decoder, check_content_type, query_decoder, read_body
+from clew.catalog.workspace import Workspace
 from clew.errors import ClewError, NotAuthenticated
 from clew.trail.store import HygieneStats, Purged, Trail
 
@@ -40,7 +41,8 @@ class Sweeper(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """What the routes work with. `operator` is the owner that runs the server; `closing` is set when the server
-    begins to stop; `refresh_webhooks` tells the sender that subscriptions or dead letters have changed."""
+    begins to stop; `refresh_webhooks` tells the sender that subscriptions or dead letters have changed; `workspace` is
+    built at the first call."""
 
     trail: Trail
     keys: Keys
@@ -50,6 +52,7 @@ class Services:
     max_body: int
     allow_networks: Sequence[str]
     refresh_webhooks: Callable[[], None]
+    workspace: Callable[[], Awaitable[Workspace]]
     closing: asyncio.Event
     operations: Sequence[Operation]
 

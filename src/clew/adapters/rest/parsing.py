@@ -14,8 +14,8 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.types import Receive
 
-from clew.adapters.rest.wording import in_plain_words, suggest
 from clew.errors import InvalidInput, NotFound, TooLarge
+from clew.wording import in_plain_words, suggest
 
 MAX_QUERY_FIELDS = 1_000
 _ETAG = re.compile(r'"([0-9]{1,18})"')
@@ -91,9 +91,16 @@ def query_decoder(kind: type[msgspec.Struct] | None) -> Callable[[bytes], Any]:
         try:
             return msgspec.convert(values, kind, strict=False)
         except msgspec.ValidationError as error:
-            raise in_plain_words(error, kind, "query") from None
+            raise _query_error(error, kind) from None
 
     return parse
+
+
+def _query_error(error: msgspec.ValidationError, kind: Any) -> InvalidInput:
+    """In a query everything is text, and to say so would not help."""
+    found = in_plain_words(error, kind, "query", called="parameter")
+    hint = f"Add ?{found.field}=… to the address" if found.reason == "is missing" else found.hint
+    return InvalidInput(found.field, found.reason.removesuffix(", not text"), hint=hint)
 
 
 def _is_tuple(kind: Any) -> bool:

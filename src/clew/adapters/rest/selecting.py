@@ -8,9 +8,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from clew.adapters.rest.wording import in_plain_words
 from clew.errors import InvalidInput
 from clew.trail.selector import ContextMatch, Selector
+from clew.wording import in_plain_words
 
 Texts = tuple[str, ...]
 _match = msgspec.json.Decoder(ContextMatch).decode

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from clew.trail.query import Hit, SearchRequest
-from clew.trail.ranking import Corpus, Floats, Ints, Question, score_lexical, weigh
+from clew.trail.ranking import Corpus, Floats, Ints, Question, relevance, score_lexical, weigh
 from clew.trail.sqlite.index import Index
 from clew.trail.sqlite.masks import Allowed
 from clew.trail.vectors import cosines, nearest
@@ -46,7 +46,11 @@ class Candidates:
         self._query = query if columns.vectors.shape[1] else None
         number, mean = columns.totals(visible)
         self._corpus = Corpus(
-            heap=columns.heap, at=columns.at, rarity=lambda ids: columns.rarity(ids, visible, number), mean_length=mean
+            heap=columns.heap,
+            at=columns.at,
+            rarity=lambda ids: columns.rarity(ids, visible, number),
+            mean_length=mean,
+            number=number,
         )
         self._weighed = weigh(question, self._corpus)
         self._exact = self._find_exact()
@@ -144,11 +148,12 @@ class Candidates:
         return order
 
     def hit(self, place: int, breadcrumb: Any) -> Hit:
-        lexical = float(self._lexical[place])
+        lexical, cosine = float(self._lexical[place]), float(self._cosine[place])
         return Hit(
             breadcrumb=breadcrumb,
             score=round(float(self._score[place]), 6),
             text_score=round(lexical, 6) if lexical > 0 else None,
-            vector_score=round(float(self._cosine[place]), 6) if self._query is not None else None,
+            vector_score=round(cosine, 6) if self._query is not None else None,
             exact=bool(self._is_exact[place]),
+            relevance=round(relevance(lexical, cosine, self._weighed.whole), 6),
         )

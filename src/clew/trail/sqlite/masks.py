@@ -133,6 +133,7 @@ def _sources(selector: Selector, visible: Sequence[int]) -> list[tuple[str, Any]
     plain = Selector(
         schema_name=selector.schema_name,
         schema_names=selector.schema_names,
+        except_schemas=selector.except_schemas,
         any_tags=selector.any_tags,
         all_tags=selector.all_tags,
         session=selector.session,
@@ -148,4 +149,8 @@ def _sources(selector: Selector, visible: Sequence[int]) -> list[tuple[str, Any]
         if wanted:
             marks = ",".join("?" * len(wanted))
             found.append((f"{table} WHERE {audience} AND {column} IN ({marks})", tuple(wanted)))
+    if selector.except_schemas:
+        marks = ",".join("?" * len(selector.except_schemas))
+        others = f"(schema_name IS NULL OR schema_name NOT IN ({marks}))"
+        found.append((f"breadcrumbs WHERE {audience} AND {others}", tuple(selector.except_schemas)))
     return found

@@ -31,6 +31,9 @@ def build_where(selector: Selector, audiences: Sequence[int], now: int) -> Where
 
     if schemas := selector.schemas:
         parts.append(f"b.schema_name IN ({','.join(bind(name) for name in schemas)})")
+    if selector.except_schemas:
+        others = ",".join(bind(name) for name in selector.except_schemas)
+        parts.append(f"(b.schema_name IS NULL OR b.schema_name NOT IN ({others}))")
     wanted = [*selector.all_tags, *([f"session:{selector.session}"] if selector.session is not None else [])]
     tagged = f"b.rid IN (SELECT rid FROM tags WHERE audience IN {allowed} AND "
     parts += [f"{tagged}tag = {bind(tag)})" for tag in wanted]

@@ -1,0 +1,1 @@
+"""The contenders of the discovery benchmark, each behind the same two functions."""

@@ -1,0 +1,106 @@
+"""From the arguments of a tool call to what the catalog takes, and from its answers to the result of the call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from mcp_types import CallToolResult, TextContent
+from msgspec import Meta
+
+from clew.catalog.answers import (
+    DEFAULT_PER_DOMAIN,
+    MAX_ITEMS,
+    MAX_PER_DOMAIN,
+    MAX_QUESTION,
+    Answer,
+    Item,
+    Question,
+    Results,
+)
+from clew.errors import ClewError, InvalidInput
+from clew.tools.signature import complaint
+
+MAX_HANDLE = 1_000
+
+Report = Callable[[float, float | None, str], Awaitable[None]]
+
+_Handle = Annotated[str, Meta(max_length=MAX_HANDLE)] | None
+
+
+class AskArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `ask` takes."""
+
+    query: Annotated[str, Meta(max_length=MAX_QUESTION)]
+    domain: str | None = None
+    per_domain: Annotated[int, Meta(ge=1, le=MAX_PER_DOMAIN)] = DEFAULT_PER_DOMAIN
+    handle: _Handle = None
+
+
+class GetArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `get` takes."""
+
+    routes: Annotated[list[Item], Meta(min_length=1, max_length=MAX_ITEMS)]
+    handle: _Handle = None
+
+
+_Arguments = TypeVar("_Arguments", AskArguments, GetArguments)
+
+_EXAMPLES: dict[type[msgspec.Struct], str] = {
+    AskArguments: 'For example {"query": "why do payments fail?"}',
+    GetArguments: 'For example {"routes": [{"route": "warehouse://tools/analyst", "params": {}}]}',
+}
+
+
+def read_arguments(given: Mapping[str, Any] | None, model: type[_Arguments]) -> _Arguments:
+    """Raises InvalidInput naming the argument that is wrong. A number may come as text: models write it so."""
+    try:
+        return msgspec.convert(given or {}, model, strict=False)
+    except msgspec.ValidationError as error:
+        is_within_route = " - at `$.routes[" in str(error)
+        problem = complaint(str(error), (Item if is_within_route else model).__struct_fields__)
+        problem.hint = problem.hint or _EXAMPLES[model]
+        raise problem from None
+
+
+def read_question(given: Mapping[str, Any] | None) -> Question:
+    """The question of a call of `ask`. Raises InvalidInput."""
+    found = read_arguments(given, AskArguments)
+    if not found.query.strip():
+        raise InvalidInput("query", "is empty", hint="Say what you want to do or know")
+    return Question(query=found.query, domain=found.domain, per_domain=found.per_domain, handle=found.handle)
+
+
+def ask_result(answer: Answer) -> CallToolResult:
+    """An answer as markdown, and as an object."""
+    found = msgspec.to_builtins(answer)
+    return _result(answer.markdown, {key: value for key, value in found.items() if key != "markdown"})
+
+
+def get_result(results: Results) -> CallToolResult:
+    """Results as markdown, and as an object with `results`, `summary` and `handle`."""
+    found = msgspec.to_builtins(results)
+    return _result(results.markdown, {key: found[key] for key in ("results", "summary", "handle")})
+
+
+def error_result(error: ClewError) -> CallToolResult:
+    """An error for the model to read: one line that says what is wrong and what to do."""
+    return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
+
+
+def rising(report: Report) -> Report:
+    """The same report for progress that grows; the protocol forbids a step back, so those are left out."""
+    last = float("-inf")
+
+    async def tell(done: float, total: float | None = None, message: str = "") -> None:
+        nonlocal last
+        if done > last:
+            last = done
+            await report(done, total, message)
+
+    return tell
+
+
+def _result(markdown: str, structured: dict[str, Any]) -> CallToolResult:
+    return CallToolResult(content=[TextContent(text=markdown)], structured_content=structured)

@@ -1,0 +1,135 @@
+"""MCP over streamable HTTP, for the process that serves REST: the same tokens, the same principals.
+
+The stateless era needs no session; one of the handshake era belongs to the principal that opened it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import msgspec
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, TransportSecuritySettings
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from clew.access import Principal
+from clew.adapters.mcp.offering import Offering
+from clew.adapters.mcp.server import Context, build_server
+from clew.adapters.rest.auth import Keys
+from clew.adapters.rest.errors import Problem, error_response
+from clew.errors import NotAuthenticated
+
+PATH = "/mcp"
+_NAMES = ("127.0.0.1", "localhost", "[::1]")
+LOCAL_HOSTS = tuple(f"{name}{port}" for name in _NAMES for port in ("", ":*"))
+LOCAL_ORIGINS = tuple(f"http://{host}" for host in LOCAL_HOSTS)
+MAX_SESSIONS = 1_000
+_PRINCIPAL = "clew.principal"
+
+
+def build_mcp_app(
+    catalog: Offering,
+    keys: Keys,
+    *,
+    hosts: Sequence[str] = LOCAL_HOSTS,
+    origins: Sequence[str] = LOCAL_ORIGINS,
+    max_body: int = DEFAULT_MAX_REQUEST_BODY_SIZE,
+) -> McpApp:
+    """An ASGI application over a catalog, for the route /mcp. It answers while its `running` is entered."""
+    server = build_server(catalog, principal_of)
+    return McpApp(server, keys, hosts=hosts, origins=origins, max_body=max_body)
+
+
+def principal_of(context: Context) -> Principal:
+    """The holder of the token that a request came with."""
+    assert context.request is not None, "every request over HTTP has one"
+    principal: Principal = context.request.scope[_PRINCIPAL]
+    return principal
+
+
+class McpApp:
+    """Checks the token, then hands the request to the session manager.
+
+    `hosts` and `origins` are the Host and Origin headers that are accepted, `:*` for any port: a page of another site
+    must not reach a server on this machine by a name that it controls.
+    """
+
+    def __init__(
+        self, server: Server[Any], keys: Keys, *, hosts: Sequence[str], origins: Sequence[str], max_body: int
+    ) -> None:
+        self._keys = keys
+        self._is_open = False
+        self._manager = StreamableHTTPSessionManager(
+            app=server,
+            security_settings=TransportSecuritySettings(allowed_hosts=list(hosts), allowed_origins=list(origins)),
+            max_request_body_size=max_body,
+            max_sessions=MAX_SESSIONS,
+        )
+
+    @contextlib.asynccontextmanager
+    async def running(self, closing: asyncio.Event | None = None) -> AsyncIterator[None]:
+        """Serve while the context is open, once only. When `closing` is set, sessions and their streams end at once."""
+        ready, stop = asyncio.Event(), closing or asyncio.Event()
+        # A task of its own: the manager must be entered and left in one task, and may be left before the context is.
+        task = asyncio.create_task(self._run(ready, stop))
+        waiting = asyncio.create_task(ready.wait())
+        try:
+            await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            yield
+        finally:
+            waiting.cancel()
+            stop.set()
+            await task
+
+    async def _run(self, ready: asyncio.Event, stop: asyncio.Event) -> None:
+        async with self._manager.run():
+            self._is_open = True
+            ready.set()
+            await stop.wait()
+            self._is_open = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["clew.path"] = PATH  # the label in the metrics of the REST door
+        # White space around a value is not part of it, but the parser leaves it there, and the SDK compares.
+        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+
+        async def send_own(message: Message) -> None:
+            # The SDK sends lists that all its responses share; whoever adds a header must get a copy.
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": list(message["headers"])}
+            await send(message)
+
+        refusal = self._refuse(scope)
+        await (refusal or self._manager.handle_request)(scope, receive, send_own)
+
+    def _refuse(self, scope: Scope) -> Response | None:
+        """The answer to a request that may not go on; otherwise the scope says who sends it."""
+        if not self._is_open:
+            return error_response(503, Problem(code="closing", message="the server is stopping", hint="Try again soon"))
+        kind, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+        has_token = kind.lower() == "bearer"
+        try:
+            if not has_token:
+                raise NotAuthenticated("this needs a token")
+            caller = self._keys.verify(token.strip())
+        except NotAuthenticated as error:
+            problem = Problem(code="not_authenticated", message=error.message, hint=error.hint)
+            challenge = 'Bearer error="invalid_token"' if has_token else "Bearer"
+            return error_response(401, problem, {"www-authenticate": challenge})
+        scope[_PRINCIPAL] = caller.principal
+        scope["user"] = _session_owner(caller.principal)
+        return None
+
+
+def _session_owner(principal: Principal) -> AuthenticatedUser:
+    """The principal as the session manager compares it; the token itself stays out of it."""
+    whole = msgspec.json.encode(principal, order="deterministic").decode()
+    return AuthenticatedUser(AccessToken(token="", client_id=principal.owner_id, scopes=[], subject=whole))

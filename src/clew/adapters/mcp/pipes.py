@@ -1,0 +1,233 @@
+"""Standard input and output as two streams of messages, one JSON line each.
+
+Threads do the blocking reads and writes. They are daemons, so that a signal ends the process while a read waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from queue import SimpleQueue
+
+import anyio
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, RequestId
+from pydantic import ValidationError
+
+MAX_LINE = 4 * 1024 * 1024
+LAST_ANSWERS_SECONDS = 2.0
+"""How long a request that came before the end of input may still take."""
+
+_CHUNK = 65_536
+_AHEAD = 64
+
+Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
+Outgoing = MemoryObjectSendStream[SessionMessage]
+
+
+@contextlib.asynccontextmanager
+async def open_pipes() -> AsyncIterator[tuple[Incoming, Outgoing]]:
+    """Messages from standard input, and to standard output. Meanwhile whatever else reads standard input finds it
+    empty, and whatever else is printed goes to standard error.
+
+    The first stream ends with standard input, once what was asked before has been answered. A reader that has gone
+    away ends both.
+    """
+    received, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, to_send = anyio.create_memory_object_stream[SessionMessage](0)
+    pending, reading, written = _Pending(), anyio.CancelScope(), anyio.Event()
+    with _claimed() as (source, sink):
+        async with anyio.create_task_group() as group:
+
+            async def read() -> None:
+                with reading:
+                    await _read(_LineReader(source), received, outgoing.clone(), pending)
+
+            async def write() -> None:
+                try:
+                    await _write(_LineWriter(sink), to_send, pending)
+                except OSError:
+                    group.cancel_scope.cancel()
+                finally:
+                    written.set()
+
+            group.start_soon(read)
+            group.start_soon(write)
+            yield incoming, outgoing
+            reading.cancel()
+            outgoing.close()
+            with anyio.move_on_after(LAST_ANSWERS_SECONDS):
+                await written.wait()
+            group.cancel_scope.cancel()
+
+
+async def _read(
+    reader: _LineReader,
+    received: MemoryObjectSendStream[SessionMessage | Exception],
+    answers: Outgoing,
+    pending: _Pending,
+) -> None:
+    """Pass messages on until the input ends; a line that is none is answered here."""
+    async with received, answers:
+        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            while (line := await reader.next()) is not None:
+                if not line.strip():
+                    continue
+                message = _parse(line)
+                if isinstance(message, JSONRPCError) and message.id is None:
+                    await answers.send(SessionMessage(message))
+                else:
+                    pending.add(message)
+                    await received.send(SessionMessage(message))
+            with anyio.move_on_after(LAST_ANSWERS_SECONDS):
+                await pending.wait()
+
+
+async def _write(writer: _LineWriter, to_send: MemoryObjectReceiveStream[SessionMessage], pending: _Pending) -> None:
+    """Write messages until there are no more. Raises OSError when nobody reads them."""
+    async for each in to_send:
+        await writer.write(each.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+        pending.settle(each.message)
+
+
+def _parse(line: bytes) -> types.JSONRPCMessage:
+    """The message of a line, or the error to answer it with."""
+    code, text = types.INVALID_REQUEST, f"a line is over {MAX_LINE:,} bytes"
+    if len(line) <= MAX_LINE:
+        try:
+            return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValidationError as error:
+            is_json = error.errors()[0]["type"] != "json_invalid"
+            code = types.INVALID_REQUEST if is_json else types.PARSE_ERROR
+            text = "a line must be one JSON-RPC message" if is_json else "a line is not JSON"
+    return JSONRPCError(jsonrpc="2.0", id=None, error=types.ErrorData(code=code, message=text))
+
+
+class _Pending:
+    """Requests without an answer so far."""
+
+    def __init__(self) -> None:
+        self._ids: set[RequestId] = set()
+        self._changed = asyncio.Event()
+
+    def add(self, message: types.JSONRPCMessage) -> None:
+        if isinstance(message, JSONRPCRequest):
+            self._ids.add(message.id)
+        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+            self._discard((message.params or {}).get("requestId"))
+
+    def settle(self, message: types.JSONRPCMessage) -> None:
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
+            self._discard(message.id)
+
+    async def wait(self) -> None:
+        """Return when nothing is left."""
+        while self._ids:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def _discard(self, id: RequestId | None) -> None:
+        if isinstance(id, str | int):
+            self._ids.discard(id)
+            self._changed.set()
+
+
+class _LineReader:
+    """Lines of a descriptor, a few ahead of whoever takes them."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._room = threading.Semaphore(_AHEAD)
+        threading.Thread(target=self._run, args=(descriptor,), name="clew-stdin", daemon=True).start()
+
+    async def next(self) -> bytes | None:
+        """The next line, or None at the end. One over MAX_LINE comes cut, one byte too long."""
+        line = await self._lines.get()
+        self._room.release()
+        return line
+
+    def _run(self, descriptor: int) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            for line in _split_lines(descriptor):
+                self._room.acquire()
+                self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
+            self._loop.call_soon_threadsafe(self._lines.put_nowait, None)
+
+
+def _split_lines(descriptor: int) -> Iterator[bytes]:
+    held, is_skipping = b"", False
+    with contextlib.suppress(OSError):  # an input that cannot be read has ended
+        while chunk := os.read(descriptor, _CHUNK):
+            *whole, held = (held + chunk).split(b"\n")
+            if is_skipping and whole:
+                del whole[0]
+                is_skipping = False
+            yield from whole
+            if len(held) > MAX_LINE:
+                yield from () if is_skipping else (held[: MAX_LINE + 1],)
+                held, is_skipping = b"", True
+    if held and not is_skipping:
+        yield held
+
+
+class _LineWriter:
+    """Writes lines to a descriptor one after the other."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._jobs: SimpleQueue[tuple[bytes, asyncio.Future[None]]] = SimpleQueue()
+        threading.Thread(target=self._run, args=(descriptor,), name="clew-stdout", daemon=True).start()
+
+    async def write(self, line: bytes) -> None:
+        """Return when it is written. Raises OSError when nobody reads any more."""
+        done: asyncio.Future[None] = self._loop.create_future()
+        self._jobs.put((line + b"\n", done))
+        await done
+
+    def _run(self, descriptor: int) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            while True:
+                data, done = self._jobs.get()
+                self._loop.call_soon_threadsafe(_settle, done, _write_all(descriptor, data))
+
+
+def _write_all(descriptor: int, data: bytes) -> OSError | None:
+    rest = memoryview(data)
+    try:
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+    except OSError as error:
+        return error
+    return None
+
+
+def _settle(done: asyncio.Future[None], error: OSError | None) -> None:
+    if done.done():
+        return
+    if error is None:
+        done.set_result(None)
+    else:
+        done.set_exception(error)
+
+
+@contextlib.contextmanager
+def _claimed() -> Iterator[tuple[int, int]]:
+    """Descriptors of standard input and output that nobody else has. They stay open: a thread may wait on them."""
+    sys.stdout.flush()
+    source, sink = os.dup(0), os.dup(1)
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    try:
+        yield source, sink
+    finally:
+        sys.stdout.flush()
+        os.dup2(source, 0)
+        os.dup2(sink, 1)

@@ -1,0 +1,137 @@
+"""One server object for both protocol eras: two tools, and the catalog's resources.
+
+The listing never changes. The low-level server checks no arguments, so the calls here do.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import mcp_types as types
+from mcp.server.caching import CacheHint
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from clew import __version__
+from clew.access import Principal
+from clew.adapters.mcp import resources
+from clew.adapters.mcp.calls import (
+    GetArguments,
+    ask_result,
+    error_result,
+    get_result,
+    read_arguments,
+    read_question,
+    rising,
+)
+from clew.adapters.mcp.listing import ASK, GET, INPUT_SCHEMAS, LISTING, TEMPLATES, TOOLS
+from clew.adapters.mcp.offering import Offering
+from clew.errors import ClewError
+
+Context = ServerRequestContext[Any, Any]
+PrincipalOf = Callable[[Context], Principal]
+"""Who sent a request: fixed on stdio, the holder of the token over HTTP."""
+
+HOUR_MS = 3_600_000
+_CONNECTING = frozenset({"initialize", "server/discover"})
+_log = logging.getLogger("clew.mcp")
+
+
+def build_server(catalog: Offering, principal_of: PrincipalOf) -> Server[Any]:
+    """A server over a catalog. It holds no state of its own, so any number of connections may share it."""
+    door = _Door(catalog, principal_of)
+    server: Server[Any] = Server(
+        "clew",
+        version=__version__,
+        title="Clew",
+        cache_hints={
+            "tools/list": CacheHint(ttl_ms=HOUR_MS, scope="public"),
+            "resources/templates/list": CacheHint(ttl_ms=HOUR_MS, scope="public"),
+        },
+        get_tool_input_schema=INPUT_SCHEMAS.get,
+        on_list_tools=door.list_tools,
+        on_call_tool=door.call_tool,
+        on_list_resources=door.list_resources,
+        on_list_resource_templates=door.list_templates,
+        on_read_resource=door.read_resource,
+    )
+
+    async def complete(ctx: Context, call_next: CallNext) -> HandlerResult:
+        result = await call_next(ctx)
+        if ctx.method == "tools/list" and isinstance(result, dict):
+            return {**result, "tools": TOOLS}
+        if ctx.method in _CONNECTING and isinstance(result, dict):
+            return {**result, "instructions": await catalog.instructions()}
+        return result
+
+    server.middleware += [_answer_errors, complete]
+    return server
+
+
+class _Door:
+    """The handlers: parse, call the catalog, render."""
+
+    def __init__(self, catalog: Offering, principal_of: PrincipalOf) -> None:
+        self._catalog = catalog
+        self._principal_of = principal_of
+
+    async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return LISTING
+
+    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        if params.name not in (ASK, GET):
+            raise MCPError(
+                code=types.INVALID_PARAMS, message=f"there is no tool {params.name[:100]!r}, only ask and get"
+            )
+        call = self._ask if params.name == ASK else self._get
+        try:
+            return await call(context, params.arguments)
+        except ClewError as error:
+            return error_result(error)
+
+    async def _ask(self, context: Context, arguments: dict[str, Any] | None) -> types.CallToolResult:
+        question = read_question(arguments)
+        return ask_result(await self._catalog.ask(question, by=self._principal_of(context)))
+
+    async def _get(self, context: Context, arguments: dict[str, Any] | None) -> types.CallToolResult:
+        wanted = read_arguments(arguments, GetArguments)
+        by, report = self._principal_of(context), rising(context.session.report_progress)
+        return get_result(await self._catalog.get(wanted.routes, by=by, handle=wanted.handle, report=report))
+
+    async def list_resources(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        cursor = params.cursor if params else None
+        return await resources.list_resources(self._catalog, self._principal_of(context), cursor)
+
+    async def list_templates(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return TEMPLATES
+
+    async def read_resource(
+        self, context: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        by = self._principal_of(context)
+        return await resources.read_resource(self._catalog, by, str(params.uri), context.protocol_version)
+
+
+async def _answer_errors(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Errors of Clew as one line; anything else as our fault. The log gets its place but not its message, which may
+    quote content."""
+    try:
+        return await call_next(ctx)
+    except (MCPError, ValidationError):
+        raise
+    except ClewError as error:
+        raise MCPError(code=types.INVALID_PARAMS, message=str(error)) from None
+    except Exception as error:
+        places = "".join(traceback.format_tb(error.__traceback__))
+        _log.error("%s failed with %s\n%s", ctx.method, type(error).__name__, places)
+        message = "this should not have happened; the log of the server has more"
+        raise MCPError(code=types.INTERNAL_ERROR, message=message) from None

@@ -1,0 +1,45 @@
+"""Serving MCP on standard input and output: one client, one principal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
+
+import anyio
+from mcp.server.runner import serve_dual_era_loop
+
+from clew.access import Principal
+from clew.adapters.mcp.offering import Offering
+from clew.adapters.mcp.pipes import open_pipes
+from clew.adapters.mcp.server import build_server
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+async def serve_stdio(catalog: Offering, principal: Principal) -> None:
+    """Serve until standard input ends, or until SIGINT or SIGTERM; then return. The first request decides the era.
+
+    Standard output carries nothing but the protocol; what is printed or logged goes to standard error.
+    """
+    server = build_server(catalog, lambda context: principal)
+    async with open_pipes() as (incoming, outgoing):
+        with anyio.CancelScope() as scope, _on_signals(scope.cancel):
+            await serve_dual_era_loop(server, incoming, outgoing, lifespan_state={})
+
+
+@contextlib.contextmanager
+def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` at a signal, where this loop can hear one: in the main thread, and not on Windows."""
+    loop = asyncio.get_running_loop()
+    heard = []
+    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+        for each in _SIGNALS:
+            loop.add_signal_handler(each, stop)
+            heard.append(each)
+    try:
+        yield
+    finally:
+        for each in heard:
+            loop.remove_signal_handler(each)

@@ -1,0 +1,111 @@
+"""Names and descriptions from running text, and long text in parts."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+MAX_NAME = 200
+MAX_DESCRIPTION = 300
+PART = 4_000
+"""About how many characters a part of a long text has."""
+
+WHOLE = 2 * PART
+"""Text up to this length stays in one piece."""
+
+_LOOKED_AT = 4_000
+_BREAKS = tuple(map(re.compile, (r"\n[ \t]*\n(?=\S)", r"\n[ \t]*\n", r"\n", r"[ \t]")))
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*\)")
+_ANCHOR = re.compile(r"</?a\b[^<>]*>|\{#[^{}]*\}\s*$")
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_NO_PROSE = re.compile(r"#|<|\||!\[|\[!\[|\.\. |:[\w-]+:(\s|$)|[-=*~^+_\s]+$")
+_ASIDE = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)|<!--.*?(?:-->|\Z)", re.DOTALL | re.MULTILINE)
+_JOINERS = "\u200c\u200d"
+
+
+def clean_text(text: str) -> str:
+    """With line ends of one kind and no NUL."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
+
+
+def clean_name(text: str, fallback: str) -> str:
+    """One line for people, never empty: no control characters, at most MAX_NAME long."""
+    return cut(one_line(text[: 4 * MAX_NAME]), MAX_NAME) or one_line(fallback[:MAX_NAME]) or "unnamed"
+
+
+def clean_heading(text: str, fallback: str) -> str:
+    """A heading of markdown as a name: links give their text, anchors and marks go."""
+    plain = _ANCHOR.sub("", _LINK.sub(r"\1", text[: 4 * MAX_NAME]))
+    return clean_name(_ESCAPE.sub(r"\1", plain.replace("`", "").replace("**", "")), clean_name(text, fallback))
+
+
+def describe(text: str) -> str:
+    """The first paragraph of prose, on one line and cut at a sentence; empty when there is none."""
+    for block in re.split(r"\n[ \t]*\n", _ASIDE.sub("\n\n", clean_text(text[:_LOOKED_AT]))):
+        lines = [line.strip().removeprefix("> ") for line in block.split("\n")]
+        prose = [line for line in lines if line and not _NO_PROSE.match(line)]
+        if prose:
+            return cut_sentence(one_line(_LINK.sub(r"\1", " ".join(prose))[: 2 * MAX_DESCRIPTION]))
+    return ""
+
+
+def one_line(text: str) -> str:
+    """Without line breaks, runs of blanks and control characters."""
+    if text.isprintable():
+        return " ".join(text.split())
+    return " ".join("".join(character if _is_readable(character) else " " for character in text).split())
+
+
+def cut_sentence(text: str) -> str:
+    """At most MAX_DESCRIPTION characters, up to the end of a sentence where one ends late enough."""
+    if len(text) <= MAX_DESCRIPTION:
+        return text
+    ends = [found.end() for found in re.finditer(r"[.!?](?=\s)|[。！？]", text[:MAX_DESCRIPTION])]
+    return text[: ends[-1]] if ends and ends[-1] > MAX_DESCRIPTION // 3 else cut(text, MAX_DESCRIPTION)
+
+
+def cut(text: str, limit: int) -> str:
+    """At most `limit` characters, with … for what is missing."""
+    return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
+
+
+def fence(text: str, language: str = "") -> str:
+    """A code block that the text cannot end."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    marks = "`" * (longest + 1)
+    return f"{marks}{language}\n{text.rstrip()}\n{marks}"
+
+
+def join_blocks(*blocks: str | None) -> str:
+    """The blocks that say something, a blank line between them."""
+    return "\n\n".join(block.strip("\n") for block in blocks if block and block.strip())
+
+
+def tell(*facts: str) -> str:
+    """The facts that are known, on one line."""
+    return one_line("; ".join(filter(None, facts)))
+
+
+def split_parts(text: str) -> list[str]:
+    """Pieces of about PART characters that are the text again when put together: cut where a paragraph begins, else at
+    the end of a line, else at a blank, else anywhere. Text of at most WHOLE is one piece."""
+    parts: list[str] = []
+    start = 0
+    while len(text) - start > WHOLE or (parts and len(text) - start > PART + PART // 2):
+        end = _find_break(text, start)
+        parts.append(text[start:end])
+        start = end
+    return [*parts, text[start:]]
+
+
+def _find_break(text: str, start: int) -> int:
+    low, high = start + PART // 2, start + PART
+    for pattern in _BREAKS:
+        ends = [found.end() for found in pattern.finditer(text, low, high)]
+        if ends:
+            return ends[-1]
+    return high
+
+
+def _is_readable(character: str) -> bool:
+    return character in _JOINERS or unicodedata.category(character) not in ("Cc", "Cf", "Co", "Cs")

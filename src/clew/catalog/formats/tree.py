@@ -1,0 +1,119 @@
+"""From the branches that a format found to nodes: paths, ids, parts of long texts, and the limits of a document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from clew.catalog.formats.paths import Paths, document_path, slug
+from clew.catalog.formats.prose import clean_name, clean_text, cut_sentence, describe, one_line, split_parts
+from clew.catalog.resource import RawContent, ResourceNode
+from clew.catalog.route import join_path
+from clew.errors import FormatError
+
+MAX_BODY = 16_000_000
+"""Bytes; a longer document is refused."""
+
+MAX_NODES = 10_000
+"""A document that would give more is refused."""
+
+MAX_DEPTH = 70
+"""How far down children may go: further than reStructuredText has styles of headings."""
+
+_NAMED_CHILDREN = 20
+
+
+class Branch(msgspec.Struct, frozen=True, kw_only=True):
+    """What a format found: its own text, without that of its children. `path` is where it stands below its parent;
+    without one, it is the slug of the name."""
+
+    name: str
+    text: str
+    path: str = ""
+    description: str = ""
+    type: str = "section"
+    metadata: dict[str, Any] = {}
+    children: list[Branch] = []
+
+
+def read_text(content: RawContent) -> str:
+    """The text of a document, its line ends all of one kind. Raises FormatError when it is over MAX_BODY."""
+    check_size(content)
+    return clean_text(content.text)
+
+
+def check_size(content: RawContent) -> None:
+    if len(content.body) > MAX_BODY:
+        raise FormatError(content.id, f"{len(content.body):,} bytes is over the limit of {MAX_BODY:,}")
+
+
+def build_tree(content: RawContent, base_path: str, root: Branch) -> tuple[ResourceNode, ...]:
+    """The nodes of a document. The root has the id of the document and stands, unless it names a path, at that id below
+    `base_path`. Raises FormatError when there are too many nodes, or they go too deep."""
+    path = join_path(base_path, root.path) if root.path else document_path(base_path, content.id)
+    return (_Tree(content).grow(root, path, 0),)
+
+
+class _Tree:
+    """One document's tree while it grows: which paths are taken, and how many nodes there are."""
+
+    def __init__(self, content: RawContent) -> None:
+        self._content = content
+        self._paths = Paths()
+        self._root = ""
+        self._count = 0
+
+    def grow(self, branch: Branch, path: str, depth: int) -> ResourceNode:
+        if depth > MAX_DEPTH:
+            raise FormatError(self._content.id, f"has children more than {MAX_DEPTH} levels deep")
+        path = self._claim(path)
+        first, *others = [part.strip("\n") for part in split_parts(clean_text(branch.text)) if part.strip()] or [""]
+        name = clean_name(branch.name, self._content.name)
+        parts = [self._grow_part(branch, name, path, text, number) for number, text in enumerate(others, 2)]
+        children = [
+            self.grow(child, join_path(path, child.path or slug(child.name)), depth + 1) for child in branch.children
+        ]
+        return ResourceNode(
+            id=self._id_of(path),
+            name=name,
+            path=path,
+            content=first,
+            description=_describe(branch, name),
+            type=branch.type,
+            metadata={**branch.metadata, "parts": len(others) + 1} if others else branch.metadata,
+            children=(*parts, *children),
+        )
+
+    def _grow_part(self, branch: Branch, name: str, parent: str, text: str, number: int) -> ResourceNode:
+        path = self._claim(join_path(parent, f"part-{number}"))
+        return ResourceNode(
+            id=self._id_of(path),
+            name=f"{name} (part {number})",
+            path=path,
+            content=text,
+            description=cut_sentence(f"Part {number} of {name}: {describe(text) or one_line(text[:500])}"),
+            type="part",
+            metadata={"part": number},
+        )
+
+    def _claim(self, path: str) -> str:
+        self._count += 1
+        if self._count > MAX_NODES:
+            raise FormatError(self._content.id, f"has more than {MAX_NODES:,} sections, parts or entries")
+        claimed = self._paths.claim(path)
+        self._root = self._root or claimed
+        return claimed
+
+    def _id_of(self, path: str) -> str:
+        """Paths are distinct, so ids are."""
+        if path == self._root:
+            return self._content.id
+        return f"{self._content.id}#{path.removeprefix(self._root + '/')}"
+
+
+def _describe(branch: Branch, name: str) -> str:
+    """Where there is no prose, the names of the children tell most."""
+    if branch.description:
+        return cut_sentence(one_line(branch.description[:2_000]))
+    return cut_sentence(one_line(", ".join(child.name[:100] for child in branch.children[:_NAMED_CHILDREN]))) or name

@@ -1,0 +1,186 @@
+"""`get`: do these, side by side. Results keep the order of the entries, and one failure leaves the others alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from clew.access import Principal
+from clew.catalog.answers import MAX_ITEMS, Item, Result, Results, Summary
+from clew.catalog.attempt import Refused, attempt, cut
+from clew.catalog.indexing import MAX_CONTENT
+from clew.catalog.lookup import Lookup
+from clew.catalog.markdown import fence, inline, render_results
+from clew.catalog.registry import Registry, RoutedTool
+from clew.catalog.route import Route, parse_route
+from clew.catalog.secrecy import mask_secrets
+from clew.clock import Clock
+from clew.errors import InvalidInput, TooLarge
+from clew.llm.tokens import estimate_tokens
+from clew.skills.exposure import Exposed, Exposure, Exposures
+from clew.tools import Guidance, GuidedContent, Limits, Tool, ToolContext
+from clew.tools.content import as_content
+
+Report = Callable[[float, float | None, str], Awaitable[None]]
+MAX_GUIDANCE = 50
+
+
+class Getting:
+    """Runs entries. With `strict`, only what the caller's exposure set holds."""
+
+    def __init__(self, registry: Registry, exposures: Exposures, lookup: Lookup, clock: Clock, *, strict: bool) -> None:
+        self._registry = registry
+        self._exposures = exposures
+        self._lookup = lookup
+        self._clock = clock
+        self._strict = strict
+        self._slots: dict[str, asyncio.Semaphore] = {}
+
+    async def get(
+        self,
+        items: Sequence[Item],
+        *,
+        by: Principal,
+        reader: Principal,
+        handle: str | None = None,
+        report: Report | None = None,
+    ) -> Results:
+        """Run all entries at once. Raises InvalidInput, TooLarge (too many entries), HandleRefused."""
+        if not items:
+            raise InvalidInput("routes", "is empty", hint="Give at least one route, as `ask` shows them")
+        if len(items) > MAX_ITEMS:
+            raise TooLarge("routes", len(items), MAX_ITEMS, "entries")
+        exposure = await self._exposures.open(handle, by=by)
+        if self._strict and exposure.version and any(exposure.find(item.route) is None for item in items):
+            exposure = await self._exposures.reload(exposure.handle, by=by)
+        done = _Progress(report, len(items))
+        results = await asyncio.gather(*(done.count(self._result(item, exposure, by, reader)) for item in items))
+        exposure = await self._exposures.reveal(exposure, self._guided(results), by=by)
+        succeeded = sum(result.success for result in results)
+        summary = Summary(total=len(results), success=succeeded, failed=len(results) - succeeded)
+        answer = Results(results=results, summary=summary, handle=exposure.handle)
+        return msgspec.structs.replace(answer, markdown=render_results(answer))
+
+    async def _result(self, item: Item, exposure: Exposure, by: Principal, reader: Principal) -> Result:
+        try:
+            data = await self._run(item, exposure, by, reader)
+        except Refused as refusal:
+            return Result(route=item.route, success=False, error=refusal.failure)
+        return Result(route=item.route, success=True, data=data)
+
+    async def _run(self, item: Item, exposure: Exposure, by: Principal, reader: Principal) -> GuidedContent:
+        """In this order: parse, look up, scopes, exposure, arguments, execution."""
+        try:
+            route = parse_route(item.route)
+        except InvalidInput as error:
+            raise Refused("INVALID_ROUTE", str(error)) from None
+        if route.kind == "resources":
+            return await self._read(route, exposure, reader, item.params)
+        routed = self._registry.find_tool(route)
+        if routed is None:
+            raise Refused("NOT_FOUND", self._not_found(route, by))
+        self._require_scopes(route, routed.scopes, by)
+        self._require_revealed(route, exposure)
+        data = await self._execute(routed, _checked(routed.tool, item.params), by)
+        return GuidedContent(content=data.content, guidance=await self._allowed(data.guidance, by, reader))
+
+    def _not_found(self, route: Route, by: Principal) -> str:
+        close = self._registry.suggest(str(route), by)
+        return f"there is no {route}. " + (
+            f"Did you mean {close[0]}?" if close else "`ask` shows the routes that exist"
+        )
+
+    def _require_scopes(self, route: Route, scopes: frozenset[str], by: Principal) -> None:
+        if lacking := sorted(scopes - by.scopes):
+            raise Refused("ACCESS_DENIED", f"{route} needs the scopes {', '.join(lacking)}, which you do not hold")
+
+    def _require_revealed(self, route: Route, exposure: Exposure) -> None:
+        if self._strict and exposure.find(str(route)) is None:
+            about = route.path.rpartition("/")[2].replace("-", " ").replace("_", " ")
+            reveals = f'ask(query="{inline(about, 80)}", domain="{route.domain}")'
+            further = ", then follow the guidance of an entry point it shows" if route.is_hidden else ""
+            raise Refused("NOT_REVEALED", f"{route} was not shown to you yet. Call {reveals}{further}")
+
+    async def _read(self, route: Route, exposure: Exposure, reader: Principal, params: dict[str, Any]) -> GuidedContent:
+        if not await self._lookup.can_see(route, by=reader):
+            raise Refused("NOT_FOUND", f"there is no {route} for you. `ask` shows what exists")
+        self._require_revealed(route, exposure)
+        if params:
+            given = inline(", ".join(map(str, params)), 200)
+            raise Refused("INVALID_PARAMS", f"a resource takes no parameters, but got {given}")
+
+        async def read() -> GuidedContent:
+            found = await self._lookup.read(route, by=reader)
+            content = cut(as_content(found.content), MAX_CONTENT).content
+            return GuidedContent(content=fence(content, f"Content of `{route}`, {inline(found.name, 120)}."))
+
+        return await attempt(str(route), read, Limits().seconds)
+
+    async def _execute(self, routed: RoutedTool, arguments: dict[str, Any], by: Principal) -> GuidedContent:
+        route, tool = str(routed.route), routed.tool
+        slot = self._slots.setdefault(route, asyncio.Semaphore(tool.limits.at_once))
+        context = ToolContext(by=by, client=routed.domain.client, route=route)
+
+        async def call() -> GuidedContent:
+            return cut(as_content(await tool.call(arguments, context)), tool.limits.characters)
+
+        async with slot:
+            return await attempt(route, call, tool.limits.seconds)
+
+    async def _allowed(self, guidance: Sequence[Guidance], by: Principal, reader: Principal) -> list[Guidance]:
+        """Without steps to what does not exist, or to what the caller may not use."""
+        return [each for each in guidance[:MAX_GUIDANCE] if await self._may_follow(each, by, reader)]
+
+    async def _may_follow(self, each: Guidance, by: Principal, reader: Principal) -> bool:
+        try:
+            route = parse_route(each.route)
+        except InvalidInput:
+            return False
+        if route.kind == "resources":
+            return await self._lookup.can_see(route, by=reader)
+        routed = self._registry.find_tool(route)
+        return routed is not None and routed.scopes <= by.scopes
+
+    def _guided(self, results: Sequence[Result]) -> list[Exposed]:
+        """What the results lead to."""
+        now = self._clock.now()
+        return [
+            Exposed(
+                item=step.route,
+                via="guidance",
+                why=f"{result.route}: {step.prose[:200]}",
+                since=now,
+                tokens=estimate_tokens(step.route + step.prose),
+            )
+            for result in results
+            if result.data is not None
+            for step in result.data.guidance
+        ]
+
+
+def _checked(tool: Tool, params: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return tool.check(params)
+    except InvalidInput as error:
+        raise Refused("INVALID_PARAMS", str(error)) from None
+    except Exception as error:  # the boundary of a check that somebody else wrote
+        raise Refused("INVALID_PARAMS", inline(mask_secrets(str(error)), 500) or type(error).__name__) from None
+
+
+class _Progress:
+    """Tells after each entry how many are done."""
+
+    def __init__(self, report: Report | None, total: int) -> None:
+        self._report = report
+        self._total = total
+        self._done = 0
+
+    async def count(self, work: Awaitable[Result]) -> Result:
+        result = await work
+        self._done += 1
+        if self._report is not None:
+            await self._report(self._done, self._total, result.route)
+        return result

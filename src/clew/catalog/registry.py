@@ -1,0 +1,160 @@
+"""Which domains are there, and which routes they have. Plain data in memory; the trail holds what is searched."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from clew.access import Principal
+from clew.catalog.domain import Domain
+from clew.catalog.markdown import describe_params, inline
+from clew.catalog.resource import Resource
+from clew.catalog.route import Route, parse_route
+from clew.errors import AlreadyExists, NotFound
+from clew.tools import Tool
+
+MOST_KNOWN = 10_000
+"""Lists of entry points that are remembered, one for each domain and set of scopes."""
+
+
+class RoutedTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool at its route, with all scopes that a caller must hold. `text` is the route as text, `about` and `params`
+    are what discovery says of it: they are needed for every answer, so they are made once."""
+
+    route: Route
+    text: str
+    about: str
+    params: str
+    domain: Domain
+    tool: Tool
+    scopes: frozenset[str]
+
+
+class RoutedResource(msgspec.Struct, frozen=True, kw_only=True):
+    """A resource that a domain defines in code, at its route."""
+
+    route: Route
+    domain: Domain
+    resource: Resource
+    scopes: frozenset[str]
+
+
+Routed = TypeVar("Routed", RoutedTool, RoutedResource)
+
+
+class Registry:
+    """Domains by name and routes by their text. `generation` changes with every addition and removal."""
+
+    def __init__(self) -> None:
+        self._domains: dict[str, Domain] = {}
+        self._tools: dict[str, dict[str, RoutedTool]] = {}
+        self._resources: dict[str, dict[str, RoutedResource]] = {}
+        self._entries: dict[tuple[str, frozenset[str]], Mapping[str, RoutedTool]] = {}
+        self.generation = 0
+
+    def add(self, domain: Domain) -> None:
+        """Register a domain with all its routes, or nothing. Raises AlreadyExists for a domain or route."""
+        if domain.name in self._domains:
+            raise AlreadyExists("domain", domain.name)
+        tools: dict[str, RoutedTool] = {}
+        for tool in domain.tools:
+            route = domain.route_of(tool)
+            routed = RoutedTool(
+                route=route,
+                text=str(route),
+                about=inline(tool.description),
+                params=describe_params(tool.schema),
+                domain=domain,
+                tool=tool,
+                scopes=domain.scopes | tool.scopes,
+            )
+            _add(tools, routed)
+        resources: dict[str, RoutedResource] = {}
+        for each in domain.resources:
+            route = parse_route(f"{domain.name}://resources/{each.path}")
+            scopes = domain.scopes | each.scopes
+            _add(resources, RoutedResource(route=route, domain=domain, resource=each, scopes=scopes))
+        self._domains[domain.name], self._tools[domain.name], self._resources[domain.name] = domain, tools, resources
+        self._entries.clear()
+        self.generation += 1
+
+    def remove(self, name: str) -> Domain:
+        """Raises NotFound."""
+        domain = self.get_domain(name)
+        del self._domains[name], self._tools[name], self._resources[name]
+        self._entries.clear()
+        self.generation += 1
+        return domain
+
+    def get_domain(self, name: str) -> Domain:
+        """Raises NotFound with the nearest name."""
+        found = self._domains.get(name)
+        if found is None:
+            raise _unknown_domain(name, self._domains)
+        return found
+
+    def all_domains(self) -> list[Domain]:
+        """Every domain, whoever may see it, in order of registration."""
+        return list(self._domains.values())
+
+    def domains(self, by: Principal) -> list[Domain]:
+        """Those that the caller may see, in order of registration."""
+        return [domain for domain in self._domains.values() if domain.scopes <= by.scopes]
+
+    def visible_domain(self, name: str, by: Principal) -> Domain:
+        """Raises NotFound, also for one that the caller may not see."""
+        visible = {domain.name: domain for domain in self.domains(by)}
+        if name not in visible:
+            raise _unknown_domain(name, visible)
+        return visible[name]
+
+    def find_tool(self, route: Route) -> RoutedTool | None:
+        return self._tools.get(route.domain, {}).get(route.path)
+
+    def find_resource(self, route: Route) -> RoutedResource | None:
+        return self._resources.get(route.domain, {}).get(route.path)
+
+    def entry_points(self, domain: Domain, by: Principal) -> Mapping[str, RoutedTool]:
+        """The searchable tools of a domain that the caller may use, by their route, in order of registration."""
+        key = (domain.name, by.scopes)
+        if key not in self._entries:
+            if len(self._entries) > MOST_KNOWN:
+                self._entries.clear()
+            tools = self._tools[domain.name].values()
+            mine = (each for each in tools if each.tool.searchable and each.scopes <= by.scopes)
+            self._entries[key] = {each.text: each for each in mine}
+        return self._entries[key]
+
+    def tools(self) -> Iterable[RoutedTool]:
+        for tools in self._tools.values():
+            yield from tools.values()
+
+    def resources(self) -> Iterable[RoutedResource]:
+        for resources in self._resources.values():
+            yield from resources.values()
+
+    def count_routes(self) -> int:
+        return sum(map(len, self._tools.values())) + sum(map(len, self._resources.values()))
+
+    def suggest(self, route: str, by: Principal) -> list[str]:
+        """Routes that the caller may discover and that are spelled alike."""
+        known = [text for domain in self.domains(by) for text in self.entry_points(domain, by)]
+        return difflib.get_close_matches(route, known[:2_000], 1)
+
+
+def _add(routes: dict[str, Routed], each: Routed) -> None:
+    if each.route.path in routes:
+        raise AlreadyExists("route", str(each.route))
+    routes[each.route.path] = each
+
+
+def _unknown_domain(name: str, known: Iterable[str] | Sequence[str]) -> NotFound:
+    error = NotFound("domain", name[:100])
+    names = list(known)
+    close = difflib.get_close_matches(name, names, 1)
+    shown = ", ".join(sorted(names)[:20])
+    error.hint = f"Did you mean {close[0]}?" if close else f"Domains are {shown}" if names else "There are none yet"
+    return error

@@ -1,0 +1,30 @@
+"""Masks what looks like a key, token or password in text that goes to a log or a caller."""
+
+from __future__ import annotations
+
+import re
+
+MASK = "[masked]"
+_NAMES = (
+    r"(?:api[_-]?key|access[_-]?key|private[_-]?key|secret|token|passw(?:or)?d|passphrase|pwd|authorization|cookie)"
+)
+_SECRETS = (
+    re.compile(r"(?i)(authorization[\"']?\s*[=:]\s*[\"']?(?:[a-z]+\s+)?)[^\s\"']+"),
+    re.compile(r"(?i)((?:bearer|basic|token)\s+)[A-Za-z0-9._~+/=-]{8,}"),
+    re.compile(rf"(?i)({_NAMES}[\"']?\s*[=:]\s*\")[^\"\n]+"),
+    re.compile(rf"(?i)({_NAMES}[\"']?\s*[=:]\s*')[^'\n]+"),
+    re.compile(rf"(?i)({_NAMES}[\"']?\s*[=:]\s*)[^\s\"'&,;]+"),
+    re.compile(r"(://[^/\s:@]*:)[^/\s]+(?=@)"),
+    re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|\Z)", re.DOTALL),
+)
+_SHAPES = re.compile(
+    r"\b(?:sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|xox[abprs]-[A-Za-z0-9-]{10,}"
+    r"|AKIA[0-9A-Z]{16}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*|AIza[A-Za-z0-9_-]{30,})"
+)
+
+
+def mask_secrets(text: str) -> str:
+    """The text with what looks secret replaced; a guess, for where text of strangers cannot be avoided."""
+    for secret in _SECRETS:
+        text = secret.sub(rf"\g<1>{MASK}", text)
+    return _SHAPES.sub(MASK, text)

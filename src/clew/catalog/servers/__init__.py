@@ -1,0 +1,21 @@
+"""Foreign MCP servers: each one a domain that is searched like our own, called through one connection, and never
+trusted with more than data."""
+
+from clew.catalog.servers.config import ServerConfig, read_servers, write_servers
+from clew.catalog.servers.domain import build_domain
+from clew.catalog.servers.hooks import Hooks, Token
+from clew.catalog.servers.importing import import_servers, known_files
+from clew.catalog.servers.registry import ServerRegistry, open_registry
+
+__all__ = [
+    "Hooks",
+    "ServerConfig",
+    "ServerRegistry",
+    "Token",
+    "build_domain",
+    "import_servers",
+    "known_files",
+    "open_registry",
+    "read_servers",
+    "write_servers",
+]

@@ -1,0 +1,247 @@
+"""The foreign servers that a workspace uses: `.clew/mcp.json`, in the `mcpServers` format that other clients read,
+with a few keys of our own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from clew.catalog.route import check_domain_name
+from clew.catalog.servers.references import FromEnv, FromSecret, Value, parse_value, written_value
+from clew.errors import ConfigError
+
+FILE = "mcp.json"
+MAX_FILE = 4_000_000
+MAX_SECONDS = 86_400.0
+
+Transport = Literal["http", "stdio"]
+AuthType = Literal["oauth", "bearer", "none"]
+
+_HTTP_TYPES = frozenset({"http", "streamable-http", "streamable_http", "streamableHttp"})
+_NOT_ID = re.compile(r"[^a-z0-9]+")
+
+
+class Auth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How we say who we are. The token is always a reference; without one the hook `on_auth` gives it."""
+
+    type: AuthType = "none"
+    client_id: str = ""
+    token: FromEnv | FromSecret | None = None
+
+
+class Features(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a server may use of us beyond its three lists."""
+
+    completions: bool = False
+    logging: bool = False
+    sampling: bool = False
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Which of its tools are used: those of `allow`, or all, without those of `deny`."""
+
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+    def admits(self, name: str) -> bool:
+        return name not in self.deny and (not self.allow or name in self.allow)
+
+
+class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """One server. `id` is also the name of its domain; whoever lacks one of `scopes` does not see it."""
+
+    id: str
+    transport: Transport
+    name: str = ""
+    url: str = ""
+    command: tuple[str, ...] = ()
+    env: dict[str, Value] = {}
+    cwd: str = ""
+    auth: Auth = Auth()
+    features: Features = Features()
+    enabled: bool = True
+    tools: Filter = Filter()
+    scopes: tuple[str, ...] = ()
+    idle_seconds: float = 300.0
+    timeout_seconds: float = 60.0
+    extra_headers: dict[str, Value] = {}
+
+    def __post_init__(self) -> None:
+        check_domain_name(self.id)
+        if self.transport == "http" and urlsplit(self.url).scheme not in ("http", "https"):
+            raise ConfigError(f"server {self.id}: url must begin with http:// or https://")
+        if self.transport == "stdio" and not (self.command and self.command[0].strip()):
+            raise ConfigError(f"server {self.id}: command is empty")
+        for field in ("idle_seconds", "timeout_seconds"):
+            if not 0 < getattr(self, field) <= MAX_SECONDS:
+                raise ConfigError(f"server {self.id}: {field} must be above 0 and at most {MAX_SECONDS:,.0f}")
+
+    def __repr__(self) -> str:
+        """Arguments, environment, headers and the rest of the address may hold secrets, so they are not shown."""
+        return f"ServerConfig({self.id}, {self.transport}, {self.target})"
+
+    @property
+    def title(self) -> str:
+        return self.name or self.id
+
+    @property
+    def target(self) -> str:
+        """Where it is, without anything that may be secret: the program, or the host."""
+        return urlsplit(self.url).hostname or "" if self.transport == "http" else Path(self.command[0]).name
+
+
+class _Written(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One entry of the file."""
+
+    type: str = ""
+    url: str = ""
+    command: str | list[str] = ""
+    args: list[str] = []
+    env: dict[str, Any] = {}
+    cwd: str = ""
+    headers: dict[str, Any] = {}
+    name: str = ""
+    auth: dict[str, Any] = {}
+    features: Features = Features()
+    enabled: bool = True
+    disabled: bool = False
+    tools: Filter = Filter()
+    scopes: tuple[str, ...] = ()
+    idle_seconds: float = 300.0
+    timeout_seconds: float = 60.0
+
+
+KEYS = _Written.__struct_fields__
+
+
+def read_servers(folder: Path) -> list[ServerConfig]:
+    """The servers of `folder`/mcp.json in the order of the file; none when there is no file. Raises ConfigError, naming
+    the server and the key, for what cannot be used."""
+    path = folder / FILE
+    if not path.is_file():
+        return []
+    return parse_servers(read_json(path), str(path))
+
+
+def write_servers(folder: Path, servers: Sequence[ServerConfig]) -> Path:
+    """Write the file anew, whole or not at all."""
+    path = folder / FILE
+    folder.mkdir(parents=True, exist_ok=True)
+    text = msgspec.json.format(msgspec.json.encode({"mcpServers": {one.id: written(one) for one in servers}}), indent=2)
+    draft = path.with_suffix(".json.new")
+    draft.write_bytes(text + b"\n")
+    draft.chmod(0o600)
+    draft.replace(path)
+    return path
+
+
+def read_json(path: Path) -> Any:
+    try:
+        if path.stat().st_size > MAX_FILE:
+            raise ConfigError(f"{path} is over {MAX_FILE:,} bytes")
+        return msgspec.json.decode(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ConfigError(f"{path} is not JSON: {error}") from None
+
+
+def parse_servers(given: Any, place: str) -> list[ServerConfig]:
+    """Servers of a decoded file. Raises ConfigError."""
+    entries = given.get("mcpServers", {}) if isinstance(given, dict) else None
+    if not isinstance(entries, dict):
+        raise ConfigError(f'{place} must hold an object "mcpServers"')
+    found: list[ServerConfig] = []
+    for key, entry in entries.items():
+        id = derive_id(key, {one.id for one in found})
+        found.append(parse_server(id, entry, f"{place}: server {key!r}", name="" if id == key else key))
+    return found
+
+
+def parse_server(id: str, entry: Any, place: str, *, name: str = "") -> ServerConfig:
+    """One entry of the file. Raises ConfigError."""
+    try:
+        one = msgspec.convert(entry, _Written)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{place}: {error}"[:500], choices=KEYS if "unknown field" in str(error) else ()) from None
+    if bool(one.url) == bool(one.command):
+        raise ConfigError(f"{place} needs either a command or a url")
+    if one.type == "sse":
+        raise ConfigError(f"{place} uses the old SSE transport; give the address of its streamable HTTP endpoint")
+    if one.type and one.type not in (_HTTP_TYPES if one.url else ("stdio",)):
+        raise ConfigError(f"{place}: type {one.type[:40]!r} does not fit", choices=("stdio", "http"))
+    program = (one.command,) if isinstance(one.command, str) else tuple(one.command)
+    return ServerConfig(
+        id=id,
+        name=one.name or name,
+        transport="http" if one.url else "stdio",
+        url=one.url,
+        command=() if one.url else (*program, *one.args),
+        env={key: parse_value(value, f"{place}: env.{key}") for key, value in one.env.items()},
+        cwd=one.cwd,
+        auth=_parse_auth(one.auth, place),
+        features=one.features,
+        enabled=one.enabled and not one.disabled,
+        tools=one.tools,
+        scopes=one.scopes,
+        idle_seconds=one.idle_seconds,
+        timeout_seconds=one.timeout_seconds,
+        extra_headers={key: parse_value(value, f"{place}: headers.{key}") for key, value in one.headers.items()},
+    )
+
+
+def _parse_auth(given: Mapping[str, Any], place: str) -> Auth:
+    for key in given:
+        if key not in Auth.__struct_fields__:
+            raise ConfigError(f"{place}: auth.{key[:40]} is not a setting", choices=Auth.__struct_fields__)
+    kind, client_id = given.get("type", "bearer" if "token" in given else "none"), given.get("client_id", "")
+    if kind not in ("oauth", "bearer", "none"):
+        raise ConfigError(f"{place}: auth.type {str(kind)[:40]!r} is unknown", choices=("oauth", "bearer", "none"))
+    if not isinstance(client_id, str):
+        raise ConfigError(f"{place}: auth.client_id must be text")
+    token = parse_value(given["token"], f"{place}: auth.token") if "token" in given else None
+    if isinstance(token, str):
+        raise ConfigError(f'{place}: auth.token is written out; name it as {{"$env": "NAME"}} or {{"$secret": "NAME"}}')
+    return Auth(type=kind, client_id=client_id, token=token)
+
+
+def written(server: ServerConfig) -> dict[str, Any]:
+    """A server as an entry of the file, with defaults left out."""
+    auth = msgspec.to_builtins(server.auth)
+    if server.auth.token is not None:
+        auth["token"] = written_value(server.auth.token)
+    one = _Written(
+        type=server.transport if server.transport == "http" else "",
+        url=server.url,
+        command=server.command[0] if server.command else "",
+        args=list(server.command[1:]),
+        env={key: written_value(value) for key, value in server.env.items()},
+        cwd=server.cwd,
+        headers={key: written_value(value) for key, value in server.extra_headers.items()},
+        name=server.name,
+        auth=auth,
+        features=server.features,
+        enabled=server.enabled,
+        tools=server.tools,
+        scopes=server.scopes,
+        idle_seconds=server.idle_seconds,
+        timeout_seconds=server.timeout_seconds,
+    )
+    found: dict[str, Any] = msgspec.to_builtins(one)
+    return found
+
+
+def derive_id(name: str, taken: Collection[str] = ()) -> str:
+    """The name of a domain for a server of any name: the same for the same name, and none of `taken`."""
+    base = _NOT_ID.sub("-", name.lower()).strip("-")[:50].strip("-")
+    if not base or not base[0].isalpha():
+        base = f"server-{base}".strip("-")
+    number, id = 2, base
+    while id in taken:
+        id, number = f"{base}-{number}", number + 1
+    return id

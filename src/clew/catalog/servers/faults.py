@@ -1,0 +1,64 @@
+"""What went wrong between us and a server, in one sentence that holds no secret."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+
+MAX_REASON = 300
+_INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
+
+
+class Faults:
+    """Notes of one connection: why it ended, the last HTTP status, and what the program complained of. `secrets` never
+    appear in what it says."""
+
+    def __init__(self, secrets: frozenset[str] = frozenset()) -> None:
+        self._secrets = sorted((secret for secret in secrets if len(secret) > 3), key=len, reverse=True)
+        self.reason = ""
+        self.note = ""
+        """What was wrong with an answer, where the SDK would not tell."""
+        self.status = 0
+        self.complaint = b""
+        self.dropped: list[str] = []
+        self.ended = asyncio.Event()
+
+    def end(self, reason: str = "") -> None:
+        """The connection is over; the first reason counts."""
+        self.reason = self.reason or reason
+        self.ended.set()
+
+    def drop(self, what: str) -> None:
+        """Note something of a listing that was left out."""
+        if len(self.dropped) < 1_000:
+            self.dropped.append(self.plain(what))
+
+    def take_note(self) -> str:
+        note, self.note = self.note, ""
+        return note
+
+    def take_dropped(self) -> list[str]:
+        """What was left out since it was last asked."""
+        dropped, self.dropped = self.dropped, []
+        return dropped
+
+    def plain(self, text: str) -> str:
+        """A text of the server's on one line, cut, and without our secrets."""
+        for secret in self._secrets:
+            text = text.replace(secret, "…")
+        return _INVISIBLE.sub(" ", text).strip()[:MAX_REASON]
+
+    def last_complaint(self) -> str:
+        """The last line that the program wrote to its error output."""
+        lines = self.complaint.decode("utf-8", errors="replace").strip().splitlines()
+        return self.plain(lines[-1]) if lines else ""
+
+
+def flatten(error: BaseException) -> Iterator[BaseException]:
+    """The errors in a group of groups; an error that is none is its own."""
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from flatten(each)
+    else:
+        yield error

@@ -1,0 +1,102 @@
+"""What a host may do around the exchange with a server: give tokens, look at requests and answers, collect logs, and
+stop a long listing. All are optional; several hosts' hooks form a chain."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+
+class Token(msgspec.Struct, frozen=True):
+    """What proves who we are. It does not show itself."""
+
+    value: str
+
+    def __repr__(self) -> str:
+        return "Token(…)"
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A request before it is sent: the method of the protocol and its parameters."""
+
+    server: str
+    method: str
+    params: dict[str, Any]
+
+
+class Response(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer before it is used. `result` is the protocol's own object for the method."""
+
+    server: str
+    method: str
+    result: Any
+
+
+class LogLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server logged: untrusted data."""
+
+    server: str
+    level: str
+    logger: str
+    data: Any
+
+
+class Hooks(msgspec.Struct, frozen=True, kw_only=True):
+    """Async functions, each optional.
+
+    `on_auth(server)` gives a token or None; `on_auth_refresh(server, expired)` a new one for a token that was refused,
+    and is called once for each. `on_request` and `on_response` give back what is sent and used. `on_paginate(server,
+    cursor)` gives False to stop before the next page.
+    """
+
+    on_auth: Callable[[str], Awaitable[Token | None]] | None = None
+    on_auth_refresh: Callable[[str, Token], Awaitable[Token | None]] | None = None
+    on_request: Callable[[Request], Awaitable[Request]] | None = None
+    on_response: Callable[[Response], Awaitable[Response]] | None = None
+    on_log: Callable[[LogLine], Awaitable[None]] | None = None
+    on_paginate: Callable[[str, str], Awaitable[bool]] | None = None
+
+
+class HookChain:
+    """Hooks one after another: the first token counts, requests and responses go through all, every log line reaches
+    all, and one `False` stops a listing."""
+
+    def __init__(self, *hooks: Hooks) -> None:
+        self._hooks = hooks
+
+    async def token(self, server: str) -> Token | None:
+        for one in self._hooks:
+            if one.on_auth is not None and (token := await one.on_auth(server)) is not None:
+                return token
+        return None
+
+    async def new_token(self, server: str, expired: Token) -> Token | None:
+        for one in self._hooks:
+            if one.on_auth_refresh is not None and (token := await one.on_auth_refresh(server, expired)) is not None:
+                return token
+        return None
+
+    async def request(self, request: Request) -> Request:
+        for one in self._hooks:
+            if one.on_request is not None:
+                request = await one.on_request(request)
+        return request
+
+    async def response(self, response: Response) -> Response:
+        for one in self._hooks:
+            if one.on_response is not None:
+                response = await one.on_response(response)
+        return response
+
+    async def log(self, line: LogLine) -> None:
+        for one in self._hooks:
+            if one.on_log is not None:
+                await one.on_log(line)
+
+    async def goes_on(self, server: str, cursor: str) -> bool:
+        for one in self._hooks:
+            if one.on_paginate is not None and not await one.on_paginate(server, cursor):
+                return False
+        return True

@@ -1,0 +1,298 @@
+"""All foreign servers of a workspace: their tools, resources and prompts in one search, and their connections.
+
+Opening it reads the trail only. A server is contacted when it is added, called, or said to have changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from clew.access import Principal
+from clew.catalog.servers.config import ServerConfig
+from clew.catalog.servers.connection import ServerConnection
+from clew.catalog.servers.entries import KINDS, SCHEMAS, About, Kind, ServerEntry
+from clew.catalog.servers.hooks import HookChain, Hooks
+from clew.catalog.servers.listing import ListKind
+from clew.catalog.servers.shelves import Match, Prompts, Resources, Tools
+from clew.catalog.servers.store import EntryStore, Synced
+from clew.clock import Clock, SystemClock
+from clew.errors import AlreadyExists, ClewError, InvalidInput, NotFound, ServerError
+from clew.trail.query import SearchRequest
+from clew.trail.selector import ContextMatch, Selector
+from clew.trail.store import Trail
+
+SETTLE_SECONDS = 5.0
+"""A server that says again and again that its lists changed is looked at so often and no more."""
+
+_LISTS: dict[Kind, tuple[ListKind, ...]] = {
+    "tool": ("tools",),
+    "resource": ("resources", "resource_templates"),
+    "prompt": ("prompts",),
+}
+_SHOWN = ("state:approved", "state:changed")
+
+OnUpdate = Callable[[str], Awaitable[None]]
+
+
+class Relevant(msgspec.Struct, frozen=True, kw_only=True):
+    """The entries that fit an intent, best first."""
+
+    tools: Sequence[Match] = ()
+    resources: Sequence[Match] = ()
+    prompts: Sequence[Match] = ()
+
+
+class ServerRegistry:
+    """Made by `open_registry`. `by` writes the entries to the trail, and searches where a caller names nobody;
+    `on_update` is awaited with the id of a server after its entries changed."""
+
+    def __init__(
+        self,
+        trail: Trail,
+        *,
+        by: Principal,
+        hooks: Iterable[Hooks] = (),
+        clock: Clock | None = None,
+        chance: random.Random | None = None,
+        environ: Mapping[str, str] | None = None,
+        sampler: Any = None,
+        on_update: OnUpdate | None = None,
+    ) -> None:
+        self._trail = trail
+        self._by = by
+        self._given: dict[str, Any] = {
+            "hooks": HookChain(*hooks),
+            "clock": clock or SystemClock(),
+            "chance": chance,
+            "environ": environ,
+            "sampler": sampler,
+        }
+        self.on_update = on_update
+        self._configs: dict[str, ServerConfig] = {}
+        self._connections: dict[str, ServerConnection] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._following: dict[str, asyncio.Task[None]] = {}
+        self._again: set[str] = set()
+        self._has_others = False
+        self._store = EntryStore(trail, by)
+        self.problems: dict[str, str] = {}
+        """Why a server could not be looked at when it last said that it changed."""
+        self.tools = Tools(self)
+        self.resources = Resources(self)
+        self.prompts = Prompts(self)
+        self.servers = Servers(self)
+
+    def config(self, server: str) -> ServerConfig:
+        """Raises NotFound."""
+        if server not in self._configs:
+            raise NotFound("server", server)
+        return self._configs[server]
+
+    def connection(self, server: str) -> ServerConnection:
+        """The one connection of a server, which need not be open. Raises NotFound, ServerError where it is off."""
+        if not self.config(server).enabled:
+            raise ServerError(server, "is switched off", hint="Set enabled to true in .clew/mcp.json")
+        return self._connections[server]
+
+    def about(self, server: str) -> About | None:
+        """What a server said of itself; None when it was never looked at."""
+        return self._store.about(server)
+
+    def find(self, server: str, kind: Kind, name: str) -> ServerEntry | None:
+        return self._store.find(server, kind, name)
+
+    def entries(self, server: str, kind: Kind | None = None) -> list[ServerEntry]:
+        """What a server has, as far as its configuration admits it."""
+        admits = self.config(server).tools.admits
+        return [entry for entry in self._store.of(server, kind) if entry.kind != "tool" or admits(entry.name)]
+
+    async def search(
+        self, kind: Kind, query: str, *, server: str | None = None, limit: int = 10, by: Principal | None = None
+    ) -> list[Match]:
+        """Hybrid search through the trail: at most `limit`, best first."""
+        others = [ContextMatch(path="server", op="in", value=list(self._configs))] if self._has_others else []
+        selector = Selector(
+            schema_name=SCHEMAS[kind],
+            any_tags=_SHOWN,
+            all_tags=(f"server:{server}",) if server is not None else (),
+            context_match=others,
+        )
+        request = SearchRequest(text=query, selector=selector, limit=limit)
+        found = await self._trail.index.search(request, by=by or self._by)
+        entries = ((self._store.find_id(hit.breadcrumb.id), hit.score) for hit in found.hits)
+        return [Match(entry=entry, score=score) for entry, score in entries if entry is not None]
+
+    async def discover_relevant(
+        self, intent: str, *, limit: int = 5, kinds: Sequence[Kind] = KINDS, by: Principal | None = None
+    ) -> Relevant:
+        """What fits an intent, at most `limit` of each kind, best first."""
+        found = {kind: await self.search(kind, intent, limit=limit, by=by) for kind in kinds}
+        return Relevant(
+            tools=found.get("tool", []), resources=found.get("resource", []), prompts=found.get("prompt", [])
+        )
+
+    async def register(self, server: str, kind: Kind, given: dict[str, Any]) -> ServerEntry:
+        scopes = self.config(server).scopes
+        async with self._locks[server]:
+            synced = await self._store.sync(server, kind, [given], scopes, is_whole=False)
+        if synced.left_out:
+            raise InvalidInput(kind, synced.left_out[0])
+        entry = self.find(server, kind, str(given.get("uriTemplate") or given.get("uri") or given.get("name")))
+        assert entry is not None
+        await self._tell(server)
+        return entry
+
+    async def approve(self, server: str, tool: str) -> ServerEntry:
+        """Take a tool as its server describes it now. Raises NotFound."""
+        async with self._locks.setdefault(server, asyncio.Lock()):
+            approved = await self._store.approve(self.tools.entry(server, tool), self.config(server).scopes)
+        await self._tell(server)
+        return approved
+
+    async def refresh(self, server: str) -> Synced:
+        """Look at a server's lists and bring the trail up to date. Raises ServerError, changing nothing, when it cannot
+        be reached."""
+        connection, scopes = self.connection(server), self.config(server).scopes
+        async with self._locks[server]:
+            about = await connection.about()
+            listed = {kind: await self._list(connection, kind) for kind in KINDS}
+            await self._store.load(server)
+            total = Synced()
+            for kind, found in listed.items():
+                if isinstance(found, ServerError):
+                    total = total.with_more(Synced(left_out=[f"its {kind}s: {found.reason}"]))
+                else:
+                    synced = await self._store.sync(server, kind, found[0], scopes)
+                    total = total.with_more(synced).with_more(Synced(left_out=found[1]))
+            is_new = await self._store.save_about(server, about, scopes)
+        if is_new or total.added or total.changed or total.removed:
+            await self._tell(server)
+        return total
+
+    async def close(self) -> None:
+        """Close all connections. Calling it twice is harmless."""
+        following = list(self._following.values())
+        for task in following:
+            task.cancel()
+        await asyncio.gather(*following, return_exceptions=True)
+        await asyncio.gather(*(connection.close() for connection in self._connections.values()))
+
+    async def _list(
+        self, connection: ServerConnection, kind: Kind
+    ) -> tuple[list[dict[str, Any]], list[str]] | ServerError:
+        """All of a kind; the error where the server lives on but does not give that list."""
+        entries: list[dict[str, Any]] = []
+        left_out: list[str] = []
+        for name in _LISTS[kind]:
+            try:
+                listing = await connection.list_all(name)
+            except ServerError as error:
+                if not connection.is_open:
+                    raise
+                return error
+            entries += listing.entries
+            left_out += listing.left_out
+        admits = connection.config.tools.admits
+        return [one for one in entries if kind != "tool" or admits(one["name"])], left_out
+
+    async def _take(self, config: ServerConfig) -> None:
+        """Know a server, with what the trail holds of it."""
+        if config.id in self._configs:
+            raise AlreadyExists("server", config.id)
+        self._store.widen(config.scopes)
+        self._configs[config.id] = config
+        self._locks[config.id] = asyncio.Lock()
+        self._connections[config.id] = ServerConnection(
+            config,
+            reveal=lambda name: self._trail.secrets.reveal(name, by=self._by),
+            on_start=lambda: self._started(config.id),
+            on_change=lambda: self._changed(config.id),
+            **self._given,
+        )
+        await self._store.load(config.id)
+
+    async def _forget(self, server: str) -> None:
+        """Close a server, and know it no longer."""
+        self.config(server)
+        if (following := self._following.pop(server, None)) is not None:
+            following.cancel()
+        await self._connections.pop(server).close()
+        del self._configs[server]
+
+    def _started(self, server: str) -> None:
+        """Its lists may have changed while it was not running; whoever starts it in order to look does so anyway."""
+        if server in self._locks and not self._locks[server].locked():
+            self._changed(server)
+
+    def _changed(self, server: str) -> None:
+        self._again.add(server)
+        if server in self._configs and server not in self._following:
+            self._following[server] = asyncio.create_task(self._follow(server))
+
+    async def _follow(self, server: str) -> None:
+        try:
+            while server in self._again:
+                self._again.discard(server)
+                self.problems.pop(server, None)
+                try:
+                    await self.refresh(server)
+                except ClewError as error:
+                    self.problems[server] = error.message
+                await asyncio.sleep(SETTLE_SECONDS)
+        finally:
+            self._following.pop(server, None)
+
+    async def _tell(self, server: str) -> None:
+        if self.on_update is not None:
+            await self.on_update(server)
+
+
+class Servers:
+    """The servers themselves."""
+
+    def __init__(self, registry: ServerRegistry) -> None:
+        self._registry = registry
+
+    async def add(self, config: ServerConfig, *, look: bool = True) -> ServerConnection:
+        """Take a server and, unless told not to, look at its lists: what it has now counts as approved.
+
+        Raises AlreadyExists, and ServerError or ConfigError, taking nothing, when it cannot be looked at.
+        """
+        await self._registry._take(config)
+        if look and config.enabled:
+            try:
+                await self._registry.refresh(config.id)
+            except ClewError:
+                await self._registry._forget(config.id)
+                raise
+        return self._registry._connections[config.id]
+
+    async def remove(self, server: str) -> None:
+        """Close its connection and delete its entries. Raises NotFound."""
+        await self._registry._forget(server)
+        await self._registry._store.remove(server)
+        await self._registry._tell(server)
+
+    def list(self) -> Sequence[ServerConfig]:
+        return list(self._registry._configs.values())
+
+    def get(self, server: str) -> ServerConnection:
+        """The connection of a server, open or not. Raises NotFound."""
+        self._registry.config(server)
+        return self._registry._connections[server]
+
+
+async def open_registry(
+    trail: Trail, configs: Iterable[ServerConfig] = (), *, by: Principal, **given: Any
+) -> ServerRegistry:
+    """A registry of these servers with what the trail knows of them; none is contacted. Close it at the end."""
+    registry = ServerRegistry(trail, by=by, **given)
+    for config in configs:
+        await registry._take(config)
+    registry._has_others = bool(await registry._store.known_servers() - registry._configs.keys())
+    return registry

@@ -1,0 +1,109 @@
+"""Where documents come from: local files, GitHub, ClickUp, Qase, warehouses, Google Drive.
+
+`build_source` makes a source from plain settings. The modules of the sources are public as well.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from clew.catalog.resource import ContentSource
+from clew.catalog.sources import clickup, drive, github, qase
+from clew.catalog.sources.clickup import ClickupSettings, ClickupSource
+from clew.catalog.sources.drive import DriveSettings, DriveSource
+from clew.catalog.sources.github import GithubSettings, GithubSource
+from clew.catalog.sources.http import Api, HttpReader, HttpSettings
+from clew.catalog.sources.local import LocalSettings, LocalSource
+from clew.catalog.sources.qase import QaseSettings, QaseSource
+from clew.catalog.sources.warehouse import WarehouseSettings, WarehouseSource
+from clew.errors import ConfigError
+
+KINDS = ("local", "github", "clickup", "qase", "warehouse", "drive")
+SECRET_OPTIONS = ("token", "password")
+"""Options whose value is the name of a secret."""
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+def build_source(kind: str, options: Mapping[str, Any], *, secrets: Mapping[str, str]) -> ContentSource:
+    """A source of a kind, from options as they stand in a configuration file.
+
+    `secrets` holds the values of the secrets that `secret_names` names. Nothing is read yet. Raises ConfigError for
+    an unknown kind or option, a value that makes no sense, and a secret that is not there.
+    """
+    match kind:
+        case "local":
+            chosen = _settings(kind, LocalSettings, options)
+            return LocalSource(Path(chosen.root), chosen.include, chosen.exclude, chosen.max_bytes)
+        case "github":
+            return _over_http(github.API, GithubSettings, GithubSource, options, secrets)
+        case "clickup":
+            return _over_http(clickup.API, ClickupSettings, ClickupSource, options, secrets)
+        case "qase":
+            return _over_http(qase.API, QaseSettings, QaseSource, options, secrets)
+        case "drive":
+            return _over_http(drive.API, DriveSettings, DriveSource, options, secrets)
+        case "warehouse":
+            settings = _settings(kind, WarehouseSettings, options)
+            return WarehouseSource(settings, _secret(kind, "password", settings.password, secrets))
+    raise _unknown(f"there is no source {kind!r}", kind, KINDS)
+
+
+def secret_names(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the secrets that a source with these options needs."""
+    return tuple(str(options[option]) for option in SECRET_OPTIONS if options.get(option))
+
+
+def _over_http(
+    api: Api,
+    kind: type[S],
+    build: Callable[[S, HttpReader], ContentSource],
+    options: Mapping[str, Any],
+    secrets: Mapping[str, str],
+) -> ContentSource:
+    """A source of an API, from its own options and those that all of them share."""
+    shared = set(HttpSettings.__struct_fields__) - set(kind.__struct_fields__)
+    known = (*kind.__struct_fields__, *shared)
+    _check_names(api.source, options, known)
+    own = _settings(api.source, kind, {name: options[name] for name in options if name not in shared})
+    http = _settings(api.source, HttpSettings, {name: options[name] for name in options if name in shared})
+    return build(own, HttpReader(api, http, token=_secret(api.source, "token", http.token, secrets)))
+
+
+def _settings(source: str, kind: type[S], options: Mapping[str, Any]) -> S:
+    _check_names(source, options, kind.__struct_fields__)
+    try:
+        return msgspec.convert(dict(options), kind)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{source}: {error}") from None
+
+
+def _check_names(source: str, options: Mapping[str, Any], known: Collection[str]) -> None:
+    for name in options:
+        if name not in known:
+            raise _unknown(f"{source}: there is no option {name!r}", name, known)
+
+
+def _secret(source: str, option: str, name: str, secrets: Mapping[str, str]) -> str:
+    """The value of a named secret; empty when none is named."""
+    if not name:
+        return ""
+    if name not in secrets:
+        # The name is not repeated: it may be the secret itself, written where its name belongs.
+        error = ConfigError(f"{source}: {option} names no secret that is there")
+        error.hint = "It is the name of an environment variable, or of a secret written with `clew secret put`"
+        raise error
+    return secrets[name]
+
+
+def _unknown(message: str, name: str, known: Collection[str]) -> ConfigError:
+    close = difflib.get_close_matches(name, known, 1)
+    error = ConfigError(message, choices=sorted(known))
+    if close:
+        error.hint = f"Did you mean {close[0]}?"
+    return error

@@ -1,0 +1,212 @@
+"""Files of a folder, without what git ignores. They are looked at anew every time.
+
+Links are never followed: what they lead to is read where it stands, if that is within the folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from clew.catalog.resource import Listing, RawContent, RawDocument, Skipped
+from clew.catalog.sources.content_types import HEAD_BYTES, content_type_of, is_binary
+from clew.catalog.sources.ids import source_id
+from clew.catalog.sources.ignoring import Rules, rules_above
+from clew.errors import NotFound, SourceError
+from clew.trail.globs import glob_matches
+
+MAX_BYTES = 2_000_000
+NEVER_READ = frozenset((".git", ".clew"))
+
+_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A folder, and which of its files; globs are of paths from the folder on, such as `docs/**/*.md`."""
+
+    root: str
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_bytes: int = MAX_BYTES
+
+
+class LocalSource:
+    """The text files of a folder whose path matches one of `include` (all, without any) and none of `exclude`.
+
+    A document's id is its path from the folder on, with `/`; its version changes with its time and its size.
+    """
+
+    name = "local"
+    is_local = True
+
+    def __init__(
+        self, root: Path, include: Sequence[str] = (), exclude: Sequence[str] = (), max_bytes: int = MAX_BYTES
+    ) -> None:
+        self._root = Path(os.path.realpath(root))
+        self._include = tuple(include)
+        self._exclude = tuple(exclude)
+        self._max_bytes = max_bytes
+
+    @property
+    def id(self) -> str:
+        limit = "" if self._max_bytes == MAX_BYTES else str(self._max_bytes)
+        chosen = {"include": ",".join(self._include), "exclude": ",".join(self._exclude), "max_bytes": limit}
+        return source_id(f"local:{_shown(self._root.as_posix())}", chosen)
+
+    async def list_documents(self) -> Listing:
+        return await asyncio.to_thread(self._list)
+
+    async def fetch_content(self, id: str) -> RawContent:
+        return await asyncio.to_thread(self._fetch, id)
+
+    async def close(self) -> None:
+        return None
+
+    def _list(self) -> Listing:
+        if not self._root.is_dir():
+            raise SourceError(self.id, "there is no such folder", hint="Check its `root`")
+        documents: list[RawDocument] = []
+        skipped: list[Skipped] = []
+        for found in self._walk():
+            (documents if isinstance(found, RawDocument) else skipped).append(found)  # type: ignore[arg-type]  # as found
+        documents.sort(key=lambda document: document.id)
+        skipped.sort(key=lambda left_out: left_out.document)
+        return Listing(documents=documents, skipped=skipped)
+
+    def _walk(self) -> Iterator[RawDocument | Skipped]:
+        """All files that the settings choose, in no order."""
+        pending = [("", rules_above(self._root))]
+        while pending:
+            folder, above = pending.pop()
+            place = os.path.join(self._root, folder) if folder else str(self._root)
+            rules = above.entering(place)
+            try:
+                entries = list(os.scandir(place))
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                yield _skip(folder, f"cannot be read ({error.strerror})")
+                continue
+            for entry in entries:
+                path = f"{folder}/{entry.name}" if folder else entry.name
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if not self._is_chosen(path, rules, is_folder=is_folder):
+                    continue
+                if is_folder:
+                    pending.append((path, rules))
+                elif found := self._examine(path):
+                    yield found
+
+    def _is_chosen(self, path: str, rules: Rules, *, is_folder: bool) -> bool:
+        """Whether a file is wanted, or a folder is worth entering."""
+        if path.rpartition("/")[2].lower() in NEVER_READ:
+            return False
+        if any(glob_matches(glob, path) or (is_folder and glob_matches(glob, f"{path}/")) for glob in self._exclude):
+            return False
+        if not is_folder and self._include and not any(glob_matches(glob, path) for glob in self._include):
+            return False
+        return not rules.ignores(os.path.join(self._root, path), is_folder=is_folder)
+
+    def _examine(self, path: str) -> RawDocument | Skipped | None:
+        """A file as a document, or why it is none; None when it is gone."""
+        place = os.path.join(self._root, path)
+        try:
+            status = os.lstat(place)
+            if refusal := self._refusal(path, place, status):
+                return _skip(path, refusal)
+            with open(os.open(place, _OPEN_FLAGS), "rb", buffering=0) as file:
+                head = file.read(HEAD_BYTES)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            return _skip(path, f"cannot be read ({error.strerror})")
+        if is_binary(head):
+            return _skip(path, "is binary")
+        return RawDocument(
+            id=path,
+            name=path.rpartition("/")[2],
+            content_type=content_type_of(path, head),
+            version=f"{status.st_mtime_ns}-{status.st_size}",
+            metadata={"size": status.st_size, "modified_ns": status.st_mtime_ns},
+        )
+
+    def _refusal(self, path: str, place: str, status: os.stat_result) -> str | None:
+        if not _is_utf8(path):
+            return "has a name that is not UTF-8"
+        if stat.S_ISLNK(status.st_mode):
+            return self._about_link(place)
+        if not stat.S_ISREG(status.st_mode):
+            return "is not a regular file"
+        if status.st_size > self._max_bytes:
+            return f"has {status.st_size:,} bytes, over the limit of {self._max_bytes:,}"
+        return None
+
+    def _about_link(self, place: str) -> str:
+        """Why a link is left out."""
+        try:
+            target = Path(os.path.realpath(place, strict=True))
+        except OSError:
+            return "is a link that leads nowhere"
+        if not target.is_relative_to(self._root):
+            return "is a link that leads out of the folder"
+        return f"is a link; {_shown(target.relative_to(self._root).as_posix())} is read where it stands"
+
+    def _fetch(self, id: str) -> RawContent:
+        self._check_path(id)
+        if not self._is_listed(id):
+            raise NotFound("document", _shown(id)[:200])
+        found = self._examine(id)
+        if found is None:
+            raise NotFound("document", _shown(id)[:200])
+        if isinstance(found, Skipped):
+            raise SourceError(self.id, f"{found.document[:200]} {found.reason}")
+        try:
+            with open(os.open(os.path.join(self._root, id), _OPEN_FLAGS), "rb") as file:
+                body = file.read(self._max_bytes + 1)
+        except OSError as error:
+            raise SourceError(self.id, f"{_shown(id)} cannot be read ({error.strerror})") from None
+        if len(body) > self._max_bytes:
+            raise SourceError(self.id, f"{_shown(id)} has grown over the limit of {self._max_bytes:,} bytes")
+        return RawContent(id=id, name=found.name, content_type=found.content_type, body=body, metadata=found.metadata)
+
+    def _check_path(self, id: str) -> None:
+        """Raises SourceError for an id that is no plain path within the folder, or leads over a link."""
+        parts = id.split("/")
+        if "\0" in id or any(part in ("", ".", "..") for part in parts) or os.path.isabs(id):
+            raise SourceError(self.id, f"{_shown(id)[:80]!r} is not a path within the folder")
+        above = os.path.dirname(os.path.join(self._root, id))
+        try:
+            is_plain = os.path.realpath(above) == os.path.normpath(above)
+        except (OSError, ValueError):
+            is_plain = False
+        if not is_plain:
+            raise SourceError(self.id, f"{_shown(id)[:80]!r} is not a path within the folder")
+
+    def _is_listed(self, id: str) -> bool:
+        """Whether the settings and git's rules choose a path, and every folder above it."""
+        rules = rules_above(self._root).entering(str(self._root))
+        parts = id.split("/")
+        for depth in range(1, len(parts)):
+            folder = "/".join(parts[:depth])
+            if not self._is_chosen(folder, rules, is_folder=True):
+                return False
+            rules = rules.entering(os.path.join(self._root, folder))
+        return self._is_chosen(id, rules, is_folder=False)
+
+
+def _skip(path: str, reason: str) -> Skipped:
+    return Skipped(document=_shown(path), reason=reason)
+
+
+def _is_utf8(path: str) -> bool:
+    return path.isascii() or _shown(path) == path
+
+
+def _shown(path: str) -> str:
+    """A path as text that can be stored, whatever bytes are in it."""
+    return path.encode("utf-8", errors="backslashreplace").decode("utf-8")

@@ -1,0 +1,145 @@
+"""Everything that `ask` and `get` reach from one folder: domains of packages, the repository, configured sources and
+foreign servers, in one catalog that is kept up to date."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+
+from clew.access import Principal
+from clew.catalog.catalog import Catalog
+from clew.catalog.domain import Domain
+from clew.catalog.formats import ALL
+from clew.catalog.lifecycle import Lifecycle
+from clew.catalog.loading import load_domains
+from clew.catalog.pipeline import Progress, Report
+from clew.catalog.repository import build_repository
+from clew.catalog.resource import Pipeline
+from clew.catalog.servers.config import read_servers
+from clew.catalog.servers.domain import build_domain
+from clew.catalog.servers.registry import ServerRegistry, open_registry
+from clew.catalog.sources import build_source, secret_names
+from clew.clock import Clock
+from clew.config import Config, SourceConfig
+from clew.errors import AlreadyExists, ClewError, ConfigError, NotFound
+from clew.trail.store import Trail
+
+
+class Workspace:
+    """A catalog and what fills it. Made by `open_workspace`, closed by its owner."""
+
+    def __init__(
+        self, trail: Trail, clock: Clock, catalog: Catalog, owner: Principal, servers: ServerRegistry | None = None
+    ) -> None:
+        self._trail = trail
+        self._clock = clock
+        self._owner = owner
+        self.catalog = catalog
+        self.servers = servers or ServerRegistry(trail, by=owner, clock=clock)
+        self.servers.on_update = self._update_server
+
+    def lifecycle(self, report: Progress | None = None) -> Lifecycle:
+        """What refreshes the sources of all domains."""
+        domains = self.catalog.registry.all_domains()
+        return Lifecycle(self._trail, domains, by=self._owner, clock=self._clock, report=report)
+
+    async def look_again(self, report: Progress | None = None) -> list[Report]:
+        """Read local sources again, which costs little, and no others."""
+        lifecycle = self.lifecycle(report)
+        found = {
+            pipeline.source.id: None
+            for domain in self.catalog.registry.all_domains()
+            for pipeline in domain.extractors
+            if pipeline.source.is_local
+        }
+        return [each for id in found for each in await lifecycle.refresh_source(id)]
+
+    async def meet_servers(self) -> dict[str, str]:
+        """Look at the foreign servers that were never looked at, side by side; why some could not be, by their ids."""
+        new = [each.id for each in self.servers.servers.list() if each.enabled and self.servers.about(each.id) is None]
+        outcomes = await asyncio.gather(*(self.servers.refresh(id) for id in new), return_exceptions=True)
+        problems = {}
+        for id, outcome in zip(new, outcomes, strict=True):
+            if isinstance(outcome, ClewError):
+                problems[id] = str(outcome)
+            elif isinstance(outcome, BaseException):
+                raise outcome
+        return problems
+
+    async def _update_server(self, id: str) -> None:
+        """Show a server's domain as its entries are now."""
+        if any(config.id == id for config in self.servers.servers.list()):
+            await self.catalog.replace(build_domain(self.servers.config(id), self.servers.entries(id), self.servers))
+        elif any(domain.name == id for domain in self.catalog.registry.all_domains()):
+            await self.catalog.remove(id)
+
+    async def close(self) -> None:
+        """Let go of connections. Calling it twice is harmless."""
+        await self.servers.close()
+        for domain in self.catalog.registry.all_domains():
+            for pipeline in domain.extractors:
+                await pipeline.source.close()
+
+
+async def open_workspace(trail: Trail, clock: Clock, config: Config, owner: Principal) -> Workspace:
+    """The workspace of a configuration. No source is read yet, and no foreign server started. Raises ConfigError."""
+    chosen = config.catalog
+    catalog = Catalog(trail, clock, owner=owner, strict=chosen.strict, shared=chosen.shared)
+    servers = await open_registry(trail, read_servers(config.folder), by=owner, clock=clock)
+    workspace = Workspace(trail, clock, catalog, owner, servers)
+    domains = [*load_domains(chosen.domains), *await _source_domains(trail, config.sources, owner)]
+    root = config.folder.absolute().parent
+    if chosen.repository and not any(domain.name == "repo" for domain in domains):
+        domains.append(build_repository(root, trail, owner.owner_id))
+    foreign = [each for each in servers.servers.list() if each.enabled]
+    for domain in (*domains, *(build_domain(each, servers.entries(each.id), servers) for each in foreign)):
+        await _add(catalog, domain)
+    return workspace
+
+
+async def _add(catalog: Catalog, domain: Domain) -> None:
+    try:
+        await catalog.add(domain)
+    except AlreadyExists:
+        error = ConfigError(f"two domains are named {domain.name}")
+        error.hint = "Rename one: a source's `domain`, or a server in mcp.json"
+        raise error from None
+
+
+async def _source_domains(trail: Trail, sources: Mapping[str, SourceConfig], owner: Principal) -> list[Domain]:
+    """One domain for all sources that name it."""
+    grouped: dict[str, list[SourceConfig]] = {}
+    for source in sources.values():
+        grouped.setdefault(source.domain, []).append(source)
+    return [await _source_domain(name, group, trail, owner) for name, group in grouped.items()]
+
+
+async def _source_domain(name: str, sources: Sequence[SourceConfig], trail: Trail, owner: Principal) -> Domain:
+    described = next((source.description for source in sources if source.description), "")
+    kinds = ", ".join(dict.fromkeys(source.kind for source in sources))
+    pipelines = [await _pipeline(source, trail, owner) for source in sources]
+    return Domain(name=name, description=described or f"Documents from {kinds}", extractors=pipelines)
+
+
+async def _pipeline(source: SourceConfig, trail: Trail, owner: Principal) -> Pipeline:
+    secrets = {name: await _secret(name, trail, owner) for name in secret_names(source.options)}
+    return Pipeline(
+        source=build_source(source.kind, source.options, secrets=secrets),
+        formats=ALL,
+        base_path=source.base_path,
+        cache_ttl_ms=int(source.ttl_minutes * 60_000),
+        scopes=frozenset(source.scopes),
+    )
+
+
+async def _secret(name: str, trail: Trail, owner: Principal) -> str:
+    """A secret of the trail, or a variable of the environment. Raises ConfigError naming what is missing."""
+    try:
+        return await trail.secrets.reveal(name, by=owner)
+    except NotFound:
+        if (value := os.environ.get(name)) is not None:
+            return value
+        error = ConfigError(f"there is no secret {name!r}, nor a variable of that name")
+        error.hint = f"Write it with `clew secret put {name}`"
+        raise error from None

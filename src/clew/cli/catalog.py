@@ -1,0 +1,271 @@
+"""Commands over the catalog, the same functions as the MCP tools: ask, get, domains, refresh, why."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from clew.app import App
+from clew.cli.markdown import print_markdown
+from clew.cli.options import HERE, Here, Json, open_here
+from clew.cli.output import GREEN, RED, YELLOW, count, note, paint, print_json, print_rows, say
+from clew.cli.progress import progress
+from clew.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from clew.catalog.answers import Item
+    from clew.catalog.pipeline import Report
+    from clew.catalog.registry import Registry
+    from clew.catalog.workspace import Workspace
+
+SHOWN_SKIPPED = 10
+
+Handle = Annotated[
+    str | None, Parameter(help="The handle of an earlier answer: what it showed stays shown, and is remembered.")
+]
+
+
+async def ask(
+    *query: Annotated[str, Parameter(help="What you want to do or know, in your own words.")],
+    domain: Annotated[str | None, Parameter(help="Only this domain.")] = None,
+    per_domain: Annotated[int, Parameter(help="At most this many resources of each domain.")] = 5,
+    budget: Annotated[int, Parameter(help="At most this many tokens.")] = 2_000,
+    handle: Handle = None,
+    cached: Annotated[bool, Parameter(help="Do not look at local files again before answering.")] = False,
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Ask what can be done and what is known.
+
+    Shows the entry points of all domains, and the resources that are close to the question. The files around the folder
+    .clew are indexed at the first call, and looked at again at each further one.
+
+        clew ask "how are writes made durable"
+        clew ask "investigate a payment" --domain warehouse --json
+    """
+    # the catalog takes as long to load as the rest of a short command
+    from clew.catalog.answers import Question
+
+    question = Question(query=" ".join(query), domain=domain, per_domain=per_domain, budget=budget, handle=handle)
+    async with open_workspace_here(here, look_again=not cached) as (app, workspace):
+        answer = await workspace.catalog.ask(question, by=app.me)
+    if json:
+        print_json(answer)
+    else:
+        print_markdown(answer.markdown)
+
+
+async def get(
+    *routes: Annotated[str, Parameter(help="A route, then its parameters as key=value; several may follow.")],
+    params: Annotated[str | None, Parameter(help="The parameters of the one route as a JSON object.")] = None,
+    handle: Handle = None,
+    json: Json = False,
+    here: Here = HERE,
+) -> int:
+    """Run tools and read resources, side by side.
+
+    A route is followed by its parameters as key=value, read as what the tool wants there; --params takes them all as
+    JSON. Ends with 1 when a route fails.
+
+        clew get repo://tools/search query="claim lease" limit=3
+        clew get repo://resources/README.md
+        clew get warehouse://tools/analyst logs://tools/investigator text=timeout
+    """
+    async with open_workspace_here(here) as (app, workspace):
+        items = parse_items(routes, params, workspace.catalog.registry)
+        with progress("Running") as shown:
+
+            async def report(done: float, total: float | None, what: str) -> None:
+                shown.advance(int(done), int(total or 0), "routes")
+
+            results = await workspace.catalog.get(items, by=app.me, handle=handle, report=report)
+    if json:
+        print_json(results)
+    else:
+        print_markdown(results.markdown)
+    return 1 if results.summary.failed else 0
+
+
+async def domains(*, json: Json = False, here: Here = HERE) -> None:
+    """List the domains that you may see.
+
+    Each with its entry points, the number of its hidden tools, and where its resources come from.
+
+        clew domains
+        clew domains --json
+    """
+    async with open_workspace_here(here) as (app, workspace):
+        found = workspace.catalog.domains(by=app.me)
+    if json:
+        print_json(found)
+        return
+    rows = [
+        (each.name, str(len(each.entry_points)), str(each.hidden), ", ".join(each.sources), each.description)
+        for each in found
+    ]
+    print_rows(("domain", "entries", "hidden", "sources", "about"), rows, main=4, spare=(3, 2))
+    if not found:
+        note("No domains. Name some in [catalog] of config.toml, or add a server: clew mcp import")
+
+
+async def refresh(
+    source: Annotated[str | None, Parameter(help="The id of one source, as `clew refresh --list` shows them.")] = None,
+    /,
+    *,
+    all: Annotated[bool, Parameter(help="Fetch everything again, whatever is known.")] = False,
+    force: Annotated[bool, Parameter(help="Believe a source that is suddenly empty.")] = False,
+    list: Annotated[bool, Parameter(help="Show the sources and how fresh they are; refresh nothing.")] = False,
+    json: Json = False,
+    here: Here = HERE,
+) -> int:
+    """Bring the resources of the catalog up to date.
+
+    Refreshes the sources that are stale, one source, or with --all everything. What is fetched replaces the old only
+    when it is there; a source that fails keeps its documents. Ends with 1 when one fails.
+
+        clew refresh
+        clew refresh github:prs:owner/name
+        clew refresh --all
+    """
+    if all and source is not None:
+        raise InvalidInput("--all", f"cannot be said together with the source {source!r}")
+    async with open_workspace_here(here) as (_, workspace):
+        with progress("Refreshing") as shown:
+            lifecycle = workspace.lifecycle(lambda done, total, _: shown.advance(done, total, "documents"))
+            if list:
+                states = await lifecycle.sources()
+            elif source is not None:
+                reports = await lifecycle.refresh_source(source, force=force)
+            else:
+                reports = await (lifecycle.wipe_and_rebuild() if all else lifecycle.restart())
+    if list:
+        rows = [(each.domain, each.source_id, str(each.documents), _state(each)) for each in states]
+        print_json(states) if json else print_rows(("domain", "source", "documents", "state"), rows, main=1)
+        return 0
+    if json:
+        print_json(reports)
+    else:
+        for report in reports:
+            _show_report(report)
+        if not reports:
+            note("There are no sources. Add one: [sources.NAME] in config.toml")
+    return 1 if any(report.outcome == "failed" for report in reports) else 0
+
+
+async def why(
+    route: Annotated[str, Parameter(help="A route, such as warehouse://tools/hidden/query.")],
+    /,
+    *,
+    handle: Handle = None,
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Say why a route is, or is not, there for you.
+
+    Tells who may use it, what has shown it to you and when, and how many tokens it takes.
+
+        clew why repo://tools/search
+        clew why warehouse://tools/hidden/query --handle clew-Tu3NKGM5AqgxXEgy
+    """
+    async with open_workspace_here(here) as (app, workspace):
+        found = await workspace.catalog.why(route, by=app.me, handle=handle)
+    if json:
+        print_json(found)
+        return
+    say(f"{paint('visible', GREEN) if found.is_visible else paint('not visible', RED)}  {found.route}")
+    for reason in found.reasons:
+        say(f"  {reason}")
+    if found.needs:
+        say(f"  scopes: {', '.join(found.needs)}")
+    if found.tokens:
+        say(f"  about {count(found.tokens, 'token')}")
+
+
+@asynccontextmanager
+async def open_workspace_here(here: Here, *, look_again: bool = False) -> AsyncIterator[tuple[App, Workspace]]:
+    """The workspace of the folder, made where there is none; with local files looked at again where asked."""
+    async with open_here(here, create=True) as app:
+        workspace = await app.workspace()
+        if look_again:
+            with progress("Reading the files of this folder") as shown:
+                reports = await workspace.look_again(lambda done, total, _: shown.advance(done, total, "documents"))
+            for report in reports:
+                if report.outcome == "failed":
+                    note(f"{report.source_id} was not refreshed: {report.error}")
+        yield app, workspace
+
+
+def parse_items(words: Sequence[str], params: str | None, registry: Registry) -> list[Item]:
+    """Routes with their parameters. Raises InvalidInput."""
+    from clew.catalog.answers import Item
+
+    items: list[tuple[str, dict[str, Any]]] = []
+    for word in words:
+        key, equals, value = word.partition("=")
+        if "://" in key or not equals:
+            items.append((word, {}))
+        elif not items:
+            raise InvalidInput(word, "comes before any route", hint="For example clew get repo://tools/search query=x")
+        else:
+            items[-1][1][key] = _value(value, _type_of(registry, items[-1][0], key))
+    if not items:
+        raise InvalidInput("routes", "are missing", hint="For example clew get repo://resources/README.md")
+    if params is not None:
+        items = [(route, _read_params(params)) for route, _ in _only(items)]
+    return [Item(route=route, params=given) for route, given in items]
+
+
+def _only(items: Sequence[tuple[str, dict[str, Any]]]) -> Sequence[tuple[str, dict[str, Any]]]:
+    if len(items) > 1 or items[0][1]:
+        raise InvalidInput("--params", "stands for the parameters of one route, without key=value")
+    return items
+
+
+def _read_params(text: str) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InvalidInput("--params", f"is not a JSON object: {error}") from None
+    return found
+
+
+def _type_of(registry: Registry, route: str, key: str) -> Any:
+    """The type that a tool's schema gives a parameter, None where it says nothing."""
+    from clew.catalog.route import parse_route
+
+    routed = registry.find_tool(parse_route(route))
+    schema = routed.tool.schema.get("properties", {}).get(key, {}) if routed is not None else {}
+    return schema.get("type") if isinstance(schema, dict) else None
+
+
+def _value(text: str, kind: Any) -> Any:
+    """The value that was typed: as text where text is wanted, and as JSON where it can be read so."""
+    if kind == "string":
+        return text
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text
+
+
+def _state(source: Any) -> str:
+    return source.error or ("fresh" if source.is_fresh else source.reason or "stale")
+
+
+def _show_report(report: Report) -> None:
+    style = {"failed": RED, "dropped": YELLOW}.get(report.outcome, GREEN)
+    parts = [count(report.documents, "document"), count(report.nodes, "resource")]
+    if report.changed or report.removed:
+        parts.append(f"{report.changed:,} changed, {report.removed:,} removed")
+    detail = report.error or report.reason or ", ".join(parts)
+    say(f"{paint(report.outcome, style)}  {report.domain}  {report.source_id}: {detail}")
+    for skipped in report.skipped[:SHOWN_SKIPPED]:
+        note(f"  skipped {skipped.document}: {skipped.reason}", dim=True)
+    if len(report.skipped) > SHOWN_SKIPPED:
+        note(f"  and {len(report.skipped) - SHOWN_SKIPPED:,} more; --json has them all", dim=True)
+    for kind, number in report.unhandled.items():
+        note(f"  {count(number, 'document')} of type {kind}, which no format reads", dim=True)

@@ -1,0 +1,44 @@
+"""Markdown for people: styled on a terminal, as it is elsewhere."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from clew.cli.output import BLUE, BOLD, CYAN, DIM, clean, paint, wants_styles
+
+_ROUTE = re.compile(r"\*\*`([^`]+)`\*\*")
+_CODE = re.compile(r"`([^`]+)`")
+_BOLD = re.compile(r"\*\*([^*]+)\*\*")
+_FENCE = re.compile(r"`{3,}|~{3,}")
+
+
+def print_markdown(text: str) -> None:
+    """Write an answer. Nothing in it has power over the terminal."""
+    safe = clean(text)
+    if wants_styles(sys.stdout):
+        safe = "\n".join(_styled(safe.split("\n")))
+    sys.stdout.write(safe + "\n")
+
+
+def _styled(lines: list[str]) -> list[str]:
+    fence, shown = "", []
+    for line in lines:
+        bar = _FENCE.match(line)
+        if bar is not None and (not fence or line.strip() == fence):
+            fence = "" if fence else bar.group()
+            shown.append(paint(line, DIM))
+        else:
+            shown.append(line if fence else _styled_line(line))
+    return shown
+
+
+def _styled_line(line: str) -> str:
+    if line.startswith("#"):
+        return paint(line.lstrip("# "), BLUE)
+    stripped = line.strip()
+    if stripped.startswith("*") and stripped.endswith("*") and not stripped.startswith("**"):
+        return line.replace(stripped, paint(stripped.strip("*"), DIM))
+    line = _ROUTE.sub(lambda found: paint(found.group(1), CYAN), line)
+    line = _CODE.sub(lambda found: paint(found.group(1), CYAN), line)
+    return _BOLD.sub(lambda found: paint(found.group(1), BOLD), line)

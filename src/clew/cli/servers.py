@@ -1,0 +1,182 @@
+"""Commands for foreign MCP servers: import, ls, approve, rm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from clew.cli.catalog import open_workspace_here
+from clew.cli.options import HERE, Here, Json
+from clew.cli.output import DIM, GREEN, YELLOW, count, is_terminal, note, paint, print_json, print_rows, say
+from clew.cli.progress import progress
+from clew.errors import InvalidInput, NotFound
+
+
+class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A server as a list shows it. `changed` are tools that wait for approval."""
+
+    id: str
+    transport: str
+    target: str
+    enabled: bool
+    known: bool
+    tools: int
+    resources: int
+    prompts: int
+    changed: list[str]
+
+
+async def import_(
+    *files: Annotated[Path, Parameter(help="Settings of other clients. Without any, the usual places are looked at.")],
+    keep_secrets: Annotated[
+        bool, Parameter(help="Copy tokens and passwords too, instead of naming variables.")
+    ] = False,
+    dry_run: Annotated[bool, Parameter(help="Show what would be taken over; write nothing.")] = False,
+    no_look: Annotated[bool, Parameter(help="Start none now; they are looked at by `clew up` and `clew mcp`.")] = False,
+    json: Json = False,
+    here: Here = HERE,
+) -> int:
+    """Take over the MCP servers of other clients.
+
+    Reads .mcp.json, and the settings of Claude, Cursor, VS Code, Zed, Gemini, Codex and goose. What is found is
+    written to mcp.json in the folder of the trail; what looks like a secret stays where it is, and is named by a
+    variable.
+
+        clew mcp import --dry-run
+        clew mcp import .mcp.json
+    """
+    # reading the settings of eight clients is for this command only
+    from clew.catalog.servers.config import read_servers, write_servers
+    from clew.catalog.servers.importing import import_servers, known_files
+
+    config = here.config()
+    present = read_servers(config.folder)
+    for file in files:
+        if not file.exists():
+            raise NotFound("file", str(file))
+    paths = list(files) or known_files(config.folder.absolute().parent, Path.home())
+    report = import_servers(paths, keep_secrets=keep_secrets, present=present)
+    problems: dict[str, str] = {}
+    if report.found and not dry_run:
+        write_servers(config.folder, [*present, *report.servers])
+        if not no_look:
+            problems = await _meet(here)
+    if json:
+        print_json({"found": report.found, "skipped": report.skipped, "written": not dry_run, "problems": problems})
+        return 1 if problems else 0
+    for one in report.found:
+        say(f"{paint('+', GREEN)} {one.server.id}  {one.server.transport}  {one.server.target}  from {one.path}")
+        for name in one.to_set:
+            note(f"  set {name} before you use it", dim=True)
+    for left in report.skipped:
+        note(f"  left out {left.name or left.path}: {left.reason}", dim=True)
+    for id, problem in problems.items():
+        note(f"{paint('!', YELLOW)} {id}: {problem}")
+    if not report.found:
+        note("No new servers were found.")
+    elif dry_run:
+        note(f"Nothing was written. Without --dry-run these go to {config.folder / 'mcp.json'}")
+    return 1 if problems else 0
+
+
+async def _meet(here: Here) -> dict[str, str]:
+    async with open_workspace_here(here) as (_, workspace):
+        with progress("Looking at the new servers"):
+            return await workspace.meet_servers()
+
+
+async def ls(*, json: Json = False, here: Here = HERE) -> None:
+    """List the foreign MCP servers and what they offer.
+
+    No server is started: what is shown is what was seen last. A changed tool waits for approval.
+
+        clew mcp ls
+        clew mcp ls --json
+    """
+    async with open_workspace_here(here) as (_, workspace):
+        registry = workspace.servers
+        found = [
+            ServerInfo(
+                id=each.id,
+                transport=each.transport,
+                target=each.target,
+                enabled=each.enabled,
+                known=registry.about(each.id) is not None,
+                tools=len(registry.entries(each.id, "tool")),
+                resources=len(registry.entries(each.id, "resource")),
+                prompts=len(registry.entries(each.id, "prompt")),
+                changed=[one.name for one in registry.entries(each.id, "tool") if one.state == "changed"],
+            )
+            for each in registry.servers.list()
+        ]
+    if json:
+        print_json(found)
+        return
+    rows = [(one.id, one.transport, one.target, str(one.tools), _state(one)) for one in found]
+    print_rows(("server", "transport", "target", "tools", "state"), rows, main=4)
+    if not found and is_terminal():
+        note("No servers. Take over those of your editor: clew mcp import")
+
+
+async def approve(
+    server: Annotated[str, Parameter(help="The server.")],
+    /,
+    *tools: Annotated[str, Parameter(help="Tools of it; all that changed when none is named.")],
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Accept tools of a foreign server as it describes them now.
+
+    A tool whose description or parameters changed is refused until you have looked at it: `clew mcp ls --json` names
+    them, `clew get SERVER://tools/guide` shows them.
+
+        clew mcp approve github
+    """
+    async with open_workspace_here(here) as (_, workspace):
+        registry = workspace.servers
+        waiting = [one.name for one in registry.entries(server, "tool") if one.state == "changed"]
+        approved = [(await registry.approve(server, tool)).name for tool in tools or waiting]
+    if json:
+        print_json({"server": server, "approved": approved})
+        return
+    for name in approved:
+        say(f"approved {name}")
+    note(f"{count(len(approved), 'tool')} of {server} approved." if approved else f"No tool of {server} has changed.")
+
+
+async def rm(
+    *servers: Annotated[str, Parameter(help="The servers.")],
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Forget foreign servers and what they offered.
+
+    Takes them out of mcp.json and off the trail; the settings of other clients stay as they are.
+
+        clew mcp rm github
+    """
+    from clew.catalog.servers.config import write_servers
+
+    if not servers:
+        raise InvalidInput("SERVERS", "are missing", hint="`clew mcp ls` lists them")
+    async with open_workspace_here(here) as (app, workspace):
+        for server in servers:
+            workspace.servers.config(server)
+        for server in servers:
+            await workspace.servers.servers.remove(server)
+        write_servers(app.config.folder, list(workspace.servers.servers.list()))
+    if json:
+        print_json({"removed": list(servers)})
+    else:
+        note(f"Removed {', '.join(servers)}.")
+
+
+def _state(server: ServerInfo) -> str:
+    if not server.enabled:
+        return paint("off", DIM)
+    if server.changed:
+        return paint(f"{count(len(server.changed), 'tool')} changed: clew mcp approve {server.id}", YELLOW)
+    return "ready" if server.known else "not looked at yet"

@@ -1,0 +1,231 @@
+"""The decoder's complaints in plain words: which value, what is wrong with it, and what would be right.
+
+Every door, the configuration and the tools tell a person or a model by these sentences why a value was refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from clew.errors import InvalidInput
+
+_AT = re.compile(r"(.*?)(?: - at `(?:key in )?\$\.?(.*)`)?", re.DOTALL)
+_STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
+_NOUNS = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "null": "null",
+    "object": "an object",
+    "array": "a list",
+    "datetime": "a time",
+    "date": "a date",
+    "bytes": "text in base64",
+    "uuid": "a UUID",
+    "decimal": "a decimal number",
+    "duration": "a duration",
+}
+_BOUNDS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
+_EXAMPLES = {
+    "datetime": "For example 2026-01-01T00:00:00Z",
+    "date": "For example 2026-01-01",
+    "duration": "For example PT1H30M",
+}
+_SYNONYMS = {"none": "null", "struct": "object", "dict": "object", "typeddict": "object", "dataclass": "object"}
+"""What msgspec calls a type where it describes it → what it calls that type in its complaints."""
+MAX_SHOWN = 80
+MAX_REASON = 300
+
+
+def in_plain_words(error: msgspec.ValidationError, kind: Any, whole: str, *, called: str = "field") -> InvalidInput:
+    """What msgspec found wrong with a value of type `kind`. `whole` names the value itself, and `called` what its
+    parts are to the one who gave them: a `field` of a body, a `parameter` of a tool."""
+    complaint, path = _AT.fullmatch(str(error)).groups()  # type: ignore[union-attr]  # matches any text
+    path = path or ""
+    place = _Place(path, _kinds_at(kind, path), called)
+    for pattern, explain in _EXPLANATIONS:
+        if found := re.fullmatch(pattern, complaint, re.DOTALL):
+            field, reason, hint = explain(found, place)
+            break
+    else:
+        field, reason, hint = path, (complaint[:1].lower() + complaint[1:]).replace("`", ""), ""
+    return InvalidInput(field or whole, reason[:MAX_REASON], hint=hint)
+
+
+def suggest(given: str, known: Iterable[str], introduction: str) -> str:
+    """A hint that names what was probably meant, then all there is; empty where there is nothing."""
+    names = list(known)
+    if not names:
+        return ""
+    near = difflib.get_close_matches(given.strip("'")[:MAX_SHOWN], names, n=1)
+    guess = f"Did you mean {near[0]}? " if near else ""
+    return f"{guess}{introduction}: {', '.join(names)}"
+
+
+def noun_of(kind: Any) -> str:
+    """What a value of this type is called, such as `a whole number`; empty where anything will do."""
+    return _noun(_inspect(kind))
+
+
+class _Place(NamedTuple):
+    """Where a complaint points: the path, the types that a value there may have, and what parts are called."""
+
+    path: str
+    kinds: Sequence[Any]
+    called: str
+
+    def below(self, name: str) -> str:
+        return f"{self.path}.{name}" if self.path else name
+
+
+_Explained = tuple[str, str, str]
+"""Field, reason and hint."""
+
+
+def _missing(found: re.Match[str], place: _Place) -> _Explained:
+    nouns = [_noun(field.type) for field in _fields(place.kinds) if field.encode_name == found[1]]
+    return place.below(found[1]), "is missing", f"It must be {nouns[0]}" if any(nouns) else ""
+
+
+def _unknown(found: re.Match[str], place: _Place) -> _Explained:
+    names = [field.encode_name for field in _fields(place.kinds)]
+    hint = suggest(found[1], names, f"{place.called.capitalize()}s are") or "There are none"
+    return place.below(found[1][:MAX_SHOWN]), f"is not a {place.called} here", hint
+
+
+def _wrong_choice(found: re.Match[str], place: _Place) -> _Explained:
+    choices = [choice for kind in place.kinds for choice in _choices(kind)]
+    return place.path, f"{found[1][:MAX_SHOWN]} is not one of the choices", suggest(found[1], choices, "Choose one of")
+
+
+def _wrong_kind(found: re.Match[str], place: _Place) -> _Explained:
+    wanted = [_NOUNS.get(name, name) for name in found[1].split(" | ")]
+    given = "a fraction" if found[2] == "float" else _NOUNS.get(found[2], found[2])
+    return place.path, f"must be {_either(wanted)}, not {given}", _example(place.kinds)
+
+
+def _out_of_bounds(found: re.Match[str], place: _Place) -> _Explained:
+    return place.path, f"must be {_BOUNDS[found[1]]} {_number(found[2])}", ""
+
+
+def _wrong_length(found: re.Match[str], place: _Place) -> _Explained:
+    units = ("character", "characters") if found[1] == "str" else ("entry", "entries")
+    return place.path, f"must have {_BOUNDS[found[2]]} {_number(found[3])} {units[found[3] != '1']}", ""
+
+
+def _wrong_size(found: re.Match[str], place: _Place) -> _Explained:
+    return place.path, f"must have {found[1] or ''}{found[2]} {'entry' if found[2] == '1' else 'entries'}", ""
+
+
+def _no_multiple(found: re.Match[str], place: _Place) -> _Explained:
+    return place.path, f"must be a multiple of {_number(found[1])}", ""
+
+
+def _no_match(found: re.Match[str], place: _Place) -> _Explained:
+    return place.path, f"must match the pattern {found[1]}", ""
+
+
+def _not_encoded(found: re.Match[str], place: _Place) -> _Explained:
+    name = {"UUID": "uuid", "base64": "bytes"}.get(found[1], found[1])
+    return place.path, f"is not {_NOUNS[name]}", _EXAMPLES.get(name, "")
+
+
+def _not_a_moment(found: re.Match[str], place: _Place) -> _Explained:
+    return place.path, "is not a time", _EXAMPLES["datetime"]
+
+
+def _no_zone(found: re.Match[str], place: _Place) -> _Explained:
+    return place.path, "must carry a time zone", _EXAMPLES["datetime"]
+
+
+def _too_large_a_number(found: re.Match[str], place: _Place) -> _Explained:
+    return place.path, "holds a number that is too large", "Send it as text if every digit counts"
+
+
+_EXPLANATIONS: tuple[tuple[str, Callable[[re.Match[str], _Place], _Explained]], ...] = (
+    (r"Object missing required field `(.*)`", _missing),
+    (r"Object contains unknown field `(.*)`", _unknown),
+    (r"Invalid (?:enum )?value (.*)", _wrong_choice),
+    (r"Expected `([^`]+)`, got `([^`]+)`", _wrong_kind),
+    (r"Expected `\w+` ([<>]=?) (\S+)", _out_of_bounds),
+    (r"Expected `(\w+)` of length ([<>]=) ([0-9]+)", _wrong_length),
+    (r"Expected `array` of (at \w+ )?length ([0-9]+(?: to [0-9]+)?)(?:, got [0-9]+)?", _wrong_size),
+    (r"Expected `\w+` that's a multiple of (\S+)", _no_multiple),
+    (r"Expected `str` matching regex (.*)", _no_match),
+    (r"Invalid (?:RFC3339 encoded |ISO8601 )?(datetime|date|duration|UUID|base64|decimal)(?: .*)?", _not_encoded),
+    (r"Invalid RFC3339 encoded time|Timestamp is out of range.*|Invalid epoch timestamp", _not_a_moment),
+    (r"Expected `\w+` with a timezone component", _no_zone),
+    (r"(?:Number|Integer value) out of range", _too_large_a_number),
+)
+
+
+def _number(text: str) -> str:
+    return f"{float(text):,.10g}"
+
+
+def _either(words: Sequence[str]) -> str:
+    return " or ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]
+
+
+@lru_cache(maxsize=64)
+def _inspect(kind: Any) -> Any:
+    return msgspec.inspect.type_info(kind)
+
+
+def _kinds_at(kind: Any, path: str) -> list[Any]:
+    """The types that a value at a path may have, as msgspec describes them."""
+    kinds = _alternatives(_inspect(kind))
+    for name, _ in _STEP.findall(path):
+        inner = [field.type for field in _fields(kinds) if field.encode_name == name] if name else _members(kinds)
+        kinds = [each for one in inner for each in _alternatives(one)]
+    return kinds
+
+
+def _alternatives(info: Any) -> list[Any]:
+    return list(info.types) if isinstance(info, msgspec.inspect.UnionType) else [info]
+
+
+def _members(kinds: Sequence[Any]) -> list[Any]:
+    names = ("item_type", "value_type")
+    return [getattr(kind, name) for kind in kinds for name in names if hasattr(kind, name)]
+
+
+def _fields(kinds: Sequence[Any]) -> list[Any]:
+    return [field for kind in kinds if isinstance(kind, msgspec.inspect.StructType) for field in kind.fields]
+
+
+def _noun(info: Any) -> str:
+    words = [_word(each) for each in _alternatives(info)]
+    return _either(words) if all(words) else ""
+
+
+def _word(info: Any) -> str:
+    """The noun of a type by the name of its description: `IntType` is an int, and whatever has items is a list."""
+    if choices := _choices(info):
+        return _either(choices)
+    if isinstance(getattr(info, "item_type", None), msgspec.inspect.StrType):
+        return "a list of texts"
+    if hasattr(info, "item_type") or hasattr(info, "item_types"):
+        return _NOUNS["array"]
+    name = type(info).__name__.removesuffix("Type").lower()
+    return _NOUNS.get(_SYNONYMS.get(name, name), "")
+
+
+def _choices(info: Any) -> list[str]:
+    if isinstance(info, msgspec.inspect.EnumType):
+        return [str(each.value) for each in info.cls]
+    return [str(value) for value in info.values] if isinstance(info, msgspec.inspect.LiteralType) else []
+
+
+def _example(kinds: Sequence[Any]) -> str:
+    if any(isinstance(kind, msgspec.inspect.DateTimeType) for kind in kinds):
+        return _EXAMPLES["datetime"]
+    names = [field.encode_name for field in _fields(kinds)]
+    return f"Its fields are: {', '.join(names)}" if names else ""

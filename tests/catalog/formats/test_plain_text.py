@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew.catalog.formats.prose import PART, WHOLE
+from tests.catalog.formats.documents import check_nothing_lost, paths, read
+
+
+def test_a_short_text_is_one_node() -> None:
+    root = read("A note.\n\nMore of it.\n", "text/plain", id="notes/a.txt", base="files")
+    assert (root.path, root.name, root.content) == ("files/notes/a.txt", "a.txt", "A note.\n\nMore of it.")
+    assert (root.description, root.children, root.type) == ("A note.", (), "document")
+
+
+def test_a_long_text_goes_on_in_parts_that_begin_with_a_paragraph() -> None:
+    text = "\n\n".join(f"Paragraph {number}. " + "word " * 150 for number in range(20))
+    root = read(text, "text/plain", id="a.txt")
+    check_nothing_lost(text, root)
+    assert paths(root) == ["a.txt", "a.txt/part-2", "a.txt/part-3", "a.txt/part-4"]
+    assert all(child.content.startswith("Paragraph") for child in root.children)
+    assert all(len(child.content) <= PART * 1.5 for child in (root, *root.children))
+    assert root.children[0].description.startswith("Part 2 of a.txt: Paragraph 5.")
+
+
+def test_code_is_cut_between_its_functions_and_described_by_its_file() -> None:
+    text = "\n\n\n".join(f"def f{number}():\n    x = 1\n\n    return {'x' * 300!r}" for number in range(40))
+    root = read(text, "text/x-source", id="src/a.py")
+    check_nothing_lost(text, root)
+    assert root.type == "code"
+    assert root.description.startswith("a.py: def f0():")
+    assert root.children
+    assert all(child.content.startswith("def f") for child in root.children)
+
+
+@pytest.mark.parametrize("text", ["x" * 50_000, "x\n" * 30_000, "word " * 10_000, "\n" * 50_000 + "x", "漢" * 9_000])
+def test_text_without_paragraphs_is_cut_all_the_same(text: str) -> None:
+    root = read(text, "text/plain")
+    check_nothing_lost(text, root)
+    assert all(0 < len(node.content) <= PART * 1.5 for node in root.children)
+
+
+def test_a_text_just_short_enough_stays_whole() -> None:
+    assert not read("x" * WHOLE, "text/plain").children
+    assert read("x" * (WHOLE + 1), "text/plain").children
+
+
+def test_text_that_is_not_utf_8_is_read_with_replacements() -> None:
+    assert read(b"caf\xe9 \x00", "text/plain").content == "caf\ufffd \ufffd"
+
+
+def test_many_megabytes_give_a_bounded_number_of_parts() -> None:
+    root = read("All work and no play.\n" * 500_000, "text/plain")
+    assert len(root.children) < 3_000
+
+
+@given(st.text(), st.integers(min_value=1, max_value=9_000))
+def test_nothing_is_lost_of_any_text(piece: str, times: int) -> None:
+    text = (piece.encode("utf-8", "replace").decode().removeprefix("\ufeff") * times)[:20_000]
+    root = read(text, "text/plain")
+    contents = "".join(node.content for node in (root, *root.children))
+    source = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
+    assert "".join(contents.split()) == "".join(source.split())

@@ -1,0 +1,140 @@
+"""Tokens that expire, and servers behind HTTP that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import uvicorn
+
+from clew.access import Principal
+from clew.catalog.servers import Hooks, ServerConfig, Token
+from clew.catalog.servers.config import Auth
+from clew.catalog.servers.connection import ServerConnection
+from clew.catalog.servers.hooks import HookChain
+from clew.catalog.servers.references import FromEnv, FromSecret
+from clew.errors import ServerError
+from clew.trail.store import Trail
+
+from .conftest import PATIENCE, Opened
+from .fixtures.guarded import Guarded
+
+
+@asynccontextmanager
+async def served(guarded: Guarded) -> AsyncIterator[str]:
+    """The server on a free port of this machine."""
+    running = uvicorn.Server(uvicorn.Config(guarded.app, log_level="critical", lifespan="off"))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        task = asyncio.create_task(running.serve(sockets=[listening]))
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+        finally:
+            running.should_exit = True
+            await asyncio.wait_for(task, PATIENCE)
+
+
+def web(url: str, auth: Auth = Auth(type="oauth", client_id="clew")) -> ServerConfig:  # noqa: B008  # frozen
+    return ServerConfig(id="web", transport="http", url=url, auth=auth, timeout_seconds=PATIENCE)
+
+
+@pytest.mark.req("PLA-24")
+async def test_an_expired_token_is_renewed_once_and_the_request_sent_again() -> None:
+    guarded, refreshed = Guarded(valid="first"), []
+
+    async def first(server: str) -> Token:
+        return Token("first")
+
+    async def renew(server: str, expired: Token) -> Token:
+        refreshed.append((server, expired.value))
+        return Token("second")
+
+    async with served(guarded) as url:
+        connection = ServerConnection(web(url), hooks=HookChain(Hooks(on_auth=first, on_auth_refresh=renew)))
+        await connection.call_tool("work", {})
+        assert refreshed == []
+        guarded.valid = "second"
+        results = await asyncio.gather(*(connection.call_tool("work", {}) for _ in range(5)))
+        assert [result.content[0].text for result in results] == ["worked"] * 5
+        assert refreshed == [("web", "first")]
+        assert guarded.calls == 6
+        await connection.close()
+
+
+@pytest.mark.req("PLA-24")
+async def test_a_token_that_stays_refused_is_not_tried_for_ever() -> None:
+    guarded, refreshed = Guarded(valid="something else"), []
+
+    async def renew(server: str, expired: Token) -> Token:
+        refreshed.append(expired.value)
+        return Token(f"{expired.value}!")
+
+    async with served(guarded) as url:
+        config = web(url, Auth(type="bearer", token=FromEnv("WEB_TOKEN")))
+        connection = ServerConnection(
+            config, hooks=HookChain(Hooks(on_auth_refresh=renew)), environ={"WEB_TOKEN": "wrong-token"}
+        )
+        with pytest.raises(ServerError, match=r"refused our token \(HTTP 401\).*Set auth.token of web") as error:
+            await connection.about()
+        assert "wrong-token" not in str(error.value)
+        assert len(refreshed) <= len(guarded.seen) / 2
+        await connection.close()
+
+
+async def test_a_token_comes_from_the_secrets_of_the_trail(open_with: Opened, meaning: Trail, me: Principal) -> None:
+    await meaning.secrets.put("web-token", "from-the-trail", by=me)
+    async with served(Guarded(valid="from-the-trail")) as url:
+        registry = await open_with()
+        await registry.servers.add(web(url, Auth(type="bearer", token=FromSecret("web-token"))))
+        assert [entry.name for entry in registry.entries("web")] == ["work"]
+        await registry.close()
+
+
+async def test_no_token_goes_to_a_server_that_needs_none() -> None:
+    async def token(server: str) -> Token:
+        return Token("precious")
+
+    guarded = Guarded()
+    async with served(guarded) as url:
+        connection = ServerConnection(web(url, Auth()), hooks=HookChain(Hooks(on_auth=token)))
+        await connection.call_tool("work", {})
+        await connection.close()
+    assert set(guarded.seen) == {""}
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        ("huge", "sent a message of over 8,000,000 bytes"),
+        ("packed", "sent a packed answer although a plain one was asked for"),
+        ("fails", "answered with HTTP status 500"),
+        ("page", "refused tools/call"),
+    ],
+)
+async def test_a_bad_answer_is_a_sentence_and_the_next_call_works(mode: str, said: str) -> None:
+    guarded = Guarded(mode=mode)
+    async with served(guarded) as url:
+        connection = ServerConnection(web(url, Auth()))
+        with pytest.raises(ServerError, match=f"^web: {said}"):
+            await connection.call_tool("work", {})
+        guarded.mode = ""
+        assert (await connection.call_tool("work", {})).content[0].text == "worked"
+        await connection.close()
+
+
+async def test_a_server_that_goes_away_in_the_middle_is_told_and_found_again() -> None:
+    guarded = Guarded()
+    async with served(guarded) as url:
+        connection = ServerConnection(web(url, Auth()))
+        await connection.call_tool("work", {})
+    with pytest.raises(ServerError, match="web: "):
+        await connection.call_tool("work", {})
+    await connection.close()
+
+
+def test_a_token_does_not_show_itself() -> None:
+    config = web("https://user:pass@example.com/mcp?key=hush", Auth(type="bearer", token=FromEnv("X")))
+    assert "precious" not in repr(Token("precious"))
+    assert repr(config) == "ServerConfig(web, http, example.com)"

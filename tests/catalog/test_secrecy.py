@@ -1,0 +1,87 @@
+"""What looks like a secret is masked, and what does not stays."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew.catalog.secrecy import MASK, mask_secrets
+
+PLACES = [
+    "password=%s",
+    "Passwd: %s",
+    "PWD = %s",
+    'password="%s"',
+    "passphrase='%s'",
+    '{"client_secret": "%s"}',
+    "{'api-key': '%s'}",
+    "X-Api-Key: %s",
+    "aws_secret_access_key=%s",
+    "Authorization: Bearer %s",
+    "https://example.org/x?token=%s&page=2",
+    "postgres://bob:%s@db.example/orders",
+    "redis://:%s@cache",
+    "Cookie: %s",
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("secret", ["hunter2-and-more", "x9", "p@sswörd!", "a.b.c_d-e"])
+def test_a_secret_is_masked_wherever_it_stands(place: str, secret: str) -> None:
+    if "Bearer" in place and len(secret) < 8:
+        return
+    masked = mask_secrets(f"before {place % secret} after")
+    assert secret not in masked
+    assert MASK in masked
+    assert masked.startswith("before ")
+    assert masked.endswith(" after")
+
+
+@pytest.mark.parametrize("place", ['password="%s"', "secret: '%s'", '{"token": "%s"}'])
+def test_a_secret_of_several_words_is_masked_whole(place: str) -> None:
+    masked = mask_secrets(place % "correct horse, battery & staple")
+    assert not any(word in masked for word in ("correct", "horse", "battery", "staple"))
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "sk-abcdefghijklmnop1234",
+        "ghp_" + "a1" * 15,
+        "github_pat_" + "a1" * 15,
+        "xoxb-1234567890-abcdef",
+        "AKIA" + "A1" * 8,
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
+        "AIza" + "b" * 35,
+    ],
+)
+def test_known_shapes_of_keys_are_masked_without_a_name(secret: str) -> None:
+    assert mask_secrets(f"got {secret} there") == f"got {MASK} there"
+
+
+def test_a_private_key_is_masked() -> None:
+    key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAKC\n-----END RSA PRIVATE KEY-----"
+    assert "MIIEow" not in mask_secrets(key)
+    assert "MIIEow" not in mask_secrets(key.partition("-----END")[0])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["no such table: orders", "https://example.org/a:b@c", "the token was refused", "3 tokens: fine", "at 10:30"],
+)
+def test_plain_messages_stay(text: str) -> None:
+    assert mask_secrets(text).split(":")[0] == text.split(":")[0]
+    assert mask_secrets("no such table: orders") == "no such table: orders"
+
+
+@given(st.text(max_size=300))
+def test_masking_ends_and_a_second_time_changes_nothing_secret(text: str) -> None:
+    once = mask_secrets(text)
+    assert mask_secrets(once).count(MASK) >= once.count(MASK)
+
+
+def test_a_long_text_is_masked_quickly() -> None:
+    assert mask_secrets("token=" * 20_000).startswith("token=")
+    assert mask_secrets("://" * 20_000 + "a:b") != ""
+    assert mask_secrets("-----BEGIN PRIVATE KEY-----" * 2_000) != ""

@@ -1,0 +1,101 @@
+"""What tests of handlers share: a handler that remembers its events, a worker that runs, and waiting for its work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+from clew.access import Principal
+from clew.clock import ManualClock
+from clew.trail.breadcrumb import Draft
+from clew.trail.event import ConsumerState, Event
+from clew.trail.handlers import Handler, Worker, handles
+from clew.trail.selector import Selector
+from clew.trail.store import Trail
+
+ANN = Principal(owner_id="ann")
+NOTES = Selector(schema_name="note.v1")
+LONG = timedelta(seconds=30)
+
+
+def note(text: str = "hello", *tags: str) -> Draft:
+    return Draft(title="Note", schema_name="note.v1", tags=tags, context={"text": text})
+
+
+def text_of(event: Event) -> str:
+    assert event.breadcrumb is not None
+    return str(event.breadcrumb.context["text"])
+
+
+class Calls:
+    """A handler function that remembers its events and does what a test wants."""
+
+    def __init__(self, act: Callable[[Event], Any] = lambda event: None) -> None:
+        self._act = act
+        self.events: list[Event] = []
+        self.queue: asyncio.Queue[Event] = asyncio.Queue()
+
+    async def __call__(self, event: Event, deps: Any) -> Sequence[Draft] | None:
+        self.events.append(event)
+        self.queue.put_nowait(event)
+        result = self._act(event)
+        return await result if asyncio.iscoroutine(result) else result
+
+    async def next(self) -> Event:
+        async with asyncio.timeout(5):
+            return await self.queue.get()
+
+
+def handler_of(function: Any, selector: Selector = NOTES, **options: Any) -> Handler:
+    return handles(selector, **{"name": "reader", **options})(function)
+
+
+@asynccontextmanager
+async def working(trail: Trail, *handlers: Handler, worker_id: str = "w1", **options: Any) -> AsyncIterator[Worker]:
+    worker = Worker(trail, handlers, by=ANN, worker_id=worker_id, **options)
+    await worker.register()
+    running = asyncio.create_task(worker.run())
+    try:
+        yield worker
+    finally:
+        worker.stop()
+        async with asyncio.timeout(5):
+            await running
+
+
+async def until(
+    trail: Trail, holds: Callable[[ConsumerState], bool], name: str = "reader", by: Principal = ANN
+) -> ConsumerState:
+    async with asyncio.timeout(5):
+        while True:
+            for state in await trail.deliveries.consumers(by=by):
+                if state.consumer.name == name and holds(state):
+                    return state
+
+
+async def settled(trail: Trail, name: str = "reader") -> ConsumerState:
+    """The consumer once it has looked at everything and has nothing to do."""
+    head = await trail.log.head()
+    return await until(trail, lambda state: state.cursor >= head and state.pending + state.claimed == 0, name)
+
+
+async def texts(trail: Trail, schema_name: str) -> list[str]:
+    page = await trail.records.list(Selector(schema_name=schema_name), by=ANN, limit=1000, oldest_first=True)
+    return [str(found.context["text"]) for found in page.items]
+
+
+async def pass_time(trail: Trail, clock: ManualClock, **amount: float) -> None:
+    """Move the clock once nothing is under way. Workers look at it when anything is written."""
+    await until(trail, lambda state: state.claimed == 0)
+    clock.advance(**amount)
+    await trail.records.create(Draft(title="Tick", schema_name="tick.v1", context={}), by=ANN)
+
+
+def fail_with(error: BaseException) -> Callable[[Event], Any]:
+    def act(event: Event) -> None:
+        raise error
+
+    return act

@@ -1,0 +1,186 @@
+"""Exposure sets: bound to owner and agent, durable, merged, and nowhere readable as a handle."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from clew.access import Principal
+from clew.clock import ManualClock
+from clew.errors import HandleRefused
+from clew.skills.exposure import LIFE, MAX_ITEMS, Exposed, Exposures
+from clew.trail import open_trail
+from clew.trail.query import SearchRequest
+from clew.trail.selector import Selector
+from clew.trail.store import Trail
+
+
+def shown(clock: ManualClock, *items: str) -> list[Exposed]:
+    return [Exposed(item=item, via="ask", why="ask: orders", since=clock.now(), tokens=3) for item in items]
+
+
+@pytest.fixture
+def exposures(trail: Trail, clock: ManualClock) -> Exposures:
+    return Exposures(trail, clock)
+
+
+@pytest.mark.req("BEY-01")
+async def test_a_set_is_found_again_by_its_handle_also_by_another_reader(
+    exposures: Exposures, trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    new = await exposures.open(None, by=me)
+    await exposures.reveal(new, shown(clock, "a", "b"), by=me)
+    await exposures.reveal(await exposures.open(new.handle, by=me), shown(clock, "b", "c"), by=me)
+    found = await Exposures(trail, clock).open(new.handle, by=me)
+    assert list(found.items) == ["a", "b", "c"]
+    assert found.items["a"] == shown(clock, "a")[0], "by what, why, since when and at what cost"
+
+
+@pytest.mark.req("BEY-01")
+async def test_every_handle_is_another_and_none_is_stored_in_clear(
+    exposures: Exposures, trail: Trail, clock: ManualClock, me: Principal, tmp_path: Path
+) -> None:
+    handles = set()
+    for _ in range(50):
+        made = await exposures.open(None, by=me)
+        await exposures.reveal(made, shown(clock, "a"), by=me)
+        handles.add(made.handle)
+    assert len(handles) == 50
+    await trail.close()
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    stored = b"".join(path.read_bytes() for path in files)
+    assert b"ask: orders" in stored
+    assert not any(handle.encode() in stored or handle.removeprefix("clew-").encode() in stored for handle in handles)
+
+
+@pytest.mark.req("BEY-01")
+async def test_a_handle_works_for_nobody_else(
+    exposures: Exposures, trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    made = await exposures.open(None, by=me)
+    await exposures.reveal(made, shown(clock, "a"), by=me)
+    for other in (
+        Principal(owner_id="other", agent_id="ann"),
+        Principal(owner_id="acme", agent_id="bob"),
+        Principal(owner_id="acme", agent_id=""),
+        Principal(owner_id="acme", agent_id="ann\nbob"),
+    ):
+        for reader in (exposures, Exposures(trail, clock)):
+            with pytest.raises(HandleRefused, match="not yours"):
+                await reader.open(made.handle, by=other)
+    for invented in ("", "clew-", "clew-aaaaaaaaaaaaaaaa", made.handle + "x", made.handle.upper(), "session:s1"):
+        with pytest.raises(HandleRefused):
+            await exposures.open(invented, by=me)
+
+
+@pytest.mark.req("BEY-01")
+async def test_a_session_is_a_handle_by_itself_and_each_of_its_agents_has_a_set(
+    exposures: Exposures, trail: Trail, clock: ManualClock
+) -> None:
+    ann, bob = (Principal(owner_id="acme", agent_id=name, session="s1") for name in ("ann", "bob"))
+    await exposures.reveal(await exposures.open(None, by=ann), shown(clock, "a"), by=ann)
+    await exposures.reveal(await exposures.open(None, by=bob), shown(clock, "b"), by=bob)
+    again = Exposures(trail, clock)
+    assert list((await again.open(None, by=ann)).items) == ["a"]
+    assert list((await again.open(None, by=bob)).items) == ["b"]
+
+
+@pytest.mark.parametrize("session", ["with space", "söme/thing:odd", "x" * 150])
+async def test_a_session_of_any_name_can_be_shown_things(
+    exposures: Exposures, clock: ManualClock, session: str
+) -> None:
+    by = Principal(owner_id="acme", agent_id="ann", session=session)
+    await exposures.reveal(await exposures.open(None, by=by), shown(clock, "a"), by=by)
+    assert list((await exposures.open(None, by=by)).items) == ["a"]
+
+
+@pytest.mark.req("BEY-01")
+async def test_a_set_ends_when_it_was_not_added_to_for_long(
+    exposures: Exposures, clock: ManualClock, me: Principal
+) -> None:
+    made = await exposures.open(None, by=me)
+    held = await exposures.reveal(made, shown(clock, "a"), by=me)
+    clock.advance(seconds=LIFE.total_seconds() - 1)
+    await exposures.reveal(await exposures.open(made.handle, by=me), shown(clock, "b"), by=me)
+    clock.advance(seconds=2)
+    assert list((await exposures.open(made.handle, by=me)).items) == ["a", "b"]
+    clock.advance(seconds=LIFE.total_seconds())
+    with pytest.raises(HandleRefused):
+        await exposures.open(made.handle, by=me)
+    with pytest.raises(HandleRefused):
+        await exposures.reveal(held, shown(clock, "c"), by=me)
+
+
+async def test_a_session_whose_set_has_ended_begins_anew(exposures: Exposures, clock: ManualClock) -> None:
+    by = Principal(owner_id="acme", agent_id="ann", session="s1")
+    await exposures.reveal(await exposures.open(None, by=by), shown(clock, "a"), by=by)
+    clock.advance(seconds=LIFE.total_seconds() + 1)
+    await exposures.reveal(await exposures.open(None, by=by), shown(clock, "b"), by=by)
+    assert list((await exposures.open(None, by=by)).items) == ["b"]
+
+
+@pytest.mark.req("BEY-01")
+async def test_additions_at_the_same_time_lose_nothing(
+    exposures: Exposures, trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    made = await exposures.open(None, by=me)
+    many = [f"item-{at}" for at in range(200)]
+    await asyncio.gather(*(exposures.reveal(made, shown(clock, item), by=me) for item in many))
+    assert set((await Exposures(trail, clock).open(made.handle, by=me)).items) == set(many)
+
+
+@pytest.mark.req("BEY-01")
+async def test_additions_from_several_openings_of_the_trail_are_merged(
+    tmp_path: Path, clock: ManualClock, me: Principal
+) -> None:
+    trails = [await open_trail(f"sqlite://{tmp_path}/trail.db", clock) for _ in range(3)]
+    try:
+        readers = [Exposures(each, clock) for each in trails]
+        made = await readers[0].open(None, by=me)
+        await readers[0].reveal(made, shown(clock, "first"), by=me)
+        opened = [await reader.open(made.handle, by=me) for reader in readers]
+        await asyncio.gather(
+            *(
+                reader.reveal(exposure, shown(clock, f"{at}-{number}"), by=me)
+                for at, (reader, exposure) in enumerate(zip(readers, opened, strict=True))
+                for number in range(20)
+            )
+        )
+        found = await readers[0].reload(made.handle, by=me)
+        assert set(found.items) == {"first", *(f"{at}-{number}" for at in range(3) for number in range(20))}
+    finally:
+        for each in trails:
+            await each.close()
+
+
+async def test_the_oldest_leave_a_set_that_is_full(exposures: Exposures, clock: ManualClock, me: Principal) -> None:
+    made = await exposures.open(None, by=me)
+    items = [f"item-{at}" for at in range(MAX_ITEMS + 10)]
+    held = await exposures.reveal(made, shown(clock, *items), by=me)
+    assert list(held.items) == items[10:]
+
+
+@pytest.mark.req("BEY-02")
+async def test_no_search_or_list_of_a_caller_meets_a_set(
+    exposures: Exposures, trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    await exposures.reveal(await exposures.open(None, by=me), shown(clock, "orders"), by=me)
+    assert (await trail.index.search(SearchRequest(text="what an agent was shown: orders"), by=me)).hits == ()
+    assert (await trail.records.list(Selector(schema_name="exposure.v1"), by=me)).items == ()
+
+
+async def test_nothing_is_written_when_nothing_is_new(
+    exposures: Exposures, trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    held = await exposures.reveal(await exposures.open(None, by=me), shown(clock, "a"), by=me)
+    head = await trail.log.head()
+    await exposures.reveal(held, shown(clock, "a"), by=me)
+    assert await trail.log.head() == head
+
+
+async def test_a_caller_that_may_only_read_is_shown_things_as_well(exposures: Exposures, clock: ManualClock) -> None:
+    reader = Principal(owner_id="acme", agent_id="ann", roles=frozenset({"subscriber"}))
+    held = await exposures.reveal(await exposures.open(None, by=reader), shown(clock, "a"), by=reader)
+    assert list((await exposures.reload(held.handle, by=reader)).items) == ["a"]

@@ -1,0 +1,214 @@
+"""Claims that are renewed, lost, or given back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.access import Principal
+from clew.clock import ManualClock
+from clew.errors import LeaseLost
+from clew.trail import open_trail
+from clew.trail.breadcrumb import Breadcrumb, Draft
+from clew.trail.event import Claim, Event
+from clew.trail.handlers import Worker
+from clew.trail.store import Trail
+from tests.handling import ANN, LONG, Calls, handler_of, note, settled, text_of, texts, working
+
+
+@pytest.mark.req("RCR-22")
+@pytest.mark.req("RCR-28")
+async def test_a_consumer_killed_before_it_acknowledged_gets_the_event_again(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    handler = handler_of(calls := Calls(lambda event: [Draft(title="D", schema_name="d.v1", context={"text": "d"})]))
+    trail = await open_trail(f"sqlite://{tmp_path}/killed.db", clock)
+    await Worker(trail, [handler], by=ANN, worker_id="w0").register()
+    await trail.records.create(note("accepted"), by=ANN)
+    [claim] = await trail.deliveries.claim("reader", by=ANN, worker="killed", lease=LONG)
+    await trail.close()
+
+    trail = await open_trail(f"sqlite://{tmp_path}/killed.db", clock)
+    try:
+        async with working(trail, handler):
+            await trail.records.create(note("next"), by=ANN)
+            assert text_of(await calls.next()) == "next"
+            clock.advance(seconds=31)
+            await trail.records.create(Draft(title="Tick", schema_name="tick.v1", context={}), by=ANN)
+            again = await calls.next()
+            await settled(trail)
+
+        assert again.seq == claim.event.seq
+        assert await texts(trail, "d.v1") == ["d", "d"]
+    finally:
+        await trail.close()
+
+
+@pytest.mark.req("RCR-28")
+async def test_a_claim_is_renewed_while_its_handler_runs(trail: Trail, clock: ManualClock) -> None:
+    gate = asyncio.Event()
+
+    async def act(event: Event) -> None:
+        await gate.wait()
+
+    calls = Calls(act)
+
+    async def left() -> float:
+        await trail.deliveries.consumers(by=ANN)  # reads in another thread: the heartbeat gets its turn
+        due = await trail.deliveries.due_in("reader", by=ANN)
+        assert due is not None
+        return due
+
+    async with working(trail, handler_of(calls), lease=timedelta(seconds=0.06)):
+        await trail.records.create(note(), by=ANN)
+        await calls.next()
+        for _ in range(4):
+            clock.advance(seconds=0.05)
+            async with asyncio.timeout(5):
+                while await left() < 0.05:
+                    pass
+        assert await trail.deliveries.claim("reader", by=ANN, worker="other", lease=LONG) == []
+        gate.set()
+        await settled(trail)
+
+    assert len(calls.events) == 1
+
+
+@pytest.mark.req("RCR-28")
+async def test_the_result_of_a_lost_claim_is_dropped(trail: Trail, clock: ManualClock) -> None:
+    gate = asyncio.Event()
+
+    async def act(event: Event) -> list[Draft]:
+        await gate.wait()
+        return [Draft(title="Out", schema_name="out.v1", context={"text": "too late"})]
+
+    calls = Calls(act)
+    async with working(trail, handler_of(calls), concurrency=1, lease=LONG):
+        await trail.records.create(note(), by=ANN)
+        await calls.next()
+        clock.advance(seconds=31)
+        [claim] = await trail.deliveries.claim("reader", by=ANN, worker="other", lease=LONG)
+        gate.set()
+        await trail.deliveries.finish(
+            claim, [Draft(title="Out", schema_name="out.v1", context={"text": "in time"})], by=ANN
+        )
+        state = await settled(trail)
+
+    assert await texts(trail, "out.v1") == ["in time"]
+    assert (state.dead, len(calls.events)) == (0, 1)
+
+
+@pytest.mark.req("RCR-28")
+async def test_work_on_a_lost_claim_is_stopped_by_the_heartbeat(trail: Trail, clock: ManualClock) -> None:
+    stopped = asyncio.Event()
+
+    async def act(event: Event) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    calls = Calls(act)
+    async with working(trail, handler_of(calls), concurrency=1, lease=timedelta(seconds=0.06)):
+        await trail.records.create(note(), by=ANN)
+        await calls.next()
+        async with asyncio.timeout(5):
+            taken: list[Claim] = []
+            while not taken:
+                clock.advance(seconds=1)
+                taken = await trail.deliveries.claim("reader", by=ANN, worker="other", lease=LONG)
+            await stopped.wait()
+        await trail.deliveries.finish(taken[0], (), by=ANN)
+        await settled(trail)
+
+    assert len(calls.events) == 1
+
+
+class SlowAnswer:
+    """Deliveries whose `finish` has committed but not answered when the heartbeat comes by."""
+
+    def __init__(self, deliveries: Any) -> None:
+        self._deliveries = deliveries
+        self.refused = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._deliveries, name)
+
+    async def finish(self, claim: Claim, outputs: Sequence[Draft], *, by: Principal) -> list[Breadcrumb]:
+        made: list[Breadcrumb] = await self._deliveries.finish(claim, outputs, by=by)
+        await self.refused.wait()
+        return made
+
+    async def extend(self, claim: Claim, **options: Any) -> Any:
+        try:
+            return await self._deliveries.extend(claim, **options)
+        except LeaseLost:
+            self.refused.set()
+            raise
+
+
+async def test_a_heartbeat_that_comes_after_the_end_says_nothing(
+    trail: Trail, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls, slow = Calls(), SlowAnswer(trail.deliveries)
+    monkeypatch.setattr(trail, "deliveries", slow)
+
+    async with working(trail, handler_of(calls), lease=timedelta(seconds=0.06)):
+        await trail.records.create(note(), by=ANN)
+        await calls.next()
+        async with asyncio.timeout(5):
+            await slow.refused.wait()
+        await settled(trail)
+
+    assert caplog.text == ""
+
+
+@pytest.mark.req("RCR-22")
+async def test_a_stopped_worker_gives_its_events_back_at_once(trail: Trail) -> None:
+    first = Calls(lambda event: asyncio.Event().wait())
+    second = Calls()
+
+    async with working(trail, handler_of(first)):
+        await trail.records.create(note(), by=ANN)
+        event = await first.next()
+    async with working(trail, handler_of(second), worker_id="w2"):
+        again = await second.next()
+        state = await settled(trail)
+
+    assert again.seq == event.seq
+    assert state.dead == 0
+
+
+async def test_a_cancelled_worker_gives_its_events_back_too(trail: Trail) -> None:
+    calls = Calls(lambda event: asyncio.Event().wait())
+    worker = Worker(trail, [handler_of(calls)], by=ANN, worker_id="w1")
+    await worker.register()
+    running = asyncio.create_task(worker.run())
+    await trail.records.create(note(), by=ANN)
+    event = await calls.next()
+
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    [claim] = await trail.deliveries.claim("reader", by=ANN, worker="w2", lease=LONG)
+
+    assert running.cancelled()
+    assert claim.event.seq == event.seq
+
+
+async def test_a_worker_without_handlers_runs_until_it_is_stopped(trail: Trail) -> None:
+    async with working(trail):
+        await trail.records.create(note(), by=ANN)
+
+
+async def test_an_event_wakes_the_worker_without_any_clock_moving(trail: Trail) -> None:
+    calls = Calls()
+
+    async with working(trail, handler_of(calls)):
+        for number in range(20):
+            written: Breadcrumb = await trail.records.create(note(str(number)), by=ANN)
+            assert (await calls.next()).breadcrumb_id == written.id
