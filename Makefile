@@ -14,7 +14,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) tools/setup_venv.py $(VENV) requirements.lock
 	@touch $@
 
-run: $(STAMP)    ## set up, serve an example trail, show the first search and the live events
+run: $(STAMP)    ## set up, let an agent walk through an example workspace, and serve it until Ctrl-C
 	@$(BIN)/python examples/run_demo.py
 
 test: $(STAMP)   ## set up and run all tests

@@ -1,4 +1,5 @@
-"""`make run`: serve an example trail, show a first search and the live events, and leave the server running.
+"""`make run`: a workspace with three domains, a handbook and a foreign MCP server; an agent walks through it from a
+question to the answer. Then the server is left running.
 
 Without a terminal it ends by itself after the demonstration. It needs neither a network nor a key.
 """
@@ -14,6 +15,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from clew.app import open_app
 from clew.client import Client
@@ -21,44 +23,64 @@ from clew.config import Config, read_config
 from clew.trail.breadcrumb import Change, Draft
 from clew.trail.selector import Selector
 from clew.trail.transfer import import_trail
+from walk import as_listed, open_agent, say, show_limits, show_tokens, walk
 
-DATA = Path(__file__).parent / "data" / "northline.jsonl"
-QUESTION = "customer was charged twice"
-PAUSE = 0.6
+HERE = Path(__file__).parent
+DATA = HERE / "data" / "northline.jsonl"
+WORKSPACE = HERE / "06_workspace"
+SEARCH = "customer was charged twice"
+PAUSE = 0.4
 """Seconds between the writes, so that a person can watch them arrive."""
 
 
 async def main() -> None:
-    say("Starting an example trail ...")
+    say("Starting an example workspace ...")
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     folder = Path(tempfile.mkdtemp(prefix="clew-demo-"))
     try:
-        config = read_config(folder, os.environ)
+        config = prepare(folder / "northline")
         await fill(config)
         async with running_server(config) as url:
-            credential = (folder / "credential").read_text().strip()
+            credential = (config.folder / "credential").read_text().strip()
             async with Client(url, credential=credential, owner_id=config.owner, agent_id="demo") as client:
                 await show_search(client)
                 await show_events(client)
-            await stay(folder, url)
+                await show_walk(url, config)
+            await stay(config, url)
     finally:
+        os.chdir(HERE)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def say(text: str = "") -> None:
-    """One line, at once."""
-    print(text, flush=True)
+def prepare(place: Path) -> Config:
+    """A copy of the example to work on. Its modules and programs are found from there, as they are from a shell."""
+    shutil.copytree(
+        WORKSPACE, place, ignore=shutil.ignore_patterns("__pycache__", "*.db", "trail.db*", "keys", "credential")
+    )
+    os.chdir(place)
+    sys.path.insert(0, str(place))
+    os.environ["PYTHONPATH"] = str(place)
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return read_config(place / ".clew", os.environ)
 
 
 async def fill(config: Config) -> None:
-    """The trail of a small ferry line: its tools, decisions, notes, and one conversation."""
+    """Notes of the ferry line on the trail; the handbook and the foreign server in the catalog."""
     async with open_app(config) as app:
         await app.bootstrap()
         with DATA.open("rb") as lines:
             report = await import_trail(app.trail, app.me, lines)
-    say(f"It holds {report.created} breadcrumbs and {report.edges} edges of a small ferry line.\n")
+        workspace = await app.workspace()
+        problems = await workspace.meet_servers()
+        failed = [each.error for each in await workspace.lifecycle().restart() if each.outcome == "failed"]
+        if problems or failed:
+            sys.exit(f"the workspace is not whole: {problems or failed}")
+        counts = await workspace.catalog.counts()
+    say(f"A small ferry line: {report.created} breadcrumbs and {report.edges} edges on its trail,")
+    say(f"{counts.domain_count} domains ({', '.join(counts.domains)}) with {counts.route_count} routes and")
+    say(f"{counts.resource_count} resources in its catalog. The domain geo is an MCP server of somebody else.\n")
 
 
 @asynccontextmanager
@@ -88,9 +110,9 @@ def free_port(host: str, wanted: int) -> int:
 
 
 async def show_search(client: Client) -> None:
-    say(f"A search, by words and by meaning, for {QUESTION!r}:")
-    result = await client.search(QUESTION)
-    for at, hit in enumerate(result.hits[:5], 1):
+    say(f"A search of the trail, by words and by meaning, for {SEARCH!r}:")
+    result = await client.search(SEARCH)
+    for at, hit in enumerate(result.hits[:3], 1):
         say(f"  {at}. {hit.score:.2f}  {hit.breadcrumb.schema_name:<16} {hit.breadcrumb.title}")
     say()
 
@@ -102,7 +124,7 @@ async def show_events(client: Client) -> None:
         conversation = [await anext(events) for _ in range(9)]
         say(f"  ... {len(conversation)} earlier ones")
         writing = asyncio.create_task(write(client))
-        for _ in range(3):
+        for _ in range(2):
             event = await anext(events)
             what = event.type.removeprefix("breadcrumb.")
             when = f"{event.updated_at.astimezone():%H:%M:%S}"
@@ -112,29 +134,58 @@ async def show_events(client: Client) -> None:
 
 
 async def write(client: Client) -> None:
-    """Two messages, and a change of the second."""
+    """A message, and a change of it."""
+    message = {"message": "See you on Friday."}
     tags = ["session:quay-7"]
-    for schema, title, message in (
-        ("user.message.v1", "Passenger: thank you", "Thank you, see you on Friday!"),
-        ("agent.response.v1", "Support: goodbye", "See you on Friday."),
-    ):
-        written = await client.create(Draft(title=title, schema_name=schema, tags=tags, context={"message": message}))
-        await asyncio.sleep(PAUSE)
+    draft = Draft(title="Support: goodbye", schema_name="agent.response.v1", tags=tags, context=message)
+    written = await client.create(draft)
+    await asyncio.sleep(PAUSE)
     farewell = Change(context={"message": "See you on Friday. Bring the bicycle!"})
     await client.update(written.id, farewell, expect=written.version)
 
 
-async def stay(folder: Path, url: str) -> None:
+async def show_walk(url: str, config: Config) -> None:
+    """An agent at the MCP door: the walk, its answer and its price."""
+    async with open_agent(url, await token_of(config)) as (agent, listed):
+        say(f"An agent at {url}/mcp. It is given two tools, {' and '.join(each['name'] for each in listed)}.")
+        say("  (= what a route said, > where its guidance leads)")
+        await walk(agent)
+        say()
+        await show_limits(agent.client)
+        say()
+        show_tokens(agent, listed, await all_tools())
+        say()
+
+
+async def token_of(config: Config) -> str:
+    """A token for the agent, as `clew token` prints it."""
+    command = (sys.executable, "-m", "clew", "token", "--agent", "demo", "--folder", str(config.folder))
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    printed, _ = await process.communicate()
+    return printed.decode().strip()
+
+
+async def all_tools() -> list[dict[str, Any]]:
+    """Every tool of the workspace as servers list tools where nothing stands between them and the agent."""
+    from geo_server import server  # both are found only after `prepare`
+    from northline import build_domains
+
+    foreign = [each.model_dump(by_alias=True, exclude_none=True, mode="json") for each in await server.list_tools()]
+    return [*as_listed(build_domains()), *foreign]
+
+
+async def stay(config: Config, url: str) -> None:
     """Leave the server running for a person; end at once for a script."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         say(f"The server answered at {url}; without a terminal it ends here.")
         return
+    place = config.folder.parent
     say(f"The server runs until Ctrl-C; its reference is at {url}/docs. Try, in another terminal:")
-    say(f"  export CLEW_FOLDER={folder} PATH={Path(sys.executable).parent}:$PATH")
-    say("  clew trail ls --tag decision")
+    print(f"  cd {place} && export PYTHONPATH=$PWD PATH={Path(sys.executable).parent}:$PATH")
+    say("  clew domains")
+    say('  clew ask "who may refund 300 euros?"')
     say('  clew trail search "storm without a connection"')
-    say("  clew trail tail")
-    say(f'  curl -H "Authorization: Bearer $(clew token)" "{url}/breadcrumbs/search?q=refund"')
+    print(f'  curl -H "Authorization: Bearer $(clew token)" -d \'{{"query": "refund"}}\' {url}/ask', flush=True)
     await asyncio.Event().wait()
 
 
@@ -142,4 +193,4 @@ if __name__ == "__main__":
     try:
         asyncio.run(main())
     except (KeyboardInterrupt, asyncio.CancelledError):
-        say("\nThe server has ended, and the example trail is gone.")
+        say("\nThe server has ended, and the example workspace is gone.")

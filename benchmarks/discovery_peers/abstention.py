@@ -19,7 +19,7 @@ STEPS = (0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 1.75, 2.0)
 async def measure(each: Set) -> list[dict[str, Any]]:
     rows = []
     for arm, (embedder, used) in ARMS.items():
-        async with open_catalog(each.rows, embedder, as_documents=each.group == "skills") as ours:
+        async with open_catalog(each.own, embedder, as_documents=each.group == "skills") as ours:
             real = [await ours.relevance(question.query) for question in each.questions]
             foreign = [await ours.relevance(query) for query in each.foreign]
         for step in STEPS:

@@ -58,11 +58,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Set:
-    """One catalogue with its questions, and questions that nothing in it answers."""
+    """One catalogue with its questions, and questions that nothing of its `own` answers; a distractor may."""
 
     group: str
     name: str
     rows: Sequence[Row]
+    own: Sequence[Row]
     questions: Sequence[Asked]
     foreign: Sequence[str] = field(default=())
 
@@ -76,14 +77,17 @@ def read_sets(folder: Path, only: frozenset[str] = frozenset(), every: int = 1) 
         for name in dict.fromkeys(query["set"] for query in asked):
             if only and name not in only:
                 continue
-            own = [query["query"] for query in negatives if query["set"] == name]
+            negative = [query["query"] for query in negatives if query["set"] == name]
             others = [query["query"] for query in asked if query["set"] not in (name, "mcpbench")]
+            mine = [row for row in documents if row["set"] == name]
+            rows = build_rows([*mine, *distractors])
             yield Set(
                 group=group,
                 name=name,
-                rows=build_rows([*(row for row in documents if row["set"] == name), *distractors]),
+                rows=rows,
+                own=rows[: len(mine)],
                 questions=[to_asked(query) for query in asked if query["set"] == name][::every],
-                foreign=own or spread(others, 300)[::every],
+                foreign=negative or spread(others, 300)[::every],
             )
 
 

@@ -25,6 +25,7 @@ from clew.clock import SystemClock
 from clew.llm.embedders import open_embedder
 from clew.tools import GuidedContent, Tool, ToolContext
 from clew.trail import open_trail
+from clew.trail.bootstrap import bootstrap
 from clew.trail.query import SearchRequest
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
@@ -114,6 +115,7 @@ async def open_catalog(
 ) -> AsyncIterator[OurCatalog]:
     trail = await open_trail("sqlite://:memory:", embedder=open_embedder(embedder) if embedder else None)
     try:
+        await bootstrap(trail, ME)
         ours = OurCatalog(trail, rows, as_documents=as_documents)
         await ours.fill()
         yield ours

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic_ai import RunContext
+from pydantic_ai import ModelRetry, RunContext
 from pydantic_ai.capabilities import ToolSearch
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import ToolDefinition
@@ -36,5 +36,8 @@ class PydanticSearch:
     async def rank(self, query: str) -> list[str]:
         if self._listed is None:
             self._listed = await self._tools.get_tools(self._context)
-        found = await self._tools.call_tool(SEARCH, {"queries": [query]}, self._context, self._listed[SEARCH])
+        try:
+            found = await self._tools.call_tool(SEARCH, {"queries": [query]}, self._context, self._listed[SEARCH])
+        except ModelRetry:  # a question without one word in Latin letters
+            return []
         return [self._ids[each["name"]] for each in found["discovered_tools"]]

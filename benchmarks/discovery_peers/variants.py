@@ -12,13 +12,16 @@ from clew.catalog.markdown import describe_params
 from clew.catalog.tool_index import draft_of
 from clew.llm.embedders import open_embedder
 from clew.trail import open_trail
+from clew.trail.bootstrap import bootstrap
 from clew.trail.query import SearchRequest
 from discovery_peers.data import Row, Set
 from discovery_peers.ours import ME, WHERE, build_domains
 from discovery_peers.scores import mean, score
 from discovery_peers.tables import average, table, with_best
 
-TEXTS: dict[str, Callable[[Row, Domain], str]] = {
+AS_WRITTEN = "as the catalog writes it"
+Text = Callable[[Row, Domain], str]
+TEXTS: dict[str, Text] = {
     "name, description": lambda row, domain: "",
     "+ domain": lambda row, domain: domain.name,
     "+ parameters with types": lambda row, domain: describe_params(row.schema),
@@ -33,20 +36,24 @@ async def measure(each: Set) -> list[dict[str, Any]]:
     """Only for sets of tools."""
     if each.group != "tools":
         return []
-    return [{"set": each.name, "variant": name, **await _score(each, text)} for name, text in TEXTS.items()]
+    texts: dict[str, Text | None] = {AS_WRITTEN: None, **TEXTS}
+    return [{"set": each.name, "variant": name, **await _score(each, text)} for name, text in texts.items()]
 
 
-async def _score(each: Set, text: Callable[[Row, Domain], str]) -> dict[str, float]:
+async def _score(each: Set, text: Text | None) -> dict[str, float]:
     trail = await open_trail("sqlite://:memory:", embedder=open_embedder("wordllama"))
     try:
+        await bootstrap(trail, ME)
         ids, drafts, rows = {}, [], {row.name: row for row in each.rows}
         for domain in build_domains(each.rows):
             for tool in domain.tools:
                 draft = draft_of(domain, tool, ME)
                 ids[draft.context["route"]] = rows[tool.name].id
-                context = {**draft.context, "text": text(rows[tool.name], domain)}
-                hints = {"include": ["description", "text"]}
-                drafts.append(msgspec.structs.replace(draft, context=context, llm_hints=hints))
+                if text is not None:
+                    context = {**draft.context, "text": text(rows[tool.name], domain)}
+                    hints = {"include": ["description", "text"]}
+                    draft = msgspec.structs.replace(draft, context=context, llm_hints=hints)
+                drafts.append(draft)
         for first in range(0, len(drafts), 1000):
             await trail.records.create_many(drafts[first : first + 1000], by=ME)
         scores = []

@@ -15,6 +15,7 @@ from clew.clock import SystemClock
 from clew.config import Config
 from clew.llm.embedders import open_embedder
 from clew.trail import open_trail
+from clew.trail.bootstrap import bootstrap
 from discovery_peers.data import DATA, Row, read_queries, read_tools, spread
 from discovery_peers.ours import build_domains
 
@@ -58,6 +59,7 @@ async def open_filled(folder: Path, domains: list[Domain]) -> AsyncIterator[Cata
     folder.mkdir(parents=True, exist_ok=True)
     trail = await open_trail(f"sqlite://{folder / 'trail.db'}", embedder=open_embedder("wordllama"))
     try:
+        await bootstrap(trail, ME)
         catalog = Catalog(trail, SystemClock(), owner=ME)
         for domain in domains:
             await catalog.add(domain)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from clew.access import Principal
 from clew.clock import Clock, SystemClock
 from clew.config import Config
+from clew.errors import ClewError
 from clew.llm import open_embedder
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
@@ -74,13 +75,19 @@ class App:
 
     async def _keep_fresh(self) -> None:
         while True:
-            workspace = await self.workspace()
-            for id, problem in (await workspace.meet_servers()).items():
-                log.warning("the server %s cannot be used yet: %s", id, problem)
-            for report in await workspace.lifecycle().restart():
-                if report.outcome == "failed":
-                    log.warning("%s was not refreshed: %s", report.source_id, report.error)
+            try:
+                await self._refresh()
+            except ClewError as error:  # the next round may do better
+                log.warning("the catalog was not refreshed: %s", error)
             await asyncio.sleep(REFRESH_SECONDS)
+
+    async def _refresh(self) -> None:
+        workspace = await self.workspace()
+        for id, problem in (await workspace.meet_servers()).items():
+            log.warning("the server %s cannot be used yet: %s", id, problem)
+        for report in await workspace.lifecycle().restart():
+            if report.outcome == "failed":
+                log.warning("%s was not refreshed: %s", report.source_id, report.error)
 
     async def close(self) -> None:
         """Let go of what the workspace holds; the trail is closed by `open_app`."""

@@ -100,6 +100,8 @@ LIMITS: dict[str, tuple[float, float]] = {
     "webhooks.timeout_seconds": (0.001, 3_600),
 }
 """The least and the greatest value of a setting that is a number."""
+MAX_TTL_MINUTES = 5_270_400
+"""Ten years."""
 
 
 def read_config(
@@ -115,9 +117,15 @@ def read_config(
     settings: dict[str, Any] = {}
     given = (*_from_file(place / "config.toml"), *_from_environment(environ), *_from_flags(flags or {}))
     for source, name, value in given:
-        section, _, inner = name.rpartition(".")
-        target = settings.setdefault(section, {}) if section else settings
-        target[inner] = _source(source, inner, value) if section == SOURCES else _checked(source, name, value)
+        section, _, inner = name.partition(".")
+        if section == SOURCES and inner:
+            settings.setdefault(SOURCES, {})[inner] = _source(source, inner, value)
+            continue
+        checked = _checked(source, name, value)
+        if inner:
+            settings.setdefault(section, {})[inner] = checked
+        else:
+            settings[name] = checked
     return msgspec.structs.replace(msgspec.convert(settings, Config), folder=place)
 
 
@@ -210,10 +218,13 @@ def _source(source: str, name: str, table: Any) -> SourceConfig:
     given = {key: value for key, value in table.items() if key in own}
     options = {key: value for key, value in table.items() if key not in own}
     try:
-        return msgspec.convert({"domain": name, **given, "options": options}, SourceConfig)
+        found = msgspec.convert({"domain": name, **given, "options": options}, SourceConfig)
     except msgspec.ValidationError as error:
-        found = in_plain_words(error, SourceConfig, "it", called="setting")
-        raise _error(f"{place} {found.field} {found.reason}", found.hint) from None
+        wrong = in_plain_words(error, SourceConfig, "it", called="setting")
+        raise _error(f"{place} {wrong.field} {wrong.reason}", wrong.hint) from None
+    if not 0 <= found.ttl_minutes <= MAX_TTL_MINUTES:
+        raise ConfigError(f"{place} ttl_minutes must be from 0 to {MAX_TTL_MINUTES:,}, not {found.ttl_minutes}")
+    return found
 
 
 def _meant(name: str) -> str:
@@ -226,6 +237,8 @@ def _nearest(name: str) -> str:
     """What to do about a setting that does not exist."""
     if name == "folder":
         return "The folder is chosen by --folder or CLEW_FOLDER"
+    if name == SOURCES:
+        return "It is made of tables: write [sources.NAME] and a kind below"
     if any(known.startswith(f"{name}.") for known in _KINDS):
         return f"It is a section: write [{name}] and its settings below"
     last = name.rpartition(".")[2]

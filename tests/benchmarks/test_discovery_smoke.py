@@ -86,6 +86,7 @@ def test_a_set_holds_its_distractors_and_its_own_negatives(data: Path) -> None:
     tools, skills = read_sets(data)
     assert len(tools.rows) == 5
     assert len(skills.rows) == 6
+    assert [row.name for row in skills.own] == list(TOOLS)
     assert list(skills.foreign) == ["quantum gravity"]
 
 

@@ -209,3 +209,18 @@ def test_the_digest_ignores_when_it_was_indexed_and_who_may_see_it() -> None:
     (two,) = build_drafts([a_node()], open_to_all, document="d", now_ms=2).drafts.values()
     (other,) = build_drafts([a_node(content="else")], PLACE, document="d", now_ms=1).drafts.values()
     assert node_digest(one) == node_digest(two) != node_digest(other)
+
+
+def test_what_has_the_shape_of_a_key_is_not_stored() -> None:
+    keys = (
+        "ghp_" + "a1B2" * 9,
+        "AKIA" + "ABCDEFGHIJKLMNOP",
+        "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
+    )
+    node = ResourceNode(id="a", name="a", path="a", content=" and ".join(keys), description=keys[0])
+
+    indexed = build_drafts([node], PLACE, document="a", now_ms=0)
+
+    (draft,) = indexed.drafts.values()
+    assert not any(key in str(draft.context) for key in (*keys, "MIIE"))
+    assert "[masked]" in draft.context["content"]

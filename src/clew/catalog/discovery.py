@@ -18,7 +18,7 @@ from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
 RESOURCE_SCHEMA, FOREIGN_TOOL_SCHEMA = "resource.v1", "mcp.tool.v1"
-TOOL_HITS = 60
+TOOL_HITS = 40
 OWN_SEARCHES = 12
 """So many domains get a search of their own; of more, the others share one."""
 SHARED_HITS = 200

@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate, islice, takewhile
+from math import inf
+from typing import TypeVar
 
 import msgspec
 
 from clew.catalog.answers import Entry, Section
 from clew.catalog.discovery import NEAR, Found, closeness
 from clew.catalog.domain import Domain
-from clew.catalog.markdown import inline, render_folded, render_section
+from clew.catalog.markdown import inline, render_entry, render_folded
 from clew.catalog.registry import RoutedTool
 from clew.llm.tokens import estimate_tokens
 
 FEW = 4
 """Up to so many domains, each is shown in full where there is room, whatever the question."""
-MOST_NAMED = 12
-"""Entry points of a domain in full that are only named, beside those that are described."""
+MOST_DESCRIBED, MOST_NAMED = 12, 12
+"""Entry points of a domain in full that are described, and that are only named."""
 OVERHEAD = 120
 """Tokens of what stands around the sections."""
+HEADING, AND_MORE = 10, 12
+"""Tokens of a domain's heading beside its name and description, and of the line that names further entry points."""
 FOLDED_SHARE = 0.4
-"""The part of the budget that one line a domain may take, where there are many; lines beyond it are cut."""
+"""The part of the budget that one line a domain may take, where there are many."""
 LINES = ((100, FEW), (60, 1), (0, 0))
 """Ways of folding, from long to short: characters of the description, entry points by name."""
-SIZES = ((12, 50), (12, 10), (6, 5), (3, 3), (1, 2), (1, 0))
-"""Ways of showing a domain in full, from long to short: described entry points, resources."""
 LEAST = 60
 """Tokens below which no domain is worth showing in full."""
 
 Entries = Mapping[str, RoutedTool]
 Offer = tuple[Domain, Entries]
 """A domain, and its entry points for the caller."""
+T = TypeVar("T")
+Sized = tuple[Section, int]
+"""A section, and the tokens it takes."""
 
 
 def lay_out(
@@ -43,31 +49,48 @@ def lay_out(
     """
     ordered = sorted(offers, key=lambda offer: -found[offer[0].name].relevance)
     best = found[ordered[0][0].name].relevance if ordered else 0.0
-    lines, costs = _fold_all(ordered, found, budget)
-    room, shown = budget - OVERHEAD - min(sum(costs), int(budget * FOLDED_SHARE)), []
-    for offer, line, cost in zip(ordered, lines, costs, strict=True):
+    lines = _fold_all(ordered, found, budget)
+    room = budget - OVERHEAD - min(sum(cost for _, cost in lines), int(budget * FOLDED_SHARE))
+    shown: list[Sized] = []
+    for offer, (line, cost) in zip(ordered, lines, strict=True):
         own = found[offer[0].name]
         is_wanted = len(offers) <= FEW or own.relevance >= max(best, 1.0) * NEAR
         whole = _unfold(offer, own, room + cost, is_relevant) if is_wanted and room + cost >= LEAST else None
-        if whole is not None:
-            room -= estimate_tokens(render_section(whole)) - cost
-        shown.append(whole or line)
+        section, size = whole or (line, cost)
+        room -= size - cost
+        shown.append((section, size))
     kept, missing = _drop_last(shown, budget - OVERHEAD, budget // 10)
-    named = len(_first(missing, budget // 10))
-    cut = _tell(kept, missing, named, found, is_relevant=is_relevant)
-    if missing or not any(section.more for section in kept):
-        return kept, cut
-    return _name_more(kept, ordered, found, budget - OVERHEAD - sum(map(_size, kept))), cut
+    cut = _tell(kept, missing, len(_first(missing, budget // 10)), found, is_relevant=is_relevant)
+    left = budget - OVERHEAD - sum(size for _, size in shown)
+    return (kept if missing else _name_more(kept, ordered, found, left)), cut
 
 
-def _fold_all(offers: Sequence[Offer], found: Mapping[str, Found], budget: int) -> tuple[list[Section], list[int]]:
-    """One line a domain, and what it costs: the longest way of which all take no more than their share."""
-    for characters, named in LINES:
-        lines = [_fold(offer, found[offer[0].name], characters, named) for offer in offers]
-        costs = [estimate_tokens(render_folded(line)) for line in lines]
-        if sum(costs) <= budget * FOLDED_SHARE or len(offers) <= FEW:
-            break
-    return lines, costs
+# -- one line a domain ------------------------------------------------------------------------------------
+
+
+def _fold_all(offers: Sequence[Offer], found: Mapping[str, Found], budget: int) -> list[Sized]:
+    """One line a domain: the longest way of which all take no more than their share."""
+    share = budget * FOLDED_SHARE if len(offers) > FEW else inf
+    for characters, named in LINES[:-1]:
+        lines = _fold_within(offers, found, characters, named, share)
+        if lines is not None:
+            return lines
+    return _fold_within(offers, found, *LINES[-1], inf) or []
+
+
+def _fold_within(
+    offers: Sequence[Offer], found: Mapping[str, Found], characters: int, named: int, share: float
+) -> list[Sized] | None:
+    """All domains folded this way; None as soon as they take more than their share."""
+    lines, used = [], 0
+    for offer in offers:
+        line = _fold(offer, found[offer[0].name], characters, named)
+        cost = estimate_tokens(render_folded(line))
+        used += cost
+        if used > share:
+            return None
+        lines.append((line, cost))
+    return lines
 
 
 def _fold(offer: Offer, found: Found, characters: int, named: int) -> Section:
@@ -75,11 +98,16 @@ def _fold(offer: Offer, found: Found, characters: int, named: int) -> Section:
     routes = [each.text for each in islice(_ranked(entries, found), named)]
     return Section(
         domain=domain.name,
-        description=inline(domain.description, characters) if characters else "",
+        description=_about(domain.description, characters) if characters else "",
         is_folded=True,
         folded=routes,
         more=len(entries) - len(routes),
     )
+
+
+@lru_cache(maxsize=4_096)
+def _about(description: str, characters: int) -> str:
+    return inline(description, characters)
 
 
 def _hits(entries: Entries, found: Found) -> list[RoutedTool]:
@@ -95,28 +123,46 @@ def _ranked(entries: Entries, found: Found) -> Iterator[RoutedTool]:
             yield each
 
 
-def _unfold(offer: Offer, found: Found, room: int, is_relevant: bool) -> Section | None:
-    """As much of a domain as there is room for: fewer described entry points, then fewer resources. None when not even
-    one fits."""
+# -- a domain in full -------------------------------------------------------------------------------------
+
+
+def _unfold(offer: Offer, found: Found, room: int, is_relevant: bool) -> Sized | None:
+    """As much of a domain as there is room for: the entry points that matter, resources, then names of other entry
+    points. None when not even one of the first fits."""
     domain, entries = offer
-    resources = _resources(found) if is_relevant else []
+    about = _about(domain.description, 300)
+    used = HEADING + estimate_tokens(domain.name + about)
     hits = len(_hits(entries, found)) if is_relevant else 0
-    described = max(hits, FEW) if len(entries) > FEW else len(entries)
-    ranked = list(islice(_ranked(entries, found), MOST_NAMED + SIZES[0][0]))
-    for tools, most in SIZES:
-        shown = min(tools, described)
-        named = ranked[shown : shown + MOST_NAMED]
-        section = Section(
-            domain=domain.name,
-            description=inline(domain.description),
-            tools=[_entry(each, found) for each in ranked[:shown]],
-            resources=resources[:most],
-            folded=[each.text for each in named],
-            more=len(entries) - shown - len(named),
-        )
-        if estimate_tokens(render_section(section)) <= room:
-            return section
-    return None
+    most = min(max(hits, FEW), MOST_DESCRIBED) if len(entries) > FEW else len(entries)
+    ranked = list(islice(_ranked(entries, found), most + MOST_NAMED))
+    tools = _fitting(ranked[:most], [each.size for each in ranked[:most]], room - used)
+    used += sum(each.size for each in tools)
+    all_resources = _resources(found) if is_relevant else []
+    sizes = [estimate_tokens(render_entry(each)[0]) for each in all_resources]
+    resources = _fitting(all_resources, sizes, room - used)
+    used += sum(sizes[: len(resources)])
+    if not tools and not resources:
+        return None
+    rest = ranked[len(tools) : len(tools) + MOST_NAMED]
+    named = _fitting(rest, [each.name_size for each in rest], room - used - AND_MORE)
+    more = len(entries) - len(tools) - len(named)
+    if named or more:
+        used += AND_MORE + sum(each.name_size for each in named)
+    section = Section(
+        domain=domain.name,
+        description=about,
+        tools=[_entry(each, found) for each in tools],
+        resources=resources,
+        folded=[each.text for each in named],
+        more=more,
+    )
+    return section, used
+
+
+def _fitting(items: Sequence[T], sizes: Sequence[int], room: int) -> Sequence[T]:
+    """The first of the items that fit."""
+    number = sum(1 for _ in takewhile(lambda used: used <= room, accumulate(sizes)))
+    return items[:number]
 
 
 def _resources(found: Found) -> list[Entry]:
@@ -138,48 +184,44 @@ def _entry(each: RoutedTool, found: Found) -> Entry:
     return Entry(route=each.text, description=each.about, params=each.params, score=score)
 
 
+# -- what room is left, and what has none -----------------------------------------------------------------
+
+
 def _name_more(
     shown: Sequence[Section], offers: Sequence[Offer], found: Mapping[str, Found], room: int
 ) -> list[Section]:
     """What room is left goes to the names of entry points that were only counted."""
     sections = []
     for section, (domain, entries) in zip(shown, offers, strict=True):
+        if not section.more or room <= 0:
+            sections.append(section)
+            continue
         known = len(section.tools) + len(section.folded)
-        waiting = islice(_ranked(entries, found[domain.name]), known, None) if section.more else ()
-        further = _first((each.text for each in waiting), room)
-        room -= sum(map(_size_of_name, further))
+        further = []
+        for each in islice(_ranked(entries, found[domain.name]), known, None):
+            room -= each.name_size
+            if room < 0:
+                break
+            further.append(each.text)
         names, more = [*section.folded, *further], section.more - len(further)
         sections.append(msgspec.structs.replace(section, folded=names, more=more))
     return sections
 
 
-def _size(section: Section) -> int:
-    return estimate_tokens(render_folded(section) if section.is_folded else render_section(section))
-
-
 def _first(names: Iterable[str], room: int) -> list[str]:
     """As many as there is room for."""
-    fitting = []
-    for name in names:
-        room -= _size_of_name(name)
-        if room < 0:
-            break
-        fitting.append(name)
-    return fitting
+    listed = list(names)
+    return list(_fitting(listed, [estimate_tokens(f", `{name}`") for name in listed], room))
 
 
-def _size_of_name(name: str) -> int:
-    return estimate_tokens(f", `{name}`")
-
-
-def _drop_last(shown: Sequence[Section], room: int, for_names: int) -> tuple[list[Section], list[str]]:
+def _drop_last(shown: Sequence[tuple[Section, int]], room: int, for_names: int) -> tuple[list[Section], list[str]]:
     """Where not even one line a domain fits, the last ones are left out, and there is room for some of their names."""
-    sizes = list(map(_size, shown))
+    sections, sizes = [section for section, _ in shown], [size for _, size in shown]
     if sum(sizes) <= room:
-        return list(shown), []
+        return sections, []
     fitting = sum(1 for _ in takewhile(lambda used: used <= room - for_names, accumulate(sizes)))
     kept = max(1, fitting)
-    return list(shown[:kept]), [each.domain for each in shown[kept:]]
+    return sections[:kept], [each.domain for each in sections[kept:]]
 
 
 def _tell(

@@ -14,6 +14,7 @@ import msgspec
 from clew.catalog.domain import Domain
 from clew.catalog.resource import Pipeline, ResourceNode, Skipped
 from clew.catalog.route import parse_route, path_part
+from clew.catalog.secrecy import mask_keys
 from clew.errors import InvalidInput
 from clew.trail.breadcrumb import MAX_TAG, NEVER, Breadcrumb, Draft, encode_canonical
 
@@ -187,8 +188,8 @@ def _parts(path: str) -> list[str]:
 
 
 def _text(text: str, limit: int) -> str:
-    """Text that can be stored: cut, and without halves of surrogate pairs."""
-    cut = text[:limit]
+    """Text that can be stored: cut, without keys, and without halves of surrogate pairs."""
+    cut = mask_keys(text[:limit])
     return cut if cut.isascii() else cut.encode("utf-8", "replace").decode()
 
 

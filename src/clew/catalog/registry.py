@@ -9,11 +9,13 @@ from typing import TypeVar
 import msgspec
 
 from clew.access import Principal
+from clew.catalog.answers import Entry
 from clew.catalog.domain import Domain
-from clew.catalog.markdown import describe_params, inline
+from clew.catalog.markdown import describe_params, inline, render_entry
 from clew.catalog.resource import Resource
 from clew.catalog.route import Route, parse_route
 from clew.errors import AlreadyExists, NotFound
+from clew.llm.tokens import estimate_tokens
 from clew.tools import Tool
 
 MOST_KNOWN = 10_000
@@ -22,12 +24,15 @@ MOST_KNOWN = 10_000
 
 class RoutedTool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool at its route, with all scopes that a caller must hold. `text` is the route as text, `about` and `params`
-    are what discovery says of it: they are needed for every answer, so they are made once."""
+    are what discovery says of it, `size` and `name_size` the tokens that its entry and its name take there: they are
+    needed for every answer, so they are made once."""
 
     route: Route
     text: str
     about: str
     params: str
+    size: int
+    name_size: int
     domain: Domain
     tool: Tool
     scopes: frozenset[str]
@@ -62,16 +67,7 @@ class Registry:
         tools: dict[str, RoutedTool] = {}
         for tool in domain.tools:
             route = domain.route_of(tool)
-            routed = RoutedTool(
-                route=route,
-                text=str(route),
-                about=inline(tool.description),
-                params=describe_params(tool.schema),
-                domain=domain,
-                tool=tool,
-                scopes=domain.scopes | tool.scopes,
-            )
-            _add(tools, routed)
+            _add(tools, _routed(route, domain, tool))
         resources: dict[str, RoutedResource] = {}
         for each in domain.resources:
             route = parse_route(f"{domain.name}://resources/{each.path}")
@@ -143,6 +139,22 @@ class Registry:
         """Routes that the caller may discover and that are spelled alike."""
         known = [text for domain in self.domains(by) for text in self.entry_points(domain, by)]
         return difflib.get_close_matches(route, known[:2_000], 1)
+
+
+def _routed(route: Route, domain: Domain, tool: Tool) -> RoutedTool:
+    text, about, params = str(route), inline(tool.description), describe_params(tool.schema)
+    entry = render_entry(Entry(route=text, description=about, params=params))
+    return RoutedTool(
+        route=route,
+        text=text,
+        about=about,
+        params=params,
+        size=estimate_tokens("\n".join((*entry, ""))),
+        name_size=estimate_tokens(f", `{text}`"),
+        domain=domain,
+        tool=tool,
+        scopes=domain.scopes | tool.scopes,
+    )
 
 
 def _add(routes: dict[str, Routed], each: Routed) -> None:

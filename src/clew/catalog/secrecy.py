@@ -1,4 +1,4 @@
-"""Masks what looks like a key, token or password in text that goes to a log or a caller."""
+"""Masks what looks like a key, token or password in text that goes to a log, a breadcrumb or a caller."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ _SHAPES = re.compile(
     r"\b(?:sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|xox[abprs]-[A-Za-z0-9-]{10,}"
     r"|AKIA[0-9A-Z]{16}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*|AIza[A-Za-z0-9_-]{30,})"
 )
+
+
+def mask_keys(text: str) -> str:
+    """The text without what has the unmistakable shape of a key: for documents, which may speak of tokens."""
+    return _SHAPES.sub(MASK, _SECRETS[-1].sub(rf"\g<1>{MASK}", text))
 
 
 def mask_secrets(text: str) -> str:

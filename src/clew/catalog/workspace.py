@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from clew.access import Principal
 from clew.catalog.catalog import Catalog
@@ -14,15 +16,17 @@ from clew.catalog.formats import ALL
 from clew.catalog.lifecycle import Lifecycle
 from clew.catalog.loading import load_domains
 from clew.catalog.pipeline import Progress, Report
+from clew.catalog.repository import NAME as REPOSITORY
 from clew.catalog.repository import build_repository
 from clew.catalog.resource import Pipeline
+from clew.catalog.route import check_domain_name
 from clew.catalog.servers.config import read_servers
 from clew.catalog.servers.domain import build_domain
 from clew.catalog.servers.registry import ServerRegistry, open_registry
 from clew.catalog.sources import build_source, secret_names
 from clew.clock import Clock
-from clew.config import Config, SourceConfig
-from clew.errors import AlreadyExists, ClewError, ConfigError, NotFound
+from clew.config import FOLDER, Config, SourceConfig
+from clew.errors import AlreadyExists, ClewError, ConfigError, InvalidInput, NotFound
 from clew.trail.store import Trail
 
 
@@ -88,17 +92,33 @@ async def open_workspace(trail: Trail, clock: Clock, config: Config, owner: Prin
     catalog = Catalog(trail, clock, owner=owner, strict=chosen.strict, shared=chosen.shared)
     servers = await open_registry(trail, read_servers(config.folder), by=owner, clock=clock)
     workspace = Workspace(trail, clock, catalog, owner, servers)
-    domains = [*load_domains(chosen.domains), *await _source_domains(trail, config.sources, owner)]
-    root = config.folder.absolute().parent
-    if chosen.repository and not any(domain.name == "repo" for domain in domains):
-        domains.append(build_repository(root, trail, owner.owner_id))
+    domains = [*load_domains(chosen.domains), *await _source_domains(trail, config, owner)]
+    if has_repository(config) and not any(domain.name == REPOSITORY for domain in domains):
+        domains.append(build_repository(_project(config), trail, owner.owner_id))
     foreign = [each for each in servers.servers.list() if each.enabled]
     for domain in (*domains, *(build_domain(each, servers.entries(each.id), servers) for each in foreign)):
         await _add(catalog, domain)
     return workspace
 
 
+def has_repository(config: Config) -> bool:
+    """Whether the files around the folder are a domain. A folder of another name is not part of a project."""
+    return config.catalog.repository and config.folder.absolute().name == FOLDER
+
+
+def own_names(config: Config) -> set[str]:
+    """The names of all domains that are not foreign servers. Raises ConfigError."""
+    names = {domain.name for domain in load_domains(config.catalog.domains)}
+    names |= {source.domain for source in config.sources.values()}
+    return names | ({REPOSITORY} if has_repository(config) else set())
+
+
+def _project(config: Config) -> Path:
+    return config.folder.absolute().parent
+
+
 async def _add(catalog: Catalog, domain: Domain) -> None:
+    _check_sources(domain)
     try:
         await catalog.add(domain)
     except AlreadyExists:
@@ -107,25 +127,44 @@ async def _add(catalog: Catalog, domain: Domain) -> None:
         raise error from None
 
 
-async def _source_domains(trail: Trail, sources: Mapping[str, SourceConfig], owner: Principal) -> list[Domain]:
-    """One domain for all sources that name it."""
-    grouped: dict[str, list[SourceConfig]] = {}
-    for source in sources.values():
-        grouped.setdefault(source.domain, []).append(source)
-    return [await _source_domain(name, group, trail, owner) for name, group in grouped.items()]
+def _check_sources(domain: Domain) -> None:
+    """Raise ConfigError for a source that a domain has twice."""
+    ids = [pipeline.source.id for pipeline in domain.extractors]
+    for id in ids:
+        if ids.count(id) > 1:
+            raise ConfigError(f"the domain {domain.name} has the source {id} twice")
 
 
-async def _source_domain(name: str, sources: Sequence[SourceConfig], trail: Trail, owner: Principal) -> Domain:
-    described = next((source.description for source in sources if source.description), "")
-    kinds = ", ".join(dict.fromkeys(source.kind for source in sources))
-    pipelines = [await _pipeline(source, trail, owner) for source in sources]
+async def _source_domains(trail: Trail, config: Config, owner: Principal) -> list[Domain]:
+    """One domain for all sources that name it. Raises ConfigError naming the table that is wrong."""
+    grouped: dict[str, list[Pipeline]] = {}
+    for name, source in config.sources.items():
+        try:
+            check_domain_name(source.domain)
+            pipeline = await _pipeline(source, _project(config), trail, owner)
+        except (ConfigError, InvalidInput) as error:
+            raise _in_table(name, error) from None
+        grouped.setdefault(source.domain, []).append(pipeline)
+    return [_source_domain(name, group, config.sources.values()) for name, group in grouped.items()]
+
+
+def _in_table(name: str, error: ClewError) -> ConfigError:
+    told = ConfigError(f"[sources.{name}] {error.message}")
+    told.hint = error.hint
+    return told
+
+
+def _source_domain(name: str, pipelines: Sequence[Pipeline], sources: Iterable[SourceConfig]) -> Domain:
+    own = [source for source in sources if source.domain == name]
+    described = next((source.description for source in own if source.description.strip()), "")
+    kinds = ", ".join(dict.fromkeys(source.kind for source in own))
     return Domain(name=name, description=described or f"Documents from {kinds}", extractors=pipelines)
 
 
-async def _pipeline(source: SourceConfig, trail: Trail, owner: Principal) -> Pipeline:
-    secrets = {name: await _secret(name, trail, owner) for name in secret_names(source.options)}
+async def _pipeline(source: SourceConfig, project: Path, trail: Trail, owner: Principal) -> Pipeline:
+    secrets = await _secrets(source, trail, owner)
     return Pipeline(
-        source=build_source(source.kind, source.options, secrets=secrets),
+        source=build_source(source.kind, _anchored(source, project), secrets=secrets),
         formats=ALL,
         base_path=source.base_path,
         cache_ttl_ms=int(source.ttl_minutes * 60_000),
@@ -133,13 +172,20 @@ async def _pipeline(source: SourceConfig, trail: Trail, owner: Principal) -> Pip
     )
 
 
-async def _secret(name: str, trail: Trail, owner: Principal) -> str:
-    """A secret of the trail, or a variable of the environment. Raises ConfigError naming what is missing."""
-    try:
-        return await trail.secrets.reveal(name, by=owner)
-    except NotFound:
-        if (value := os.environ.get(name)) is not None:
-            return value
-        error = ConfigError(f"there is no secret {name!r}, nor a variable of that name")
-        error.hint = f"Write it with `clew secret put {name}`"
-        raise error from None
+def _anchored(source: SourceConfig, project: Path) -> Mapping[str, Any]:
+    """Options in which a local folder counts from the project, wherever the command is called."""
+    root = source.options.get("root")
+    if source.kind != "local" or not isinstance(root, str):
+        return source.options
+    return {**source.options, "root": str(project / Path(root).expanduser())}
+
+
+async def _secrets(source: SourceConfig, trail: Trail, owner: Principal) -> dict[str, str]:
+    """Secrets of the trail, or variables of the environment, that are there."""
+    found = {}
+    for name in secret_names(source.options):
+        try:
+            found[name] = await trail.secrets.reveal(name, by=owner)
+        except NotFound:
+            found |= {name: os.environ[name]} if name in os.environ else {}
+    return found

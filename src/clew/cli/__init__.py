@@ -24,6 +24,7 @@ _WHERE_LISTED = {
     "breadcrumb": "`clew trail ls` shows ids",
     "secret": "`clew secret ls` lists them",
     "dead letter": "`clew dlq ls` lists them",
+    "server": "`clew mcp ls` lists them",
     "file": "Check the path",
 }
 """What to do about something that is not there."""

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from clew.app import App
 from clew.cli.markdown import print_markdown
 from clew.cli.options import HERE, Here, Json, open_here
-from clew.cli.output import GREEN, RED, YELLOW, count, note, paint, print_json, print_rows, say
+from clew.cli.output import GREEN, RED, YELLOW, count, note, print_json, print_rows, say
 from clew.cli.progress import progress
 from clew.errors import InvalidInput
 
@@ -49,8 +49,10 @@ async def ask(
     """
     # the catalog takes as long to load as the rest of a short command
     from clew.catalog.answers import Question
+    from clew.catalog.ask import check_question
 
     question = Question(query=" ".join(query), domain=domain, per_domain=per_domain, budget=budget, handle=handle)
+    check_question(question)
     async with open_workspace_here(here, look_again=not cached) as (app, workspace):
         answer = await workspace.catalog.ask(question, by=app.me)
     if json:
@@ -133,6 +135,8 @@ async def refresh(
     """
     if all and source is not None:
         raise InvalidInput("--all", f"cannot be said together with the source {source!r}")
+    if force and source is None:
+        raise InvalidInput("--force", "is said of one source", hint="`clew refresh --list` shows them")
     async with open_workspace_here(here) as (_, workspace):
         with progress("Refreshing") as shown:
             lifecycle = workspace.lifecycle(lambda done, total, _: shown.advance(done, total, "documents"))
@@ -176,7 +180,7 @@ async def why(
     if json:
         print_json(found)
         return
-    say(f"{paint('visible', GREEN) if found.is_visible else paint('not visible', RED)}  {found.route}")
+    say(f"{'visible' if found.is_visible else 'not visible'}  {found.route}", GREEN if found.is_visible else RED)
     for reason in found.reasons:
         say(f"  {reason}")
     if found.needs:
@@ -211,7 +215,7 @@ def parse_items(words: Sequence[str], params: str | None, registry: Registry) ->
         elif not items:
             raise InvalidInput(word, "comes before any route", hint="For example clew get repo://tools/search query=x")
         else:
-            items[-1][1][key] = _value(value, _type_of(registry, items[-1][0], key))
+            items[-1][1][key] = _value(value, _types_of(registry, items[-1][0], key))
     if not items:
         raise InvalidInput("routes", "are missing", hint="For example clew get repo://resources/README.md")
     if params is not None:
@@ -233,23 +237,39 @@ def _read_params(text: str) -> dict[str, Any]:
     return found
 
 
-def _type_of(registry: Registry, route: str, key: str) -> Any:
-    """The type that a tool's schema gives a parameter, None where it says nothing."""
+def _types_of(registry: Registry, route: str, key: str) -> set[str]:
+    """The types that a tool's schema allows for a parameter; none where it says nothing, or there is no such tool."""
     from clew.catalog.route import parse_route
 
-    routed = registry.find_tool(parse_route(route))
-    schema = routed.tool.schema.get("properties", {}).get(key, {}) if routed is not None else {}
-    return schema.get("type") if isinstance(schema, dict) else None
-
-
-def _value(text: str, kind: Any) -> Any:
-    """The value that was typed: as text where text is wanted, and as JSON where it can be read so."""
-    if kind == "string":
-        return text
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+        routed = registry.find_tool(parse_route(route))
+    except InvalidInput:  # its result will say so
+        return set()
+    return _allowed(routed.tool.schema.get("properties", {}).get(key)) if routed is not None else set()
+
+
+def _allowed(schema: Any) -> set[str]:
+    if not isinstance(schema, dict):
+        return set()
+    named = schema.get("type", ())
+    types = {named} if isinstance(named, str) else {*named}
+    types |= {_json_type(value) for value in schema.get("enum", ())}
+    return types.union(*(_allowed(each) for each in (*schema.get("anyOf", ()), *schema.get("oneOf", ()))))
+
+
+def _json_type(value: Any) -> str:
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    return names.get(type(value), "null")
+
+
+def _value(text: str, types: set[str]) -> Any:
+    """The value that was typed: as JSON where it can be read so, and as text where text is wanted instead."""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return text
+    is_text = types == {"string"} or ("string" in types and _json_type(value) not in types)
+    return text if is_text else value
 
 
 def _state(source: Any) -> str:
@@ -262,7 +282,7 @@ def _show_report(report: Report) -> None:
     if report.changed or report.removed:
         parts.append(f"{report.changed:,} changed, {report.removed:,} removed")
     detail = report.error or report.reason or ", ".join(parts)
-    say(f"{paint(report.outcome, style)}  {report.domain}  {report.source_id}: {detail}")
+    say(f"{report.outcome}  {report.domain}  {report.source_id}: {detail}", style)
     for skipped in report.skipped[:SHOWN_SKIPPED]:
         note(f"  skipped {skipped.document}: {skipped.reason}", dim=True)
     if len(report.skipped) > SHOWN_SKIPPED:

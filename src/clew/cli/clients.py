@@ -47,8 +47,10 @@ def _in_json(key: str, build: Callable[[Launch], Mapping[str, Any]]) -> Callable
         entries = settings.setdefault(key, {})
         if not isinstance(entries, dict):
             raise ConfigError(f"{key!r} is not an object there")
+        if entries.get(ENTRY) == build(launch):
+            return text
         entries[ENTRY] = dict(build(launch))
-        return json.dumps(settings, indent=_indent_of(text), ensure_ascii=False) + "\n"
+        return _written(settings, _indent_of(text))
 
     return add
 
@@ -58,13 +60,33 @@ def _read_json(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        found = json.loads(text)
+        found = json.loads(text, object_pairs_hook=_without_repeats)
     except json.JSONDecodeError as error:
         hint = "it may hold comments, which would be lost"
         raise ConfigError(f"not plain JSON at line {error.lineno} ({hint}): add the entry by hand") from None
+    except (RecursionError, ValueError):
+        raise ConfigError("beyond what can be read: add the entry by hand") from None
     if not isinstance(found, dict):
         raise ConfigError("not a JSON object: add the entry by hand")
     return found
+
+
+def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Raises ConfigError for a key that is there twice: one of its values would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ConfigError("a key is there twice: add the entry by hand")
+    return found
+
+
+def _written(settings: dict[str, Any], indent: int | str) -> str:
+    """Raises ConfigError for numbers and texts that are beyond JSON in UTF-8."""
+    try:
+        text = json.dumps(settings, indent=indent, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except ValueError:
+        raise ConfigError("it holds what plain JSON cannot: add the entry by hand") from None
+    return text + "\n"
 
 
 def _indent_of(text: str) -> int | str:
@@ -86,43 +108,81 @@ def _zed(launch: Launch) -> Mapping[str, Any]:
 
 def _in_toml(text: str, launch: Launch) -> str:
     """A table at the end, or in the place of the one that is there."""
-    head = f"[mcp_servers.{ENTRY}]"
-    table = f"{head}\ncommand = {json.dumps(launch.command)}\nargs = {json.dumps(list(launch.args))}\n"
+    head, entry = f"[mcp_servers.{ENTRY}]", dict(_plain(launch))
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()]
+    known = _read_toml(text)
+    present = known.setdefault("mcp_servers", {})
+    if not isinstance(present, dict) or not isinstance(present.get(ENTRY, {}), dict):
+        raise ConfigError("its mcp_servers are not tables: add the entry by hand")
+    entry |= {key: value for key, value in present.get(ENTRY, {}).items() if isinstance(value, dict)}
+    if present.get(ENTRY) == entry:
+        return text
+    table = "\n".join((head, *lines)) + "\n"
+    if ENTRY not in present:
+        after = f"{text.rstrip()}\n\n{table}".lstrip()
+    else:
+        # up to its last setting: comments below that may be about what follows
+        found = rf"^{re.escape(head)}[ \t]*\n(?:(?:(?![ \t]*\[).*\n)*(?![ \t]*(?:\[|#|\n|\Z)).*(?:\n|\Z))?"
+        after = re.sub(found, lambda _: table, text, count=1, flags=re.MULTILINE)
+    return _unharmed(after, {**known, "mcp_servers": {**present, ENTRY: entry}}, _read_toml)
+
+
+def _read_toml(text: str) -> dict[str, Any]:
     try:
-        known = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"not TOML ({error}): add the entry by hand") from None
-    if ENTRY not in known.get("mcp_servers", {}):
-        return f"{text.rstrip()}\n\n{table}".lstrip()
-    found = re.search(rf"^{re.escape(head)}[ \t]*\n(?:(?!\[).*\n?)*", text, re.MULTILINE)
-    if found is None:
-        raise ConfigError(f"its entry mcp_servers.{ENTRY} is not a table of its own: change it by hand")
-    return text[: found.start()] + table + ("\n" if text[found.end() :] else "") + text[found.end() :]
+
+
+def _unharmed(text: str, wanted: dict[str, Any], read: Callable[[str], Any]) -> str:
+    """The changed text, where it says what is wanted and nothing else. Raises ConfigError."""
+    try:
+        if read(text) == wanted:
+            return text
+    except ConfigError:
+        pass
+    raise ConfigError("its entries are written in an unusual way: add the entry by hand")
 
 
 def _in_goose(text: str, launch: Launch) -> str:
-    # only this client writes YAML
+    fields = {"enabled": True, "type": "stdio", "name": ENTRY, "cmd": launch.command, "args": list(launch.args)}
+    entry = {**fields, "timeout": 300}
+    known = _read_yaml(text)
+    present = known.get("extensions") or {}
+    if not isinstance(present, dict):
+        raise ConfigError("its extensions are not a mapping: add the entry by hand")
+    if present.get(ENTRY) == entry:
+        return text
+    text = text if text.endswith("\n") else f"{text}\n"
+    head = re.search(r"^extensions:[ \t]*\n(?:[ \t]*(?:#.*)?\n)*?(?=( *)\S|\Z)", text, re.MULTILINE)
+    step = (head.group(1) if head is not None else "") or "  "
+    lines = [
+        f"{step}{ENTRY}:",
+        *(f"{step * 2}{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()),
+    ]
+    block = "\n".join(lines) + "\n"
+    if ENTRY in present:
+        after = re.sub(rf"^{step}{ENTRY}:[ \t]*\n(?:{step} .*\n?)*", lambda _: block, text, count=1, flags=re.MULTILINE)
+    elif head is not None:
+        after = text[: head.end()] + block + text[head.end() :]
+    elif "extensions" in known:
+        raise ConfigError("its extensions are written in an unusual way: add the entry by hand")
+    else:
+        after = f"{text.rstrip()}\nextensions:\n{block}".lstrip()
+    return _unharmed(after, {**known, "extensions": {**present, ENTRY: entry}}, _read_yaml)
+
+
+def _read_yaml(text: str) -> dict[str, Any]:
+    # only goose writes YAML
     import yaml
 
-    fields = {"enabled": True, "type": "stdio", "name": ENTRY, "cmd": launch.command, "args": list(launch.args)}
-    lines = [f"  {ENTRY}:", *(f"    {key}: {json.dumps(value)}" for key, value in fields.items()), "    timeout: 300"]
     try:
-        known = yaml.safe_load(text) or {}
-    except yaml.YAMLError:
+        found = yaml.safe_load(text) or {}
+    except (yaml.YAMLError, RecursionError, ValueError):
         raise ConfigError("not YAML: add the entry by hand") from None
-    if not isinstance(known, dict) or not isinstance(known.get("extensions") or {}, dict):
-        raise ConfigError("its extensions are not a mapping: add the entry by hand")
-    if ENTRY in (known.get("extensions") or {}):
-        found = re.search(rf"^  {ENTRY}:[ \t]*\n(?:    .*\n?)*", text, re.MULTILINE)
-        if found is None:
-            raise ConfigError(f"its entry {ENTRY} is written in an unusual way: change it by hand")
-        return text[: found.start()] + "\n".join(lines) + "\n" + text[found.end() :]
-    head = re.search(r"^extensions:[ \t]*\n", text, re.MULTILINE)
-    if head is None and "extensions" in known:
-        raise ConfigError("its extensions are written on one line: add the entry by hand")
-    if head is None:
-        return f"{text.rstrip()}\nextensions:\n".lstrip() + "\n".join(lines) + "\n"
-    return text[: head.end()] + "\n".join(lines) + "\n" + text[head.end() :]
+    if not isinstance(found, dict):
+        raise ConfigError("not a mapping: add the entry by hand")
+    return found
 
 
 CLIENTS: Sequence[ClientFile] = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import shutil
@@ -14,7 +15,7 @@ from cyclopts import Parameter
 from clew.cli.clients import CLIENTS, ClientFile, Launch
 from clew.cli.options import HERE, Here, Json
 from clew.cli.output import CYAN, GREEN, RED, note, print_json, say
-from clew.config import Config
+from clew.config import FOLDER, Config
 from clew.errors import ConfigError, ReadOnly
 
 Client = Literal["claude-code", "cursor", "zed", "vscode", "gemini", "goose", "codex"]
@@ -39,12 +40,13 @@ def connect(
     config = here.config()
     chosen = next(each for each in CLIENTS if each.name == client)
     path = chosen.path(config.folder.absolute().parent, Path.home())
-    launch = find_launch(config, chosen)
+    launch = find_launch(here, config, chosen)
     before = _read(path)
     try:
         after = chosen.add(before, launch)
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error.message}:\n{chosen.add('', launch)}") from None
+        say(chosen.add("", launch).rstrip())
+        raise ConfigError(f"{path}: {error.message}") from None
     is_changed = after != before
     if is_changed and not dry_run:
         _write(path, after)
@@ -61,15 +63,16 @@ def connect(
         note(f"Written to {path}. Restart {chosen.title}, or reload its MCP servers.")
 
 
-def find_launch(config: Config, client: ClientFile) -> Launch:
+def find_launch(here: Here, config: Config, client: ClientFile) -> Launch:
     """How the agent starts the server: by name where the program is on the path. An agent that is not bound to a
-    project is told the folder."""
-    on_path = shutil.which("clew")
+    project is told the folder; owner and scopes are those of this command."""
     program = Path(sys.argv[0]).absolute()
-    command = "clew" if on_path or program.name != "clew" else str(program)
+    command = "clew" if shutil.which("clew") or program.stem != "clew" else str(program)
     folder = config.folder.absolute()
-    is_usual = folder.name == ".clew" and not client.is_global
-    return Launch(command, ("mcp",) if is_usual else ("mcp", "--folder", str(folder)))
+    is_usual = folder.name == FOLDER and not client.is_global
+    given = {"--folder": "" if is_usual else str(folder), "--owner": here.owner, "--scopes": here.scopes}
+    options = (word for option, value in given.items() if value for word in (option, value))
+    return Launch(command, ("mcp", *options))
 
 
 def _read(path: Path) -> str:
@@ -83,16 +86,22 @@ def _read(path: Path) -> str:
 
 def _write(path: Path, text: str) -> None:
     """Whole or not at all, with the permissions that the file had."""
+    real = path.resolve()
+    draft = real.with_name(f".{real.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        real = path.resolve()
+        real.parent.mkdir(parents=True, exist_ok=True)
         mode = real.stat().st_mode & 0o777 if real.exists() else 0o644
-        draft = real.with_name(f".{real.name}.{os.getpid()}")
-        draft.write_text(text, encoding="utf-8")
+        if not mode & 0o222:
+            raise ReadOnly(f"{path} cannot be written: it is read-only")
+        newline = "\r\n" if real.exists() and b"\r\n" in real.read_bytes() else None
+        draft.write_text(text, encoding="utf-8", newline=newline)
         draft.chmod(mode)
         draft.replace(real)
     except OSError as error:
         raise ReadOnly(f"{path} cannot be written: {error.strerror}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
 
 
 def _show_diff(before: str, after: str, path: Path) -> None:

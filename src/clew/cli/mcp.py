@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from clew.app import App, open_app
+from clew.app import open_app
 from clew.cli.options import HERE, Here
-from clew.cli.output import note
 from clew.cli.project import prepare_folder
 from clew.config import Config
 
@@ -32,19 +31,5 @@ async def _serve(config: Config, scopes: frozenset[str]) -> None:
     async with open_app(config, scopes=scopes) as app:
         await app.bootstrap()
         workspace = await app.workspace()
-        reading = asyncio.create_task(_read(app))
-        try:
+        async with app.keeping_fresh():
             await serve_stdio(workspace.catalog, app.me)
-        finally:
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
-
-
-async def _read(app: App) -> None:
-    """Bring the sources up to date while the server answers."""
-    workspace = await app.workspace()
-    for id, problem in (await workspace.meet_servers()).items():
-        note(f"clew: the server {id} cannot be used yet: {problem}")
-    for report in await workspace.lifecycle().restart():
-        if report.outcome == "failed":
-            note(f"clew: {report.source_id} was not refreshed: {report.error}")

@@ -23,9 +23,13 @@ _HEAD = """\
 """
 
 _SOURCES = """
-# Where further documents come from, one table each; docs/guides/sources.md tells more:
+# Where further documents come from, one table each; docs/guides/sources.md tells more. For example, with a token that
+# `clew secret put github` keeps:
 #   [sources.pulls]
-#   kind: "github", repository: "owner/name", items: "prs", token: the name of a secret, domain: "project"
+#   kind="github"
+#   repo="owner/name"
+#   items="prs"
+#   token="github"
 """
 
 ABOUT = {

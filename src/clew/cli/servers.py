@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import Parameter
 
 from clew.cli.catalog import open_workspace_here
 from clew.cli.options import HERE, Here, Json
-from clew.cli.output import DIM, GREEN, YELLOW, count, is_terminal, note, paint, print_json, print_rows, say
+from clew.cli.output import GREEN, count, is_terminal, note, print_json, print_rows, say
 from clew.cli.progress import progress
+from clew.cli.project import prepare_folder
 from clew.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from clew.catalog.servers.importing import ImportReport
 
 
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +56,7 @@ async def import_(
     # reading the settings of eight clients is for this command only
     from clew.catalog.servers.config import read_servers, write_servers
     from clew.catalog.servers.importing import import_servers, known_files
+    from clew.catalog.workspace import own_names
 
     config = here.config()
     present = read_servers(config.folder)
@@ -58,9 +64,10 @@ async def import_(
         if not file.exists():
             raise NotFound("file", str(file))
     paths = list(files) or known_files(config.folder.absolute().parent, Path.home())
-    report = import_servers(paths, keep_secrets=keep_secrets, present=present)
+    report = _without_names(import_servers(paths, keep_secrets=keep_secrets, present=present), own_names(config))
     problems: dict[str, str] = {}
     if report.found and not dry_run:
+        prepare_folder(config.folder)
         write_servers(config.folder, [*present, *report.servers])
         if not no_look:
             problems = await _meet(here)
@@ -68,18 +75,28 @@ async def import_(
         print_json({"found": report.found, "skipped": report.skipped, "written": not dry_run, "problems": problems})
         return 1 if problems else 0
     for one in report.found:
-        say(f"{paint('+', GREEN)} {one.server.id}  {one.server.transport}  {one.server.target}  from {one.path}")
+        say(f"+ {one.server.id}  {one.server.transport}  {one.server.target}  from {one.path}", GREEN)
         for name in one.to_set:
             note(f"  set {name} before you use it", dim=True)
     for left in report.skipped:
         note(f"  left out {left.name or left.path}: {left.reason}", dim=True)
     for id, problem in problems.items():
-        note(f"{paint('!', YELLOW)} {id}: {problem}")
+        note(f"! {id}: {problem}")
     if not report.found:
         note("No new servers were found.")
     elif dry_run:
         note(f"Nothing was written. Without --dry-run these go to {config.folder / 'mcp.json'}")
     return 1 if problems else 0
+
+
+def _without_names(report: ImportReport, taken: Collection[str]) -> ImportReport:
+    """What can be taken over: two domains cannot have one name."""
+    from clew.catalog.servers.importing import ImportReport, LeftOut
+
+    refused = [one for one in report.found if one.server.id in taken]
+    left_out = [LeftOut(path=one.path, name=one.name, reason="has the name of a domain; rename it") for one in refused]
+    found = [one for one in report.found if one not in refused]
+    return ImportReport(found=found, skipped=[*report.skipped, *left_out])
 
 
 async def _meet(here: Here) -> dict[str, str]:
@@ -165,7 +182,7 @@ async def rm(
     async with open_workspace_here(here) as (app, workspace):
         for server in servers:
             workspace.servers.config(server)
-        for server in servers:
+        for server in dict.fromkeys(servers):
             await workspace.servers.servers.remove(server)
         write_servers(app.config.folder, list(workspace.servers.servers.list()))
     if json:
@@ -176,7 +193,7 @@ async def rm(
 
 def _state(server: ServerInfo) -> str:
     if not server.enabled:
-        return paint("off", DIM)
+        return "off"
     if server.changed:
-        return paint(f"{count(len(server.changed), 'tool')} changed: clew mcp approve {server.id}", YELLOW)
+        return f"{count(len(server.changed), 'tool')} changed: clew mcp approve {server.id}"
     return "ready" if server.known else "not looked at yet"

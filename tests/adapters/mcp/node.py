@@ -25,11 +25,11 @@ def find_node() -> str:
     return done.stdout.strip()
 
 
-async def run_node(*arguments: str, timeout: float = 60) -> tuple[int, str, str]:
+async def run_node(*arguments: str, cwd: Path = FOLDER, timeout: float = 60) -> tuple[int, str, str]:
     """Run a script: its exit code, and what it wrote."""
     node = await asyncio.to_thread(find_node)
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(node, *arguments, cwd=FOLDER, stdout=pipe, stderr=pipe)
+    process = await asyncio.create_subprocess_exec(node, *arguments, cwd=cwd, stdout=pipe, stderr=pipe)
     try:
         out, err = await asyncio.wait_for(process.communicate(), timeout)
     finally:

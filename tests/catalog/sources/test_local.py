@@ -390,3 +390,30 @@ async def test_what_may_not_be_read_is_reported(tmp_path: Path) -> None:
 
     assert ids(listing) == ["a.md"]
     assert set(reasons(listing)) == {"closed", "closed.md"}
+
+
+@pytest.mark.parametrize(
+    ("name", "is_read"),
+    [
+        (".env", False),
+        ("deploy/.env.production", False),
+        ("keys/id_ed25519", False),
+        ("server.PEM", False),
+        (".mcp.json", False),
+        ("conf/secrets.yaml", False),
+        (".env.example", True),
+        ("environment.md", True),
+        ("keyboard.txt", True),
+    ],
+)
+async def test_files_that_are_made_for_secrets_are_left_out_and_told(tmp_path: Path, name: str, is_read: bool) -> None:
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text("PASSWORD=hunter2\n")
+
+    listing = await LocalSource(tmp_path).list_documents()
+
+    assert [document.id for document in listing.documents] == ([name] if is_read else [])
+    assert [each.document for each in listing.skipped] == ([] if is_read else [name])
+    if not is_read:
+        with pytest.raises(SourceError):
+            await LocalSource(tmp_path).fetch_content(name)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,6 +23,13 @@ from clew.trail.globs import glob_matches
 
 MAX_BYTES = 2_000_000
 NEVER_READ = frozenset((".git", ".clew"))
+SECRET = re.compile(
+    r"\.env(\.[\w-]+)?|\.envrc|\.netrc|_netrc|\.npmrc|\.pypirc|\.pgpass|\.htpasswd|\.?credentials(\.\w+)?|id_(rsa|dsa|ecdsa|ed25519)"
+    r"|.+\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk)|\.mcp\.json|mcp\.json|secrets?\.(json|ya?ml|toml|ini|env)|\.git-credentials",
+    re.IGNORECASE,
+)
+"""Names of files that are made to hold keys and passwords; the examples that come with many projects are not meant."""
+EXAMPLE = re.compile(r".*\.(example|sample|template|dist)(\..+)?", re.IGNORECASE)
 
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
@@ -138,6 +146,9 @@ class LocalSource:
     def _refusal(self, path: str, place: str, status: os.stat_result) -> str | None:
         if not _is_utf8(path):
             return "has a name that is not UTF-8"
+        name = path.rpartition("/")[2]
+        if SECRET.fullmatch(name) and not EXAMPLE.fullmatch(name):
+            return "is of a kind that holds keys or passwords"
         if stat.S_ISLNK(status.st_mode):
             return self._about_link(place)
         if not stat.S_ISREG(status.st_mode):

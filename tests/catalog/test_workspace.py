@@ -1,0 +1,238 @@
+"""What is reached from one folder: packages, the repository, sources and foreign servers in one catalog."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.access import Principal
+from clew.catalog.answers import Item, Question
+from clew.catalog.workspace import Workspace, open_workspace
+from clew.cli.project import render_settings
+from clew.clock import ManualClock
+from clew.config import read_config
+from clew.errors import ConfigError
+from clew.trail.store import Trail
+
+HOSTILE = Path(__file__).parent / "servers" / "fixtures" / "hostile.py"
+OWNER = Principal(owner_id="acme", agent_id="ann")
+
+Open = Callable[..., AbstractAsyncContextManager[Workspace]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "project" / ".clew"
+    place.mkdir(parents=True)
+    return place
+
+
+@pytest.fixture
+def opened(trail: Trail, clock: ManualClock, folder: Path) -> Open:
+    """The workspace of some settings."""
+
+    @asynccontextmanager
+    async def open_it(settings: str = "", by: Principal = OWNER) -> AsyncIterator[Workspace]:
+        (folder / "config.toml").write_text(settings)
+        workspace = await open_workspace(trail, clock, read_config(folder, {}), by)
+        try:
+            yield workspace
+        finally:
+            await workspace.close()
+
+    return open_it
+
+
+def names(workspace: Workspace) -> list[str]:
+    return [domain.name for domain in workspace.catalog.registry.all_domains()]
+
+
+def module(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: str) -> None:
+    (folder.parent / f"{name}.py").write_text(f"from clew.catalog.domain import Domain\n{code}\n")
+    monkeypatch.syspath_prepend(str(folder.parent))
+
+
+@pytest.mark.req("ERN-05")
+async def test_domains_of_all_kinds_come_together(opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module(folder, monkeypatch, "ws_all", "a = Domain(name='pack', description='A pack.')")
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"Far Away": {"command": "no-such-program"}}}))
+    settings = "[catalog]\ndomains = ['ws_all:a']\n[sources.docs]\nkind = 'local'\nroot = 'docs'\n"
+    async with opened(settings) as workspace:
+        assert names(workspace) == ["pack", "docs", "repo", "far-away"]
+        counts = await workspace.catalog.counts()
+        assert (counts.domain_count, list(counts.domains)) == (4, names(workspace))
+        await workspace.close()
+
+
+async def test_the_repository_is_off_where_settings_say_so_or_a_package_has_its_name(
+    opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened("[catalog]\nrepository = false") as workspace:
+        assert names(workspace) == []
+    module(folder, monkeypatch, "ws_repo", "repo = Domain(name='repo', description='Another one.')")
+    async with opened("[catalog]\ndomains = ['ws_repo:repo']") as workspace:
+        (domain,) = workspace.catalog.registry.all_domains()
+        assert domain.description == "Another one."
+
+
+async def test_a_folder_of_another_name_does_not_open_what_lies_around_it(
+    trail: Trail, clock: ManualClock, tmp_path: Path
+) -> None:
+    (tmp_path / "private.md").write_text("# Private\n")
+    workspace = await open_workspace(trail, clock, read_config(tmp_path / "data", {}), OWNER)
+    assert names(workspace) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("[catalog]\ndomains = ['ws_twice:a', 'ws_twice:b']", ""),
+        ("[sources.pack]\nkind = 'local'\nroot = '.'\n[catalog]\ndomains = ['ws_twice:a']", ""),
+        ("[catalog]\ndomains = ['ws_twice:a']", "pack"),
+        ("", "repo"),
+    ],
+)
+async def test_two_domains_of_one_name_are_refused(
+    opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch, first: str, second: str
+) -> None:
+    code = "a = Domain(name='pack', description='A.')\nb = Domain(name='pack', description='B.')"
+    module(folder, monkeypatch, "ws_twice", code)
+    if second:
+        (folder / "mcp.json").write_text(json.dumps({"mcpServers": {second: {"command": "x"}}}))
+    with pytest.raises(ConfigError, match=r"two domains are named (pack|repo)\. Rename one"):
+        async with opened(first):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("kind = 'lokal'", "there is no source 'lokal'. Did you mean local?"),
+        ("kind = 'local'", "missing required field"),
+        ("kind = 'local'\nroot = '.'\nrout = 1", "there is no option 'rout'. Did you mean root?"),
+        ("kind = 'local'\nroot = 5", "root"),
+        ("kind = 'github'\nrepo = 'nonsense'\nitems = 'prs'", "repo"),
+        ("kind = 'local'\nroot = '.'\ndomain = 'Not A Name'", "must be lower-case letters"),
+        (
+            "kind = 'github'\nrepo = 'a/b'\nitems = 'prs'\ntoken = 'MISSING'",
+            "token names no secret that is there",
+        ),
+    ],
+)
+async def test_a_source_that_cannot_be_is_told_with_its_table(opened: Open, table: str, said: str) -> None:
+    with pytest.raises(ConfigError) as told:
+        async with opened(f"[sources.mine]\n{table}\n"):
+            pass
+    assert str(told.value).startswith("[sources.mine] ")
+    assert said in str(told.value)
+
+
+async def test_the_same_source_twice_in_a_domain_is_told(opened: Open) -> None:
+    tables = "".join(f"[sources.{name}]\nkind = 'local'\nroot = '.'\ndomain = 'docs'\n" for name in "ab")
+    with pytest.raises(ConfigError, match=r"the domain docs has the source local:.* twice"):
+        async with opened(tables):
+            pass
+
+
+async def test_sources_of_one_domain_share_it(opened: Open, folder: Path) -> None:
+    for name in ("one", "two"):
+        (folder.parent / name).mkdir()
+        (folder.parent / name / f"{name}.md").write_text(f"# {name}\n\nAll of {name}.\n")
+    settings = "[catalog]\nrepository = false\n" + "".join(
+        f"[sources.{name}]\nkind = 'local'\nroot = '{name}'\ndomain = 'docs'\nbase_path = '{name}'\n"
+        for name in ("one", "two")
+    )
+    async with opened(settings) as workspace:
+        assert names(workspace) == ["docs"]
+        assert [report.outcome for report in await workspace.look_again()] == ["refreshed", "refreshed"]
+        items = [Item(route="docs://resources/one/one.md"), Item(route="docs://resources/two/two.md")]
+        assert (await workspace.catalog.get(items, by=OWNER)).summary.success == 2
+
+
+async def test_a_local_folder_counts_from_the_project_wherever_one_stands(
+    opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (folder.parent / "docs").mkdir()
+    (folder.parent / "docs" / "a.md").write_text("# A\n")
+    ids = set()
+    for place in (folder.parent, folder.parent / "docs", tmp_path):
+        monkeypatch.chdir(place)
+        async with opened("[sources.docs]\nkind = 'local'\nroot = 'docs'\n") as workspace:
+            ids |= {state.source_id for state in await workspace.lifecycle().sources() if state.domain == "docs"}
+            assert (await workspace.look_again())[0].outcome == "refreshed"
+    assert len(ids) == 1
+
+
+SECRET = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
+GITHUB = "[catalog]\nrepository = false\n[sources.pulls]\nkind = 'github'\nrepo = 'a/b'\nitems = 'prs'\n"
+
+
+async def test_secrets_come_by_name_from_the_trail_or_the_environment(
+    opened: Open, trail: Trail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await trail.secrets.put("github-token", SECRET, by=OWNER)
+    monkeypatch.setenv("GITHUB_TOKEN_OF_TESTS", SECRET)
+    for name in ("github-token", "GITHUB_TOKEN_OF_TESTS"):
+        async with opened(f"{GITHUB}token = '{name}'\n") as workspace:
+            (domain,) = workspace.catalog.registry.all_domains()
+            assert SECRET not in repr(domain) + repr(workspace.catalog.domains(by=OWNER))
+            assert SECRET not in str(await workspace.lifecycle().sources())
+    with pytest.raises(ConfigError):  # a secret of another owner
+        async with opened(f"{GITHUB}token = 'github-token'\n", by=Principal(owner_id="other")):
+            pass
+
+
+async def test_a_secret_that_stands_where_its_name_belongs_is_not_repeated(opened: Open) -> None:
+    with pytest.raises(ConfigError) as told:
+        async with opened(f"{GITHUB}token = '{SECRET}'\n"):
+            pass
+    assert SECRET not in str(told.value) + repr(told.value)
+    assert "clew secret put" in str(told.value)
+
+
+async def test_looking_again_reads_local_sources_and_no_others(opened: Open, folder: Path) -> None:
+    (folder.parent / "a.md").write_text("# A\n\nText.\n")
+    table = "[sources.far]\nkind = 'github'\nrepo = 'a/b'\nitems = 'prs'\nbase_url = 'http://127.0.0.1:1'\n"
+    seen: list[tuple[int, int, str]] = []
+    async with opened(table) as workspace:
+        reports = await workspace.look_again(lambda *progress: seen.append(progress))
+        assert [(each.domain, each.outcome) for each in reports] == [("repo", "refreshed")]
+    assert seen
+
+
+def server_entry(*arguments: str) -> dict[str, Any]:
+    return {"command": sys.executable, "args": [str(HOSTILE), *arguments], "timeout_seconds": 20}
+
+
+async def test_a_server_is_met_once_and_one_that_cannot_be_is_told(opened: Open, folder: Path) -> None:
+    servers = {"good": server_entry("plain"), "bad": {"command": "no-such-program-at-all"}, "off": server_entry("x")}
+    servers["off"]["enabled"] = False
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    async with opened() as workspace:
+        assert names(workspace) == ["repo", "good", "bad"]
+        before = workspace.catalog.registry.generation
+        problems = await workspace.meet_servers()
+        assert list(problems) == ["bad"]
+        assert workspace.catalog.registry.generation > before
+        answer = await workspace.catalog.ask(Question(query="something useful", domain="good"), by=OWNER)
+        assert [tool.route for tool in answer.sections[0].tools] == ["good://tools/guide"]
+        assert list(await workspace.meet_servers()) == ["bad"]
+    async with opened() as workspace:  # known from the trail now
+        ran = await workspace.catalog.get([Item(route="good://tools/hidden/work")], by=OWNER)
+        assert ran.summary.success == 1, ran.markdown
+        await workspace.servers.servers.remove("good")
+        assert names(workspace) == ["repo", "bad"]
+
+
+async def test_the_example_in_new_settings_is_a_source(opened: Open, trail: Trail) -> None:
+    await trail.secrets.put("github", SECRET, by=OWNER)
+    lines = [line.removeprefix("#   ") for line in render_settings().splitlines() if line.startswith("#   ")]
+    async with opened("\n".join(["[catalog]", "repository = false", *lines])) as workspace:
+        (domain,) = workspace.catalog.domains(by=OWNER)
+        assert (domain.name, list(domain.sources)) == ("pulls", ["github:prs:owner/name"])

@@ -1,0 +1,67 @@
+"""What Clew keeps for itself stays out of the way of what people wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.app import App
+from clew.cli.own import CATALOG
+from clew.trail.breadcrumb import Draft
+from tests.cli.conftest import Clew
+
+MANY = 2_500
+
+
+@pytest.fixture
+def crowded(
+    clew: Clew, put: Callable[..., str], in_trail: Callable[[Callable[[App], Awaitable[Any]]], Any]
+) -> tuple[str, str]:
+    """A note below thousands of records of the catalog, and one on top."""
+
+    async def crowd(app: App) -> None:
+        for start in range(0, MANY, 500):
+            await app.trail.records.create_many([record(at) for at in range(start, start + 500)], by=app.me)
+
+    def record(number: int) -> Draft:
+        schema = CATALOG[number % len(CATALOG)]
+        return Draft(title=f"kettle {number}", schema_name=schema, context={"kettle": number}, embed="never")
+
+    below = put("a kettle of mine")
+    in_trail(crowd)
+    return below, put("another kettle of mine")
+
+
+def test_listings_and_searches_leave_the_catalog_out_however_much_of_it_there_is(
+    clew: Clew, crowded: tuple[str, str]
+) -> None:
+    below, above = crowded
+    assert [line.split("\t")[0] for line in clew("trail", "ls").lines] == [above, below]
+    assert [line.split("\t")[0] for line in clew("trail", "ls", "--oldest").lines] == [below, above]
+    page = clew("trail", "ls", "--limit", "1", "--json").json
+    assert [each["id"] for each in page["items"]] == [above]
+    rest = clew("trail", "ls", "--limit", "1", "--cursor", page["cursor"], "--json").json
+    assert [each["id"] for each in rest["items"]] == [below]
+    found = {line.split("\t")[0] for line in clew("trail", "search", "kettle").lines}
+    assert found == {below, above}
+
+
+def test_system_and_schema_show_the_catalog(clew: Clew, crowded: tuple[str, str]) -> None:
+    shown = clew("trail", "ls", "--system", "--limit", "50", "--json").json["items"]
+    assert {each["schema_name"] for each in shown} - {None} <= {*CATALOG}
+    assert len(shown) == 50
+    tools = clew("trail", "ls", "--schema", "tool.v1", "--limit", "50", "--json").json["items"]
+    assert {each["schema_name"] for each in tools} == {"tool.v1"}
+    assert clew("trail", "search", "kettle", "--schema", "resource.v1").lines
+    assert any("tool.v1" in line or "v1" in line for line in clew("trail", "search", "kettle", "--system").lines)
+
+
+def test_every_schema_of_a_real_catalog_is_left_out(clew: Clew, folder: Path, put: Callable[..., str]) -> None:
+    (folder.parent / "kettle.md").write_text("# Kettle\n\nAll about kettles.\n")
+    clew("ask", "kettle")
+    mine = put("a kettle of mine")
+    assert [line.split("\t")[0] for line in clew("trail", "ls").lines] == [mine]
+    assert [line.split("\t")[0] for line in clew("trail", "search", "kettle").lines] == [mine]
