@@ -48,7 +48,7 @@ def find_installer(directory: Path, uv: str | None) -> list[str]:
     """uv installs the lock in seconds, pip in about a minute; both check the hashes."""
     if uv:
         os.environ["VIRTUAL_ENV"] = str(directory.absolute())
-        return [uv, "pip", "install", "--quiet"]
+        return [uv, "pip", "install", "--quiet", "--compile-bytecode"]
     return [str(directory / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install"]
 
 

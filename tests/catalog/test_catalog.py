@@ -156,6 +156,9 @@ async def test_a_handle_that_has_ended_is_refused_with_the_way_on(tmp_path: Path
             await get(catalog, ANALYST, handle=handle)
 
 
+STAFF = msgspec.structs.replace(ME, scopes=frozenset({"staff"}))
+
+
 @pytest.mark.req("ERN-25")
 async def test_counts_and_instructions_match_the_registry(tmp_path: Path) -> None:
     docs = Domain(name="docs", description="Handbook", resources=[page("a"), page("b")], scopes=frozenset({"staff"}))
@@ -164,17 +167,18 @@ async def test_counts_and_instructions_match_the_registry(tmp_path: Path) -> Non
         assert (counts.domain_count, counts.route_count, counts.resource_count) == (3, 7, 2)
         assert list(counts.domains) == ["warehouse", "support", "docs"]
         assert counts.route_count == catalog.registry.count_routes()
-        told = await catalog.instructions()
+        told = await catalog.instructions(by=STAFF)
         assert "3 domains (warehouse, support, docs) with 7 routes and 2 resources" in told
         await catalog.remove("support")
-        assert "2 domains (warehouse, docs) with 5 routes" in await catalog.instructions()
+        assert "2 domains (warehouse, docs) with 5 routes" in await catalog.instructions(by=STAFF)
+        assert "docs" not in await catalog.instructions(by=ME)
 
 
 @pytest.mark.req("ERN-25")
 async def test_instructions_of_many_domains_stay_short(tmp_path: Path) -> None:
     domains = [Domain(name=f"domain-{at}", description="One of many") for at in range(200)]
     async with catalog_at(tmp_path, *domains) as (catalog, _):
-        told = await catalog.instructions()
+        told = await catalog.instructions(by=ME)
         assert "200 domains" in told
         assert "and 170 more" in told
         assert len(told) < 1_200

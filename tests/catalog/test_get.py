@@ -488,3 +488,27 @@ async def test_a_resource_takes_no_parameters(tmp_path: Path) -> None:
     page = Resource(path="page", name="Page", description="d", fetch=fetch)
     async with catalog_at(tmp_path, lab(resources=[page])) as (catalog, _):
         assert codes_of(await get(catalog, "lab://resources/page", a=1)) == ["INVALID_PARAMS"]
+
+
+async def test_a_tool_tells_its_own_progress(tmp_path: Path) -> None:
+    @tool
+    async def slowly(ctx: ToolContext) -> str:
+        """Do it in steps."""
+        assert ctx.report is not None
+        for step in (1, 2):
+            await ctx.report(step, 2, f"step {step}")
+        return "done"
+
+    told: list[tuple[float, float | None, str]] = []
+
+    async def report(done: float, total: float | None, what: str) -> None:
+        told.append((done, total, what))
+
+    async with catalog_at(tmp_path, Domain(name="work", description="Work", tools=[slowly])) as (catalog, _):
+        await catalog.get([Item(route="work://tools/slowly")], by=ME, report=report)
+
+    assert told == [
+        (0.5, 1, "work://tools/slowly: step 1"),
+        (0.99, 1, "work://tools/slowly: step 2"),
+        (1, 1, "work://tools/slowly"),
+    ]

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
-import re
-import select
-import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -80,47 +75,3 @@ def test_the_example_data_is_a_sound_export_of_a_few_dozen_breadcrumbs() -> None
         check_title(line.title)
         check_tags(line.tags)
         check_context(msgspec.to_builtins(line.context))
-
-
-@pytest.mark.req("RCR-54")
-def test_the_demonstration_ends_by_itself_without_a_terminal_and_with_its_port_taken(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        done = subprocess.run(
-            [sys.executable, str(EXAMPLES / "run_demo.py")],
-            cwd=tmp_path,
-            env=environment(tmp_path) | {"CLEW_SERVER_PORT": str(taken.getsockname()[1])},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-        )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "1. " in done.stdout
-    assert "Incident: passengers charged twice" in done.stdout
-    assert re.search(r"#\d+ updated  agent\.response\.v1  See you on Friday\. Bring the bicycle!\n", done.stdout)
-    assert "{" not in done.stdout
-    assert not list(tmp_path.iterdir())
-
-
-def test_on_a_terminal_the_demonstration_stays_until_ctrl_c_and_tidies_up(tmp_path: Path) -> None:
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, str(EXAMPLES / "run_demo.py")],
-        stdin=follower,
-        stdout=follower,
-        stderr=subprocess.PIPE,
-        env=environment(tmp_path) | {"CLEW_SERVER_PORT": "0"},
-        start_new_session=True,
-    )
-    os.close(follower)
-    shown = b""
-    while b"/breadcrumbs/search?q=refund" not in shown:
-        assert select.select([leader], [], [], PATIENCE)[0], shown
-        shown += os.read(leader, 65_536)
-    assert process.poll() is None
-    os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=PATIENCE)
-    os.close(leader)
-    assert (process.returncode, err) == (0, b"")
-    assert b"its reference is at http://127.0.0.1:" in shown
-    assert not list(tmp_path.iterdir())

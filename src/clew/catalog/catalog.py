@@ -159,11 +159,12 @@ class Catalog:
             domains=names,
         )
 
-    async def instructions(self) -> str:
-        """What a model is told about this server when it connects."""
+    async def instructions(self, *, by: Principal) -> str:
+        """What a model is told when it connects: how much there is, and the domains that the caller may see."""
         counts = await self.counts()
-        shown = ", ".join(inline(name, 63) for name in counts.domains[:NAMED_DOMAINS])
-        more = f" and {counts.domain_count - NAMED_DOMAINS} more" if counts.domain_count > NAMED_DOMAINS else ""
+        names = [domain.name for domain in self._for(by).registry.domains(by)]
+        shown = ", ".join(names[:NAMED_DOMAINS])
+        more = f" and {counts.domain_count - NAMED_DOMAINS} more" if len(names) > NAMED_DOMAINS else ""
         return (
             f"Clew fronts {counts.domain_count} domains ({shown}{more}) with {counts.route_count} routes and"
             f" {counts.resource_count} resources. Call `ask` once per topic, in your own words; then `get` the routes"

@@ -57,35 +57,37 @@ class Getting:
         if self._strict and exposure.version and any(exposure.find(item.route) is None for item in items):
             exposure = await self._exposures.reload(exposure.handle, by=by)
         done = _Progress(report, len(items))
-        results = await asyncio.gather(*(done.count(self._result(item, exposure, by, reader)) for item in items))
+        turns = [_Turn(item=item, exposure=exposure, by=by, reader=reader, tell=done.part(item)) for item in items]
+        results = await asyncio.gather(*(done.count(self._result(turn)) for turn in turns))
         exposure = await self._exposures.reveal(exposure, self._guided(results), by=by)
         succeeded = sum(result.success for result in results)
         summary = Summary(total=len(results), success=succeeded, failed=len(results) - succeeded)
         answer = Results(results=results, summary=summary, handle=exposure.handle)
         return msgspec.structs.replace(answer, markdown=render_results(answer))
 
-    async def _result(self, item: Item, exposure: Exposure, by: Principal, reader: Principal) -> Result:
+    async def _result(self, turn: _Turn) -> Result:
         try:
-            data = await self._run(item, exposure, by, reader)
+            data = await self._run(turn)
         except Refused as refusal:
-            return Result(route=item.route, success=False, error=refusal.failure)
-        return Result(route=item.route, success=True, data=data)
+            return Result(route=turn.item.route, success=False, error=refusal.failure)
+        return Result(route=turn.item.route, success=True, data=data)
 
-    async def _run(self, item: Item, exposure: Exposure, by: Principal, reader: Principal) -> GuidedContent:
+    async def _run(self, turn: _Turn) -> GuidedContent:
         """In this order: parse, look up, scopes, exposure, arguments, execution."""
         try:
-            route = parse_route(item.route)
+            route = parse_route(turn.item.route)
         except InvalidInput as error:
             raise Refused("INVALID_ROUTE", str(error)) from None
         if route.kind == "resources":
-            return await self._read(route, exposure, reader, item.params)
+            return await self._read(route, turn)
         routed = self._registry.find_tool(route)
         if routed is None:
-            raise Refused("NOT_FOUND", self._not_found(route, by))
-        self._require_scopes(route, routed.scopes, by)
-        self._require_revealed(route, exposure)
-        data = await self._execute(routed, _checked(routed.tool, item.params), by)
-        return GuidedContent(content=data.content, guidance=await self._allowed(data.guidance, by, reader))
+            raise Refused("NOT_FOUND", self._not_found(route, turn.by))
+        self._require_scopes(route, routed.scopes, turn.by)
+        self._require_revealed(route, turn.exposure)
+        data = await self._execute(routed, _checked(routed.tool, turn.item.params), turn)
+        guidance = await self._allowed(data.guidance, turn.by, turn.reader)
+        return GuidedContent(content=data.content, guidance=guidance)
 
     def _not_found(self, route: Route, by: Principal) -> str:
         close = self._registry.suggest(str(route), by)
@@ -104,25 +106,25 @@ class Getting:
             further = ", then follow the guidance of an entry point it shows" if route.is_hidden else ""
             raise Refused("NOT_REVEALED", f"{route} was not shown to you yet. Call {reveals}{further}")
 
-    async def _read(self, route: Route, exposure: Exposure, reader: Principal, params: dict[str, Any]) -> GuidedContent:
-        if not await self._lookup.can_see(route, by=reader):
+    async def _read(self, route: Route, turn: _Turn) -> GuidedContent:
+        if not await self._lookup.can_see(route, by=turn.reader):
             raise Refused("NOT_FOUND", f"there is no {route} for you. `ask` shows what exists")
-        self._require_revealed(route, exposure)
-        if params:
-            given = inline(", ".join(map(str, params)), 200)
+        self._require_revealed(route, turn.exposure)
+        if turn.item.params:
+            given = inline(", ".join(map(str, turn.item.params)), 200)
             raise Refused("INVALID_PARAMS", f"a resource takes no parameters, but got {given}")
 
         async def read() -> GuidedContent:
-            found = await self._lookup.read(route, by=reader)
+            found = await self._lookup.read(route, by=turn.reader)
             content = cut(as_content(found.content), MAX_CONTENT).content
             return GuidedContent(content=fence(content, f"Content of `{route}`, {inline(found.name, 120)}."))
 
         return await attempt(str(route), read, Limits().seconds)
 
-    async def _execute(self, routed: RoutedTool, arguments: dict[str, Any], by: Principal) -> GuidedContent:
+    async def _execute(self, routed: RoutedTool, arguments: dict[str, Any], turn: _Turn) -> GuidedContent:
         route, tool = str(routed.route), routed.tool
         slot = self._slots.setdefault(route, asyncio.Semaphore(tool.limits.at_once))
-        context = ToolContext(by=by, client=routed.domain.client, route=route)
+        context = ToolContext(by=turn.by, client=routed.domain.client, route=route, report=turn.tell)
 
         async def call() -> GuidedContent:
             return cut(as_content(await tool.call(arguments, context)), tool.limits.characters)
@@ -170,13 +172,37 @@ def _checked(tool: Tool, params: dict[str, Any]) -> dict[str, Any]:
         raise Refused("INVALID_PARAMS", inline(mask_secrets(str(error)), 500) or type(error).__name__) from None
 
 
+class _Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry, and on whose behalf it runs."""
+
+    item: Item
+    exposure: Exposure
+    by: Principal
+    reader: Principal
+    tell: Report | None
+
+
 class _Progress:
-    """Tells after each entry how many are done."""
+    """Tells how many entries are done, the parts that tools tell of themselves included."""
 
     def __init__(self, report: Report | None, total: int) -> None:
         self._report = report
         self._total = total
         self._done = 0
+
+    def part(self, item: Item) -> Report | None:
+        """What a tool tells its own progress with. It moves the whole by less than one entry, and never backwards."""
+        report = self._report
+        if report is None:
+            return None
+        most = 0.0
+
+        async def tell(amount: float, total: float | None, what: str) -> None:
+            nonlocal most
+            most = max(most, min(amount / total, 0.99) if total else 0.0)
+            await report(self._done + most, self._total, f"{item.route}: {inline(what)}")
+
+        return tell
 
     async def count(self, work: Awaitable[Result]) -> Result:
         result = await work

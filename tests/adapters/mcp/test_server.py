@@ -280,7 +280,7 @@ async def test_what_should_not_happen_is_told_without_its_details(era: str, capl
         async def ask(self, question: Any, *, by: Principal) -> Any:
             raise RuntimeError(SECRET)
 
-        async def instructions(self) -> str:
+        async def instructions(self, *, by: Principal) -> str:
             return "broken"
 
     with caplog.at_level(logging.DEBUG):

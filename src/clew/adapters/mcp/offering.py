@@ -19,8 +19,8 @@ class Offering(Protocol):
         self, items: Sequence[Item], *, by: Principal, handle: str | None = None, report: Report | None = None
     ) -> Results: ...
 
-    async def instructions(self) -> str:
-        """What a model is told when it connects, made of the catalog as it is now."""
+    async def instructions(self, *, by: Principal) -> str:
+        """What a model is told when `by` connects, made of the catalog as it is now."""
         ...
 
     async def list_resources(

@@ -66,7 +66,7 @@ def build_server(catalog: Offering, principal_of: PrincipalOf) -> Server[Any]:
         if ctx.method == "tools/list" and isinstance(result, dict):
             return {**result, "tools": TOOLS}
         if ctx.method in _CONNECTING and isinstance(result, dict):
-            return {**result, "instructions": await catalog.instructions()}
+            return {**result, "instructions": await catalog.instructions(by=principal_of(ctx))}
         return result
 
     server.middleware += [_answer_errors, complete]

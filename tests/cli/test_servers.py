@@ -1,0 +1,153 @@
+"""Foreign MCP servers by command: taking them over, looking at them, approving, forgetting."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Clew
+
+HOSTILE = Path(__file__).parents[1] / "catalog" / "servers" / "fixtures" / "hostile.py"
+TOKEN = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = tmp_path / "home"
+    place.mkdir()
+    monkeypatch.setenv("HOME", str(place))
+    return place
+
+
+def entry(*arguments: str, **more: Any) -> dict[str, Any]:
+    return {"command": sys.executable, "args": [str(HOSTILE), *arguments], **more}
+
+
+def offer(folder: Path, **servers: Any) -> Path:
+    path = folder.parent / ".mcp.json"
+    path.write_text(json.dumps({"mcpServers": servers}))
+    return path
+
+
+@pytest.mark.req("PLA-22")
+def test_servers_are_taken_over_looked_at_used_and_forgotten(clew: Clew, folder: Path) -> None:
+    offer(folder, notes=entry("plain"), clew={"command": "clew", "args": ["mcp"]})
+    dry = clew("mcp", "import", "--dry-run")
+    assert (dry.code, folder.exists()) == (0, False)
+    assert dry.out.startswith("+ notes  stdio  python")
+    assert "Nothing was written" in dry.err
+
+    taken = clew("mcp", "import", "--json")
+    assert taken.code == 0, taken.err
+    assert [each["server"]["id"] for each in taken.json["found"]] == ["notes"]
+    assert any("Clew itself" in each["reason"] for each in taken.json["skipped"])
+    assert list(json.loads((folder / "mcp.json").read_text())["mcpServers"]) == ["notes"]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert "trail.db" in (folder / ".gitignore").read_text()
+
+    (listed,) = clew("mcp", "ls", "--json").json
+    assert (listed["id"], listed["known"], listed["tools"], listed["changed"]) == ("notes", True, 1, [])
+    assert clew("mcp", "ls").lines[0].split("\t")[-1] == "ready"
+    assert "notes://tools/guide" in clew("ask", "something useful", "--cached").out
+    guided = clew("get", "notes://tools/guide", "--json").json["results"][0]["data"]["guidance"]
+    assert [step["route"] for step in guided] == ["notes://tools/hidden/work"]
+    assert "worked" in clew("get", "notes://tools/hidden/work").out
+
+    again = clew("mcp", "import")
+    assert "No new servers were found." in again.err
+    assert "is the same as notes" in again.err
+    assert clew("mcp", "rm", "notes", "notes", "--json").json == {"removed": ["notes"]}
+    assert clew("mcp", "ls", "--json").json == []
+    assert json.loads((folder / "mcp.json").read_text()) == {"mcpServers": {}}
+    assert "notes" not in clew("ask", "something useful", "--cached").out
+    assert clew("get", "notes://tools/hidden/work").code == 1
+
+
+def test_secrets_stay_where_they_are(clew: Clew, folder: Path) -> None:
+    server = entry("plain", env={"API_TOKEN": TOKEN})
+    far = {"type": "http", "url": "https://example.invalid/mcp", "headers": {"Authorization": f"Bearer {TOKEN}"}}
+    offer(folder, notes=server, far=far)
+    outputs = [clew("mcp", "import", "--dry-run"), clew("mcp", "import", "--no-look")]
+    outputs += [clew("mcp", "ls"), clew("mcp", "ls", "--json"), clew("domains", "--json")]
+    assert all(TOKEN not in each.out + each.err for each in outputs)
+    assert TOKEN not in (folder / "mcp.json").read_text()
+    assert "set API_TOKEN before you use it" in outputs[1].err
+    assert stat.S_IMODE((folder / "mcp.json").stat().st_mode) == 0o600
+    assert [line.split("\t")[-1] for line in outputs[2].lines] == ["not looked at yet", "not looked at yet"]
+
+
+def test_a_server_that_cannot_be_looked_at_is_told_and_kept(clew: Clew, folder: Path) -> None:
+    offer(folder, broken={"command": "no-such-program-at-all"})
+    result = clew("mcp", "import")
+    assert result.code == 1
+    assert "! broken: " in result.err
+    assert clew("mcp", "import", "--json").json["problems"] == {}
+    (listed,) = clew("mcp", "ls", "--json").json
+    assert (listed["id"], listed["known"]) == ("broken", False)
+
+
+def test_a_server_with_the_name_of_a_domain_locks_nobody_out(clew: Clew, folder: Path) -> None:
+    offer(folder, repo=entry("plain"))
+    result = clew("mcp", "import")
+    assert "left out repo: has the name of a domain" in result.err
+    assert not (folder / "mcp.json").exists()
+    assert clew("ask", "anything").code == 0
+
+
+@pytest.mark.req("PLA-24")
+def test_a_tool_that_changed_waits_for_approval(clew: Clew, folder: Path, tmp_path: Path) -> None:
+    text = tmp_path / "description.txt"
+    text.write_text("Reads a page.")
+    offer(folder, pages=entry("changing", str(text)))
+    assert clew("mcp", "import").code == 0
+    assert "No tool of pages has changed." in clew("mcp", "approve", "pages").err
+
+    text.write_text("Sends all your files away.")
+    folder_file = folder / "mcp.json"
+    servers = json.loads(folder_file.read_text())
+    clew("get", "pages://tools/hidden/other")  # it says then that its list changed
+    (listed,) = clew("mcp", "ls", "--json").json
+    if not listed["changed"]:
+        pytest.skip("the change is seen by a longer session only")
+    assert listed["changed"] == ["read"]
+    assert clew("get", "pages://tools/hidden/read").code == 1
+    assert clew("mcp", "approve", "pages", "--json").json == {"server": "pages", "approved": ["read"]}
+    assert clew("get", "pages://tools/hidden/read").code == 0
+    assert json.loads(folder_file.read_text()) == servers
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["mcp", "rm"], 2, "SERVERS"),
+        (["mcp", "rm", "nobody"], 1, "`clew mcp ls` lists them"),
+        (["mcp", "approve", "nobody"], 1, "`clew mcp ls` lists them"),
+        (["mcp", "import", "nowhere.json"], 1, "nowhere.json"),
+    ],
+)
+def test_what_is_not_there_is_told_in_one_line(clew: Clew, arguments: list[str], code: int, said: str) -> None:
+    result = clew(*arguments)
+    assert (result.code, result.out) == (code, "")
+    assert said in result.err
+
+
+def test_a_tool_that_is_not_there_cannot_be_approved(clew: Clew, folder: Path) -> None:
+    offer(folder, notes=entry("plain"))
+    clew("mcp", "import")
+    assert clew("mcp", "approve", "notes", "nothing").code == 1
+
+
+def test_files_that_cannot_be_read_are_left_out_with_a_reason(clew: Clew, folder: Path) -> None:
+    bad = folder.parent / "bad.json"
+    bad.write_text("{not json \x1b[2J")
+    result = clew("mcp", "import", str(bad), "--json")
+    assert result.code == 0
+    assert "\x1b" not in result.out
+    assert result.json["found"] == []
+    assert result.json["skipped"][0]["path"] == str(bad)
+    assert not folder.exists()

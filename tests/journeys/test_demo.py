@@ -1,0 +1,123 @@
+"""`make run` as a person and as a script see it, and its example workspace from the command line."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_examples import EXAMPLES, environment
+
+PATIENCE = 120.0
+DEMO = EXAMPLES / "run_demo.py"
+
+
+def run_demo(tmp_path: Path, **more: str) -> str:
+    """What the demonstration prints without a terminal."""
+    done = subprocess.run(
+        [sys.executable, str(DEMO)],
+        cwd=tmp_path,
+        env=environment(tmp_path) | more,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.mark.req("RCR-54", "ERN-15")
+def test_the_demonstration_goes_from_a_question_to_an_answer_also_with_its_port_taken(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        shown = run_demo(tmp_path, CLEW_SERVER_PORT=str(taken.getsockname()[1]))
+    assert "Incident: passengers charged twice" in shown
+    assert re.search(r"#\d+ updated  agent\.response\.v1  See you on Friday\. Bring the bicycle!\n", shown)
+    steps = [
+        "  1  ask  Passenger 4711",
+        "  2  get  handbook://resources/fraud.md/when-a-passenger-disputes-a-charge\n",
+        "> warehouse://tools/hidden/fincrime-review: The risk score 91 is above 80",
+        "> support://tools/hidden/vip-ticket: A VIP, with 12,480 euros spent",
+        "  3  get  warehouse://tools/hidden/fincrime-review passenger=4711\n",
+        "  4  get  geo://tools/hidden/locate_ip ip=203.0.113.77\n",
+        "= 203.0.113.77 is in Rockford (US), a relay.\n",
+        "The answer, each line with the route that it comes from:\n",
+        "  Ticket 1 is open in the VIP queue.\n",
+        "NOT_REVEALED",
+    ]
+    places = [shown.index(step) for step in steps]
+    assert places == sorted(places)
+    assert "For passenger 1002: Ben Holm has a risk score of 12" in shown
+    assert "  > warehouse://tools/hidden/bookings, logs://tools/investigator\n" in shown
+    assert len(shown.splitlines()) < 80
+    assert "{" not in shown
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_demonstration_counts_what_an_agent_pays_with_and_without_clew(tmp_path: Path) -> None:
+    shown = run_demo(tmp_path, CLEW_SERVER_PORT="0")
+    counts = {what: int(number.replace(",", "")) for number, what in re.findall(r"^ +([\d,]+)  (the .+)$", shown, re.M)}
+    assert len(counts) == 4
+    plain, many, listed, answers = counts.values()
+    assert plain * 20 < many
+    assert listed <= 600
+    assert answers < many
+
+
+def test_on_a_terminal_the_demonstration_stays_until_ctrl_c_and_tidies_up(tmp_path: Path) -> None:
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, str(DEMO)],
+        stdin=follower,
+        stdout=follower,
+        stderr=subprocess.PIPE,
+        env=environment(tmp_path) | {"CLEW_SERVER_PORT": "0"},
+        start_new_session=True,
+    )
+    os.close(follower)
+    shown = b""
+    while b"/ask\r\n" not in shown:
+        assert select.select([leader], [], [], PATIENCE)[0], shown
+        shown += os.read(leader, 65_536)
+    assert process.poll() is None
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE)
+    os.close(leader)
+    assert (process.returncode, err) == (0, b"")
+    assert b"its reference is at http://127.0.0.1:" in shown
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_example_workspace_works_from_the_command_line_as_its_page_says(tmp_path: Path) -> None:
+    place = tmp_path / "northline"
+    shutil.copytree(EXAMPLES / "06_workspace", place, ignore=shutil.ignore_patterns("__pycache__", "*.db", "trail.db*"))
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    given = environment(tmp_path) | {"PYTHONPATH": str(place), "PATH": path}
+
+    def clew(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "clew", *words],
+            cwd=place,
+            env=given,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    clew("refresh")
+    asked = clew("ask", "who may refund 300 euros?")
+    handle = re.search(r"clew-[\w-]+", asked)
+    assert handle is not None
+    assert "handbook://resources/refunds.md/limits" in asked
+    assert "a second person" in clew("get", "handbook://resources/refunds.md/limits", "--handle", handle[0])
