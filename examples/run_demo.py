@@ -185,7 +185,7 @@ async def stay(config: Config, url: str) -> None:
     say("  clew domains")
     say('  clew ask "who may refund 300 euros?"')
     say('  clew trail search "storm without a connection"')
-    print(f'  curl -H "Authorization: Bearer $(clew token)" -d \'{{"query": "refund"}}\' {url}/ask', flush=True)
+    print(f'  curl -H "Authorization: Bearer $(clew token)" {url}/domains', flush=True)
     await asyncio.Event().wait()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from clew.app import App, open_app
+from clew.catalog.answers import Item
 from clew.clock import ManualClock
 from clew.config import Config, HygieneConfig, WebhookConfig
+from clew.errors import ConfigError
 
 PATIENCE = 20.0
 
@@ -54,3 +57,77 @@ async def test_background_work_that_fails_is_told_at_once(tmp_path: Path, caplog
         await asyncio.wait(asyncio.all_tasks() - before, timeout=PATIENCE)
         assert "a background task failed" in caplog.text
         assert "nowhere" in caplog.text
+
+
+def offering(tmp_path: Path) -> Config:
+    """Settings of a project with two files."""
+    (tmp_path / "a.md").write_text("# A\n\nThe kettle.\n\n## B\n\nMore of it.\n")
+    (tmp_path / "b.txt").write_text("plain text")
+    return Config(folder=tmp_path / ".clew", embedder="hash", hygiene=HygieneConfig(enabled=False))
+
+
+@pytest.mark.req("ERN-25")
+async def test_fifty_first_calls_build_one_workspace(tmp_path: Path) -> None:
+    (tmp_path / ".clew").mkdir()
+    async with open_app(offering(tmp_path)) as app:
+        found = await asyncio.gather(*(app.workspace() for _ in range(50)))
+        assert len({id(workspace) for workspace in found}) == 1
+        assert found[0].catalog.registry.generation == 1
+
+
+@pytest.mark.req("ERN-25")
+async def test_instructions_count_what_the_registries_hold(tmp_path: Path) -> None:
+    (tmp_path / ".clew").mkdir()
+    async with open_app(offering(tmp_path)) as app:
+        workspace = await app.workspace()
+        await workspace.lifecycle().restart()
+        registry = workspace.catalog.registry
+        listed, cursor = await workspace.catalog.list_resources(by=app.me, limit=100)
+        assert (len(listed) >= 3, cursor) == (True, None)
+        counts = await workspace.catalog.counts()
+        assert (counts.domain_count, counts.route_count) == (len(registry.all_domains()), registry.count_routes())
+        assert (counts.resource_count, list(counts.domains)) == (len(listed), ["repo"])
+        text = f"{counts.domain_count} domains (repo) with {counts.route_count} routes and {len(listed)} resources"
+        assert text in await workspace.catalog.instructions()
+
+
+async def test_a_workspace_that_could_not_be_built_is_tried_again(tmp_path: Path) -> None:
+    (tmp_path / ".clew").mkdir()
+    servers = tmp_path / ".clew" / "mcp.json"
+    servers.write_text("not JSON")
+    async with open_app(offering(tmp_path)) as app:
+        failures = await asyncio.gather(*(app.workspace() for _ in range(5)), return_exceptions=True)
+        assert {type(each) for each in failures} == {ConfigError}
+        servers.write_text("{}")
+        assert await app.workspace() is await app.workspace()
+
+
+async def test_sources_are_kept_fresh_while_the_context_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".clew").mkdir()
+    monkeypatch.setattr("clew.app.REFRESH_SECONDS", 0.01)
+    async with open_app(offering(tmp_path)) as app:
+        before = asyncio.all_tasks()
+        async with app.keeping_fresh(), asyncio.timeout(PATIENCE):
+            catalog = (await app.workspace()).catalog
+            for name in ("a.md", "late.md"):
+                (tmp_path / "late.md").write_text("# Late\n\nLater than the first look.\n")
+                while not (await catalog.get([Item(route=f"repo://resources/{name}")], by=app.me)).summary.success:
+                    await asyncio.sleep(0.01)
+        assert asyncio.all_tasks() == before
+
+
+async def test_a_refresh_that_fails_is_told_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / ".clew").mkdir()
+    monkeypatch.setattr("clew.app.REFRESH_SECONDS", 0.01)
+    servers = tmp_path / ".clew" / "mcp.json"
+    servers.write_text("not JSON")
+    async with open_app(offering(tmp_path)) as app, app.keeping_fresh(), asyncio.timeout(PATIENCE):
+        while "the catalog was not refreshed" not in caplog.text:
+            await asyncio.sleep(0.01)
+        servers.write_text(json.dumps({"mcpServers": {"gone": {"command": "no-such-program-at-all"}}}))
+        while "the server gone cannot be used yet" not in caplog.text:
+            await asyncio.sleep(0.01)

@@ -52,6 +52,16 @@ def test_a_list_in_a_variable_is_separated_by_commas(tmp_path: Path, text: str, 
         ("[webhooks]\nallow = 'x'", "webhooks.allow must be a list of texts, not 'x'"),
         ("[webhooks]\nallow = ['10.0.0.0/33']", "'10.0.0.0/33' is not a network such as 10.0.0.0/8"),
         ("[sources.docs]\nkind = 'local'\nttl_minutes = 'x'", "[sources.docs] ttl_minutes must be a number, not text"),
+        ("[sources.docs]\nkind = 'local'\nttl_minutes = nan", "[sources.docs] ttl_minutes must be from 0 to 5,270,400"),
+        ("[sources.docs]\nkind = 'local'\nttl_minutes = inf", "[sources.docs] ttl_minutes must be from 0 to 5,270,400"),
+        ("[sources.docs]\nkind = 'local'\nttl_minutes = -1", "[sources.docs] ttl_minutes must be from 0 to 5,270,400"),
+        ("[sources.docs]\nkind = 'local'\nscopes = 'x'", "[sources.docs] scopes must be"),
+        ("[sources.docs]\nroot = '.'", "[sources.docs] has no kind, such as local or github"),
+        ("[sources]\ndocs = 1", "[sources.docs] must be a table with at least a kind"),
+        ("sources = 1", "there is no setting 'sources'. It is made of tables: write [sources.NAME]"),
+        ("[catalog]\ndomains = 'x'", "catalog.domains must be a list of texts, not 'x'"),
+        ("[catalog]\nstrickt = true", "there is no setting 'catalog.strickt'. Did you mean catalog.strict?"),
+        ("[server]\nhosts = 'x'", "server.hosts must be a list of texts, not 'x'"),
         ("owner =", "is not TOML"),
     ],
 )
@@ -64,6 +74,19 @@ def test_what_is_wrong_in_the_file_is_said_in_plain_words_with_file_and_name(
     assert str(told.value).startswith(str(tmp_path / "config.toml"))
     assert said in str(told.value)
     assert "`" not in str(told.value)
+
+
+def test_sources_are_tables_of_settings_and_options(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(
+        "[sources.docs]\nkind = 'local'\nroot = 'docs'\n[sources.'a.b']\nkind = 'qase'\ndomain = 'tests'\n"
+        "scopes = ['qa']\nttl_minutes = 5\nproject = 'SHOP'\n[catalog]\nstrict = true\n"
+    )
+    config = read_config(tmp_path, {"CLEW_CATALOG_DOMAINS": "one,two:three", "CLEW_CATALOG_REPOSITORY": "false"})
+    docs, tests = config.sources["docs"], config.sources["a.b"]
+    assert (docs.kind, docs.domain, docs.options) == ("local", "docs", {"root": "docs"})
+    assert (tests.domain, tests.scopes, tests.ttl_minutes, tests.options) == ("tests", ("qa",), 5, {"project": "SHOP"})
+    assert config.catalog.domains == ("one", "two:three")
+    assert (config.catalog.strict, config.catalog.repository) == (True, False)
 
 
 def test_what_is_wrong_elsewhere_names_the_variable_or_the_flag(tmp_path: Path) -> None:

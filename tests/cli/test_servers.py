@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import stat
 import sys
 from pathlib import Path
@@ -10,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from clew.app import open_app
+from clew.config import read_config
 from tests.cli.conftest import Clew
 
 HOSTILE = Path(__file__).parents[1] / "catalog" / "servers" / "fixtures" / "hostile.py"
@@ -44,7 +48,7 @@ def test_servers_are_taken_over_looked_at_used_and_forgotten(clew: Clew, folder:
 
     taken = clew("mcp", "import", "--json")
     assert taken.code == 0, taken.err
-    assert [each["server"]["id"] for each in taken.json["found"]] == ["notes"]
+    assert [each["id"] for each in taken.json["found"]] == ["notes"]
     assert any("Clew itself" in each["reason"] for each in taken.json["skipped"])
     assert list(json.loads((folder / "mcp.json").read_text())["mcpServers"]) == ["notes"]
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -81,6 +85,13 @@ def test_secrets_stay_where_they_are(clew: Clew, folder: Path) -> None:
     assert [line.split("\t")[-1] for line in outputs[2].lines] == ["not looked at yet", "not looked at yet"]
 
 
+def test_secrets_that_are_kept_are_still_not_shown(clew: Clew, folder: Path) -> None:
+    offer(folder, notes=entry("plain", env={"API_TOKEN": TOKEN}))
+    kept = clew("mcp", "import", "--keep-secrets", "--no-look", "--json")
+    assert TOKEN not in kept.out + kept.err
+    assert TOKEN in (folder / "mcp.json").read_text()
+
+
 def test_a_server_that_cannot_be_looked_at_is_told_and_kept(clew: Clew, folder: Path) -> None:
     offer(folder, broken={"command": "no-such-program-at-all"})
     result = clew("mcp", "import")
@@ -101,6 +112,10 @@ def test_a_server_with_the_name_of_a_domain_locks_nobody_out(clew: Clew, folder:
 
 @pytest.mark.req("PLA-24")
 def test_a_tool_that_changed_waits_for_approval(clew: Clew, folder: Path, tmp_path: Path) -> None:
+    async def look() -> None:
+        async with open_app(read_config(folder, os.environ)) as app:
+            await (await app.workspace()).servers.refresh("pages")
+
     text = tmp_path / "description.txt"
     text.write_text("Reads a page.")
     offer(folder, pages=entry("changing", str(text)))
@@ -108,17 +123,13 @@ def test_a_tool_that_changed_waits_for_approval(clew: Clew, folder: Path, tmp_pa
     assert "No tool of pages has changed." in clew("mcp", "approve", "pages").err
 
     text.write_text("Sends all your files away.")
-    folder_file = folder / "mcp.json"
-    servers = json.loads(folder_file.read_text())
-    clew("get", "pages://tools/hidden/other")  # it says then that its list changed
+    asyncio.run(look())
     (listed,) = clew("mcp", "ls", "--json").json
-    if not listed["changed"]:
-        pytest.skip("the change is seen by a longer session only")
     assert listed["changed"] == ["read"]
+    assert clew("mcp", "ls").lines[0].split("\t")[-1] == "1 tool changed: clew mcp approve pages"
     assert clew("get", "pages://tools/hidden/read").code == 1
     assert clew("mcp", "approve", "pages", "--json").json == {"server": "pages", "approved": ["read"]}
     assert clew("get", "pages://tools/hidden/read").code == 0
-    assert json.loads(folder_file.read_text()) == servers
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """What the docs show of a shell is what a shell does.
 
-The `console` blocks of a page are one session in an empty folder, with the examples beside it. A block that names a file,
-such as `toml .clew/config.toml`, is written there on the way. `…` stands for any text, alone on a line for any lines.
+The `console` blocks of a page are one session in an empty folder, with the examples beside it. A block that names a
+file, such as `toml .clew/config.toml`, is written there on the way. `…` stands for any text, alone on a line for any
+lines.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def test_on_a_terminal_the_demonstration_stays_until_ctrl_c_and_tidies_up(tmp_pa
     )
     os.close(follower)
     shown = b""
-    while b"/ask\r\n" not in shown:
+    while b"/domains\r\n" not in shown:
         assert select.select([leader], [], [], PATIENCE)[0], shown
         shown += os.read(leader, 65_536)
     assert process.poll() is None

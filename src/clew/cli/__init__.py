@@ -71,13 +71,13 @@ def _run(given: list[str]) -> int:
     # The parser takes as long to load as the rest of a short command, and help does not need it.
     import asyncio
     import inspect
-    import logging
 
     from cyclopts import CycloptsError
 
+    from clew.cli.logs import start_logging
     from clew.cli.parser import build_parser
 
-    logging.basicConfig(level=logging.WARNING, format="clew: %(message)s")
+    start_logging()
     try:
         command, bound, _ = build_parser().parse_args(given, print_error=False, exit_on_error=False)
     except CycloptsError as error:

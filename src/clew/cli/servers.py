@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
@@ -17,7 +17,7 @@ from clew.cli.project import prepare_folder
 from clew.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from clew.catalog.servers.importing import ImportReport
+    from clew.catalog.servers.importing import Imported, ImportReport
 
 
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +72,8 @@ async def import_(
         if not no_look:
             problems = await _meet(here)
     if json:
-        print_json({"found": report.found, "skipped": report.skipped, "written": not dry_run, "problems": problems})
+        found = [_described(one) for one in report.found]
+        print_json({"found": found, "skipped": report.skipped, "written": not dry_run, "problems": problems})
         return 1 if problems else 0
     for one in report.found:
         say(f"+ {one.server.id}  {one.server.transport}  {one.server.target}  from {one.path}", GREEN)
@@ -87,6 +88,13 @@ async def import_(
     elif dry_run:
         note(f"Nothing was written. Without --dry-run these go to {config.folder / 'mcp.json'}")
     return 1 if problems else 0
+
+
+def _described(one: Imported) -> dict[str, Any]:
+    """What may be shown: arguments, environment and headers may hold secrets."""
+    server = one.server
+    about = {"id": server.id, "transport": server.transport, "target": server.target}
+    return {**about, "path": one.path, "name": one.name, "to_set": one.to_set}
 
 
 def _without_names(report: ImportReport, taken: Collection[str]) -> ImportReport:
@@ -179,16 +187,17 @@ async def rm(
 
     if not servers:
         raise InvalidInput("SERVERS", "are missing", hint="`clew mcp ls` lists them")
+    named = dict.fromkeys(servers)
     async with open_workspace_here(here) as (app, workspace):
-        for server in servers:
+        for server in named:
             workspace.servers.config(server)
-        for server in dict.fromkeys(servers):
+        for server in named:
             await workspace.servers.servers.remove(server)
         write_servers(app.config.folder, list(workspace.servers.servers.list()))
     if json:
-        print_json({"removed": list(servers)})
+        print_json({"removed": list(named)})
     else:
-        note(f"Removed {', '.join(servers)}.")
+        note(f"Removed {', '.join(named)}.")
 
 
 def _state(server: ServerInfo) -> str:

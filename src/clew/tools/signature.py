@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from clew.errors import InvalidInput
+from clew.wording import in_plain_words
 
 _PARAMETER_DOC = re.compile(r"^\s*(?::param\s+)?(\w+):\s+(\S.*)$", re.MULTILINE)
 
@@ -94,27 +95,7 @@ def _checker(model: type[msgspec.Struct]) -> Callable[[Mapping[str, Any]], dict[
         try:
             found = msgspec.convert(arguments, model)
         except msgspec.ValidationError as error:
-            raise complaint(str(error), names) from None
+            raise in_plain_words(error, model, "params", called="parameter") from None
         return {name: getattr(found, name) for name in names}
 
     return check
-
-
-_AT = re.compile(r" - at `(?:key in )?\$\.?(.*)`$")
-_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
-_MISSING = re.compile(r"Object missing required field `(.*)`")
-
-
-def complaint(message: str, names: tuple[str, ...] = ()) -> InvalidInput:
-    """What the converter found wrong, in words for whoever gave the arguments."""
-    place = _AT.search(message)
-    where = place.group(1) if place else ""
-    said = _AT.sub("", message)
-    if found := _UNKNOWN.match(said):
-        field = f"{where}.{found.group(1)}".lstrip(".")
-        return InvalidInput(
-            field, "is not a parameter", hint=f"Parameters are {', '.join(names)}" if names else "It takes none"
-        )
-    if found := _MISSING.match(said):
-        return InvalidInput(f"{where}.{found.group(1)}".lstrip("."), "is missing")
-    return InvalidInput(where or "params", said[:1].lower() + said[1:])

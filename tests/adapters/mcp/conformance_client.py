@@ -1,6 +1,7 @@
 """The registry's connection as the client that the conformance suite measures: the suite gives the address last.
 
-It does what Clew does with a server: it reads what there is, and calls the tools with the arguments that they need.
+It does what Clew does with a server: it reads what there is, and calls the tools with the arguments that they need. A
+server that wants a login gets one, by a browser that agrees to everything.
 """
 
 from __future__ import annotations
@@ -10,10 +11,17 @@ import contextlib
 import json
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
+import httpx
+
+from clew.catalog.servers.auth import Auth
 from clew.catalog.servers.config import ServerConfig
 from clew.catalog.servers.connection import ServerConnection
+from clew.catalog.servers.hooks import Elicitation, Elicited, HookChain, Hooks
+from clew.catalog.servers.references import FromEnv
 from clew.errors import ServerError
 
 SAMPLES: dict[str, Any] = {"string": "text", "number": 2, "integer": 2, "boolean": True, "array": [], "object": {}}
@@ -22,10 +30,62 @@ ECHOED = "json_schema_2020_12_tool"
 """A tool whose schema the suite wants to have back."""
 
 
+CONTEXT: dict[str, Any] = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+CLIENT_METADATA = "https://conformance-test.local/client-metadata.json"
+"""The document that the suite takes for a description of this client."""
+
+
+class AgreeingBrowser:
+    """Follows the redirect of an authorization server as a browser would whose user agreed."""
+
+    redirect_uri = "http://127.0.0.1:3000/callback"
+
+    async def visit(self, address: str) -> Mapping[str, str]:
+        async with httpx.AsyncClient() as client:
+            answer = await client.get(address)
+        return dict(parse_qsl(urlsplit(answer.headers["location"]).query))
+
+
+async def accept(question: Elicitation) -> Elicited:
+    """What a user says who presses the button and fills in nothing."""
+    return Elicited(action="accept", content={})
+
+
+async def auth_of(scenario: str, context: Mapping[str, str], url: str) -> Auth:
+    """What the user of this client would have configured."""
+    if not scenario.startswith("auth/"):
+        return Auth()
+    secret = FromEnv("client_secret") if "client_secret" in context else None
+    if not scenario.startswith("auth/client-credentials"):
+        return Auth(
+            type="oauth",
+            client_id=context.get("client_id", ""),
+            client_secret=secret,
+            issuer=context.get("issuer", ""),
+            client_metadata_url=CLIENT_METADATA,
+        )
+    return Auth(
+        type="oauth",
+        grant="client_credentials",
+        client_id=context["client_id"],
+        client_secret=secret,
+        private_key=FromEnv("private_key_pem") if secret is None else None,
+        issuer=await issuer_of(url),
+    )
+
+
+async def issuer_of(url: str) -> str:
+    """The suite does not name it, so it is looked up, as whoever writes the configuration would."""
+    place = urlsplit(url)
+    async with httpx.AsyncClient() as client:
+        about = await client.get(f"{place.scheme}://{place.netloc}/.well-known/oauth-protected-resource{place.path}")
+    found: str = about.json()["authorization_servers"][0]
+    return found
+
+
 def calls_of(tools: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
     """The calls that the suite asks for, or else one of each tool."""
-    context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
-    asked = [(each["name"], each.get("arguments", {})) for each in context.get("toolCalls", ())]
+    asked = [(each["name"], each.get("arguments", {})) for each in CONTEXT.get("toolCalls", ())]
     schemas = {tool["name"]: tool["inputSchema"] for tool in tools}
     return asked or [(name, GIVEN.get(name) or arguments_of(schema, schemas)) for name, schema in schemas.items()]
 
@@ -39,7 +99,13 @@ def arguments_of(schema: dict[str, Any], schemas: dict[str, dict[str, Any]]) -> 
 
 
 async def main(url: str) -> None:
-    connection = ServerConnection(ServerConfig(id="suite", transport="http", url=url, timeout_seconds=20))
+    auth = await auth_of(os.environ.get("MCP_CONFORMANCE_SCENARIO", ""), CONTEXT, url)
+    connection = ServerConnection(
+        ServerConfig(id="suite", transport="http", url=url, auth=auth, timeout_seconds=20),
+        hooks=HookChain(Hooks(on_elicit=accept)),
+        environ={key: value for key, value in CONTEXT.items() if isinstance(value, str)},
+        browser=AgreeingBrowser(),
+    )
     try:
         await connection.about()
         for name, arguments in calls_of((await connection.list_all("tools")).entries):

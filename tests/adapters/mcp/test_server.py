@@ -132,7 +132,7 @@ async def test_ask_then_get_leads_by_the_handle_to_the_guided_step(tmp_path: Pat
         ("get", {}, "routes: is missing"),
         ("get", {"routes": []}, "routes"),
         ("get", {"routes": ["fraud://tools/investigate"]}, 'For example {"routes": [{"route"'),
-        ("get", {"routes": [{"route": "a", "args": {}}]}, "Parameters are route, params"),
+        ("get", {"routes": [{"route": "a", "args": {}}]}, "Parameters are: route, params"),
         ("get", {"routes": [{"route": "fraud://tools/wait"}] * 51}, "routes"),
     ],
 )

@@ -12,7 +12,7 @@ import uvicorn
 
 from clew.access import Principal
 from clew.catalog.servers import Hooks, ServerConfig, Token
-from clew.catalog.servers.config import Auth
+from clew.catalog.servers.auth import Auth
 from clew.catalog.servers.connection import ServerConnection
 from clew.catalog.servers.hooks import HookChain
 from clew.catalog.servers.references import FromEnv, FromSecret

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from clew.catalog.servers import import_servers, known_files, read_servers, write_servers
-from clew.catalog.servers.config import Auth, ServerConfig
+from clew.catalog.servers.auth import Auth
+from clew.catalog.servers.config import ServerConfig
 from clew.catalog.servers.references import FromEnv
 
 TOKEN = "ghp_" + "a1B2c3D4" * 4

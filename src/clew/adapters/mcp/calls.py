@@ -20,7 +20,7 @@ from clew.catalog.answers import (
     Results,
 )
 from clew.errors import ClewError, InvalidInput
-from clew.tools.signature import complaint
+from clew.wording import in_plain_words
 
 MAX_HANDLE = 1_000
 
@@ -58,9 +58,8 @@ def read_arguments(given: Mapping[str, Any] | None, model: type[_Arguments]) -> 
     try:
         return msgspec.convert(given or {}, model, strict=False)
     except msgspec.ValidationError as error:
-        is_within_route = " - at `$.routes[" in str(error)
-        problem = complaint(str(error), (Item if is_within_route else model).__struct_fields__)
-        problem.hint = problem.hint or _EXAMPLES[model]
+        problem = in_plain_words(error, model, "arguments", called="parameter")
+        problem.hint = ". ".join(filter(None, (problem.hint, _EXAMPLES[model])))
         raise problem from None
 
 

@@ -4,7 +4,7 @@ with a few keys of our own."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from clew.catalog.route import check_domain_name
-from clew.catalog.servers.references import FromEnv, FromSecret, Value, parse_value, written_value
+from clew.catalog.servers.auth import Auth, parse_auth, written_auth
+from clew.catalog.servers.references import Value, parse_value, written_value
 from clew.errors import ConfigError
 
 FILE = "mcp.json"
@@ -20,18 +21,9 @@ MAX_FILE = 4_000_000
 MAX_SECONDS = 86_400.0
 
 Transport = Literal["http", "stdio"]
-AuthType = Literal["oauth", "bearer", "none"]
 
 _HTTP_TYPES = frozenset({"http", "streamable-http", "streamable_http", "streamableHttp"})
 _NOT_ID = re.compile(r"[^a-z0-9]+")
-
-
-class Auth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How we say who we are. The token is always a reference; without one the hook `on_auth` gives it."""
-
-    type: AuthType = "none"
-    client_id: str = ""
-    token: FromEnv | FromSecret | None = None
 
 
 class Features(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -184,7 +176,7 @@ def parse_server(id: str, entry: Any, place: str, *, name: str = "") -> ServerCo
         command=() if one.url else (*program, *one.args),
         env={key: parse_value(value, f"{place}: env.{key}") for key, value in one.env.items()},
         cwd=one.cwd,
-        auth=_parse_auth(one.auth, place),
+        auth=parse_auth(one.auth, place),
         features=one.features,
         enabled=one.enabled and not one.disabled,
         tools=one.tools,
@@ -195,26 +187,8 @@ def parse_server(id: str, entry: Any, place: str, *, name: str = "") -> ServerCo
     )
 
 
-def _parse_auth(given: Mapping[str, Any], place: str) -> Auth:
-    for key in given:
-        if key not in Auth.__struct_fields__:
-            raise ConfigError(f"{place}: auth.{key[:40]} is not a setting", choices=Auth.__struct_fields__)
-    kind, client_id = given.get("type", "bearer" if "token" in given else "none"), given.get("client_id", "")
-    if kind not in ("oauth", "bearer", "none"):
-        raise ConfigError(f"{place}: auth.type {str(kind)[:40]!r} is unknown", choices=("oauth", "bearer", "none"))
-    if not isinstance(client_id, str):
-        raise ConfigError(f"{place}: auth.client_id must be text")
-    token = parse_value(given["token"], f"{place}: auth.token") if "token" in given else None
-    if isinstance(token, str):
-        raise ConfigError(f'{place}: auth.token is written out; name it as {{"$env": "NAME"}} or {{"$secret": "NAME"}}')
-    return Auth(type=kind, client_id=client_id, token=token)
-
-
 def written(server: ServerConfig) -> dict[str, Any]:
     """A server as an entry of the file, with defaults left out."""
-    auth = msgspec.to_builtins(server.auth)
-    if server.auth.token is not None:
-        auth["token"] = written_value(server.auth.token)
     one = _Written(
         type=server.transport if server.transport == "http" else "",
         url=server.url,
@@ -224,7 +198,7 @@ def written(server: ServerConfig) -> dict[str, Any]:
         cwd=server.cwd,
         headers={key: written_value(value) for key, value in server.extra_headers.items()},
         name=server.name,
-        auth=auth,
+        auth=written_auth(server.auth),
         features=server.features,
         enabled=server.enabled,
         tools=server.tools,

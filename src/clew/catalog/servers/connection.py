@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from clew.catalog.servers.access import Access
+from clew.catalog.servers.browser import Browser
 from clew.catalog.servers.config import ServerConfig
 from clew.catalog.servers.entries import MAX_KEPT, About
 from clew.catalog.servers.faults import Faults, flatten
@@ -20,13 +22,14 @@ from clew.catalog.servers.hooks import HookChain, Request, Response, Token
 from clew.catalog.servers.link import Link, describe
 from clew.catalog.servers.listing import Listing, ListKind, offers, read_listing, read_page
 from clew.catalog.servers.opening import Opener, foreign_errors, has_lost_session
-from clew.catalog.servers.references import Reveal
+from clew.catalog.servers.patience import Patience
 from clew.catalog.servers.tokens import Tokens
 from clew.catalog.servers.trust import visible
 from clew.catalog.servers.values import resolve_token, resolve_values
+from clew.catalog.servers.vault import ShortVault, Vault
 from clew.catalog.servers.watching import Watchers
 from clew.clock import Clock, SystemClock
-from clew.errors import NotFound, ServerError
+from clew.errors import ServerError
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -41,14 +44,11 @@ R = TypeVar("R")
 Act = Callable[["Client", dict[str, Any]], Awaitable[R]]
 
 
-async def _no_secrets(name: str) -> str:
-    raise NotFound("secret", name)
-
-
 class ServerConnection:
     """Calls of many tasks at once go over it; `close` ends it for good.
 
     `on_start` is told of each start, and `on_change` that the server said one of its lists changed; neither may wait.
+    With a `browser` it makes a new login where the server wants one; otherwise it uses the one of the `vault`.
     All calls raise ServerError, and ConfigError for a variable or secret that is not set.
     """
 
@@ -60,10 +60,11 @@ class ServerConnection:
         clock: Clock | None = None,
         chance: random.Random | None = None,
         environ: Mapping[str, str] | None = None,
-        reveal: Reveal = _no_secrets,
+        vault: Vault | None = None,
         on_start: Callable[[], None] = lambda: None,
         on_change: Callable[[], None] = lambda: None,
         sampler: Any = None,
+        browser: Browser | None = None,
     ) -> None:
         self.config = config
         self.starts = 0
@@ -71,12 +72,14 @@ class ServerConnection:
         self._clock = clock or SystemClock()
         self._chance = chance or random.Random()
         self._environ = os.environ if environ is None else environ
-        self._reveal = reveal
+        self._vault = vault or ShortVault()
         self._on_start = on_start
         self._watchers = Watchers(config.id, on_change)
+        self._patience = Patience(config.timeout_seconds)
         asking = self._hooks if config.auth.type != "none" else HookChain()
         tokens = Tokens(config.id, asking, self._configured_token)
-        self._opener = Opener(config, self._hooks, tokens, self._watchers, sampler)
+        self._access = Access(config, tokens, self._vault, self._clock, browser)
+        self._opener = Opener(config, self._hooks, self._access, self._patience, self._watchers, sampler)
         self._link: Link | None = None
         self._starting = asyncio.Lock()
         self._failures = 0
@@ -190,7 +193,7 @@ class ServerConnection:
     async def _attempt(self, method: str, params: dict[str, Any], act: Act[R]) -> R:
         async with self._opened() as (link, client):
             try:
-                async with asyncio.timeout(self.config.timeout_seconds):
+                async with self._patience.limit():
                     result = await act(client, params)
             except TimeoutError:
                 link.unanswered()
@@ -211,12 +214,12 @@ class ServerConnection:
         if has_lost_session(first):
             link.faults.end("ended the session")
             return _LostSession(self.config.id, "does not keep its session")
-        note, is_over = link.faults.take_note(), getattr(first, "code", 0) == CONNECTION_CLOSED
+        (note, hint), is_over = link.faults.take_note(), getattr(first, "code", 0) == CONNECTION_CLOSED
         if is_over:
             link.faults.end(note)
             self._note_failure(link)
         if note:
-            return ServerError(self.config.id, note)
+            return ServerError(self.config.id, note, hint=hint)
         if is_over:
             return ServerError(self.config.id, f"{link.explain()}, before it answered {method}")
         if not isinstance(first, MCPError):
@@ -226,7 +229,9 @@ class ServerConnection:
         return ServerError(self.config.id, f'refused {method}: "{link.faults.plain(first.message)}"')
 
     def _token_hint(self, link: Link) -> str:
-        is_refused = link.faults.status in (401, 403)
+        if link.faults.hint:
+            return link.faults.hint
+        is_refused = link.faults.status in (401, 403) and self.config.auth.type != "oauth"
         return f"Set auth.token of {self.config.id} in .clew/mcp.json" if is_refused else ""
 
     @asynccontextmanager
@@ -252,7 +257,8 @@ class ServerConnection:
     async def _start(self) -> Link:
         if self._link is not None:
             await self._link.wait_closed()
-        values = await resolve_values(self.config, self._environ, self._reveal)
+        values = await resolve_values(self.config, self._environ, self._vault.reveal)
+        await self._access.check_login(values)
         link = Link(self.config.id, Faults(values.secrets))
         self.starts += 1
         limit, idle = self.config.timeout_seconds, self.config.idle_seconds
@@ -283,7 +289,7 @@ class ServerConnection:
         await self._watchers.follow_lists(client)
 
     async def _configured_token(self) -> Token | None:
-        return await resolve_token(self.config, self._environ, self._reveal)
+        return await resolve_token(self.config, self._environ, self._vault.reveal)
 
 
 class _LostSession(ServerError):

@@ -19,6 +19,8 @@ class Faults:
         self.reason = ""
         self.note = ""
         """What was wrong with an answer, where the SDK would not tell."""
+        self.hint = ""
+        """What to do about it."""
         self.status = 0
         self.complaint = b""
         self.dropped: list[str] = []
@@ -34,9 +36,14 @@ class Faults:
         if len(self.dropped) < 1_000:
             self.dropped.append(self.plain(what))
 
-    def take_note(self) -> str:
-        note, self.note = self.note, ""
-        return note
+    def refuse(self, note: str, hint: str) -> None:
+        """Note that the server wants something else of us."""
+        self.note, self.hint = note, hint
+
+    def take_note(self) -> tuple[str, str]:
+        """What was wrong and what to do about it, told once."""
+        note, hint, self.note, self.hint = self.note, self.hint, "", ""
+        return note, hint
 
     def take_dropped(self) -> list[str]:
         """What was left out since it was last asked."""

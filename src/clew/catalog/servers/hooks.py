@@ -1,10 +1,10 @@
-"""What a host may do around the exchange with a server: give tokens, look at requests and answers, collect logs, and
-stop a long listing. All are optional; several hosts' hooks form a chain."""
+"""What a host may do around the exchange with a server: give tokens, look at requests and answers, collect logs, stop a
+long listing, and ask the user what the server wants to know. All are optional; several hosts' hooks form a chain."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -43,12 +43,30 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True):
     data: Any
 
 
+class Elicitation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server wants to know from the user: untrusted text, and the JSON Schema of a flat object that answers it.
+    Or, where `url` is given, that the user should open it."""
+
+    server: str
+    message: str
+    schema: dict[str, Any] = {}
+    url: str = ""
+
+
+class Elicited(msgspec.Struct, frozen=True, kw_only=True):
+    """The user's answer. Fields of the schema that are missing in `content` get their defaults."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] | None = None
+
+
 class Hooks(msgspec.Struct, frozen=True, kw_only=True):
     """Async functions, each optional.
 
     `on_auth(server)` gives a token or None; `on_auth_refresh(server, expired)` a new one for a token that was refused,
     and is called once for each. `on_request` and `on_response` give back what is sent and used. `on_paginate(server,
-    cursor)` gives False to stop before the next page.
+    cursor)` gives False to stop before the next page. `on_elicit` gives the user's answer, or None to leave it to the
+    next hook; servers are told that they may ask only where there is such a hook.
     """
 
     on_auth: Callable[[str], Awaitable[Token | None]] | None = None
@@ -57,14 +75,20 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True):
     on_response: Callable[[Response], Awaitable[Response]] | None = None
     on_log: Callable[[LogLine], Awaitable[None]] | None = None
     on_paginate: Callable[[str, str], Awaitable[bool]] | None = None
+    on_elicit: Callable[[Elicitation], Awaitable[Elicited | None]] | None = None
 
 
 class HookChain:
     """Hooks one after another: the first token counts, requests and responses go through all, every log line reaches
-    all, and one `False` stops a listing."""
+    all, one `False` stops a listing, and the first answer of the user counts."""
 
     def __init__(self, *hooks: Hooks) -> None:
         self._hooks = hooks
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether the user can be asked anything."""
+        return any(one.on_elicit is not None for one in self._hooks)
 
     async def token(self, server: str) -> Token | None:
         for one in self._hooks:
@@ -100,3 +124,10 @@ class HookChain:
             if one.on_paginate is not None and not await one.on_paginate(server, cursor):
                 return False
         return True
+
+    async def elicit(self, question: Elicitation) -> Elicited:
+        """A question that no hook answers counts as dismissed."""
+        for one in self._hooks:
+            if one.on_elicit is not None and (answer := await one.on_elicit(question)) is not None:
+                return answer
+        return Elicited(action="cancel")

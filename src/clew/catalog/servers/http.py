@@ -79,7 +79,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
 
 @asynccontextmanager
 async def open_http(
-    url: str, headers: Mapping[str, str], tokens: Tokens, timeout: float, faults: Faults
+    url: str, headers: Mapping[str, str], auth: httpx2.Auth, timeout: float, faults: Faults
 ) -> AsyncIterator[TransportStreams]:
     """Connect to an address. Nothing is sent before the first message."""
     from mcp.client.streamable_http import streamable_http_client  # the SDK takes half a second to import
@@ -87,7 +87,7 @@ async def open_http(
     async with (
         httpx2.AsyncClient(
             headers={**headers, "Accept-Encoding": "identity"},
-            auth=TokenAuth(tokens),
+            auth=auth,
             timeout=httpx2.Timeout(timeout, read=max(timeout, 300.0)),
             transport=BoundedTransport(httpx2.AsyncHTTPTransport(), faults),
         ) as client,

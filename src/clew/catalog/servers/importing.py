@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from clew.catalog.servers.config import KEYS, MAX_FILE, Auth, ServerConfig, derive_id, parse_server
+from clew.catalog.servers.auth import Auth
+from clew.catalog.servers.config import KEYS, MAX_FILE, ServerConfig, derive_id, parse_server
 from clew.catalog.servers.masking import env_name, mask_address, mask_arguments, mask_values
 from clew.catalog.servers.references import FromEnv
 from clew.errors import ConfigError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from clew.catalog.servers.faults import Faults, flatten
 from clew.catalog.servers.tidy import TidyStream
-from clew.errors import ServerError
+from clew.errors import ClewError, ServerError
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -156,10 +156,16 @@ async def tidied(
 def describe(error: BaseException, faults: Faults) -> str:
     """One sentence for what may be a group of groups of errors."""
     errors = list(flatten(error))
-    first = next((each for each in errors if isinstance(each, OSError)), errors[0])
+    first = next((each for each in errors if isinstance(each, (OSError, ClewError))), errors[0])
     kind = type(first).__name__
     if faults.reason:
         return faults.reason
+    if faults.hint:
+        return faults.note
+    if isinstance(first, ClewError):
+        return first.reason if isinstance(first, ServerError) else first.message
+    if kind.startswith("OAuth"):  # what follows a colon is foreign text, and may repeat what we sent
+        return f"the login failed: {faults.plain(str(first).partition(': ')[0])}"
     if faults.status in (401, 403):
         return f"refused our token (HTTP {faults.status})"
     if faults.status:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 import clew
+from clew.catalog.servers.access import Access
 from clew.catalog.servers.config import ServerConfig
+from clew.catalog.servers.elicitation import Asking
 from clew.catalog.servers.faults import Faults, flatten
 from clew.catalog.servers.hooks import HookChain, LogLine
 from clew.catalog.servers.link import tidied
-from clew.catalog.servers.tokens import Tokens
+from clew.catalog.servers.patience import Patience
 from clew.catalog.servers.values import Values
 from clew.catalog.servers.watching import Watchers
 
@@ -27,11 +29,18 @@ class Opener:
     """How the client of one server is opened, as often as needed."""
 
     def __init__(
-        self, config: ServerConfig, hooks: HookChain, tokens: Tokens, watchers: Watchers, sampler: Any
+        self,
+        config: ServerConfig,
+        hooks: HookChain,
+        access: Access,
+        patience: Patience,
+        watchers: Watchers,
+        sampler: Any,
     ) -> None:
         self._config = config
         self._hooks = hooks
-        self._tokens = tokens
+        self._access = access
+        self._patience = patience
         self._watchers = watchers
         self._sampler = sampler if config.features.sampling else None
 
@@ -41,12 +50,14 @@ class Opener:
         from mcp_types import Implementation
 
         _keep_quiet()
+        asking = Asking(self._config.id, self._hooks, self._patience, faults) if self._hooks.can_ask else None
         unopened = Client(
-            tidied(self._transport(values, faults), faults),
+            tidied(await self._transport(values, faults), faults),
             cache=None,
             logging_callback=self._log,
             log_level="debug" if self._config.features.logging else None,
             sampling_callback=self._sampler,
+            elicitation_callback=asking,
             message_handler=self._watchers.handle,
             client_info=Implementation(name="clew", version=clew.__version__),
         )
@@ -55,14 +66,15 @@ class Opener:
             client.session.validate_tool_result = _accept  # type: ignore[method-assign]
             yield client
 
-    def _transport(self, values: Values, faults: Faults) -> AbstractAsyncContextManager[TransportStreams]:
+    async def _transport(self, values: Values, faults: Faults) -> AbstractAsyncContextManager[TransportStreams]:
         if self._config.transport == "stdio":
             from clew.catalog.servers.stdio import open_stdio
 
             return open_stdio(values.command, values.env, self._config.cwd, faults)
         from clew.catalog.servers.http import open_http  # loads the HTTP client
 
-        return open_http(values.url, values.headers, self._tokens, self._config.timeout_seconds, faults)
+        auth = await self._access.build_auth(values, faults)
+        return open_http(values.url, values.headers, auth, self._config.timeout_seconds, faults)
 
     async def _log(self, params: Any) -> None:
         line = LogLine(server=self._config.id, level=params.level, logger=params.logger or "", data=params.data)
@@ -75,6 +87,8 @@ def _keep_quiet() -> None:
         logger = logging.getLogger(name)
         if not logger.handlers:
             logger.addHandler(logging.NullHandler())
+    # What goes wrong in a login is logged with the answer of the authorization server, which may hold tokens.
+    logging.getLogger("mcp.client.auth").propagate = False
 
 
 async def _accept(name: str, result: Any) -> None:

@@ -20,6 +20,7 @@ from clew.catalog.servers.hooks import HookChain, Hooks
 from clew.catalog.servers.listing import ListKind
 from clew.catalog.servers.shelves import Match, Prompts, Resources, Tools
 from clew.catalog.servers.store import EntryStore, Synced
+from clew.catalog.servers.vault import TrailVault
 from clew.clock import Clock, SystemClock
 from clew.errors import AlreadyExists, ClewError, InvalidInput, NotFound, ServerError
 from clew.trail.query import SearchRequest
@@ -80,6 +81,7 @@ class ServerRegistry:
         self._again: set[str] = set()
         self._has_others = False
         self._store = EntryStore(trail, by)
+        self.vault = TrailVault(trail, by)
         self.problems: dict[str, str] = {}
         """Why a server could not be looked at when it last said that it changed."""
         self.tools = Tools(self)
@@ -209,7 +211,7 @@ class ServerRegistry:
         self._locks[config.id] = asyncio.Lock()
         self._connections[config.id] = ServerConnection(
             config,
-            reveal=lambda name: self._trail.secrets.reveal(name, by=self._by),
+            vault=self.vault,
             on_start=lambda: self._started(config.id),
             on_change=lambda: self._changed(config.id),
             **self._given,

@@ -12,13 +12,15 @@ from clew.catalog.servers.references import Reveal, Value, resolve
 
 
 class Values(msgspec.Struct, frozen=True, kw_only=True):
-    """Command, environment, address and headers as they are used. `secrets` are those among them that came from a
-    reference."""
+    """Command, environment, address, headers and what proves our client, as they are used. `secrets` are those among
+    them that came from a reference."""
 
     command: tuple[str, ...]
     env: dict[str, str]
     url: str
     headers: dict[str, str]
+    client_secret: str
+    private_key: str
     secrets: frozenset[str]
 
     def __repr__(self) -> str:
@@ -36,11 +38,14 @@ async def resolve_values(config: ServerConfig, environ: Mapping[str, str], revea
             secrets.add(found)
         return found
 
+    auth = config.auth
     return Values(
         command=tuple([await look_up(part, "args") for part in config.command]),
         env={key: await look_up(value, f"env.{key}") for key, value in config.env.items()},
         url=await look_up(config.url, "url"),
         headers={key: await look_up(value, f"headers.{key}") for key, value in config.extra_headers.items()},
+        client_secret=await look_up(auth.client_secret or "", "auth.client_secret"),
+        private_key=await look_up(auth.private_key or "", "auth.private_key"),
         secrets=frozenset(secrets),
     )
 

@@ -1,0 +1,62 @@
+"""Where values are kept that nobody but code may see."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from clew.access import Principal
+from clew.errors import NotFound
+from clew.trail.store import Trail
+
+
+class Vault(Protocol):
+    """Secrets by name."""
+
+    async def reveal(self, name: str) -> str:
+        """Raises NotFound."""
+        ...
+
+    async def keep(self, name: str, value: str) -> None: ...
+
+    async def drop(self, name: str) -> None:
+        """Raises NotFound."""
+        ...
+
+
+class TrailVault:
+    """The secrets of a trail, as one principal may use them."""
+
+    def __init__(self, trail: Trail, by: Principal) -> None:
+        self._trail = trail
+        self._by = by
+
+    async def reveal(self, name: str) -> str:
+        return await self._trail.secrets.reveal(name, by=self._by)
+
+    async def keep(self, name: str, value: str) -> None:
+        await self._trail.secrets.put(name, value, by=self._by)
+
+    async def drop(self, name: str) -> None:
+        await self._trail.secrets.drop(name, by=self._by)
+
+
+class ShortVault:
+    """Kept as long as the object lives."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        return "ShortVault(…)"
+
+    async def reveal(self, name: str) -> str:
+        if name not in self._values:
+            raise NotFound("secret", name)
+        return self._values[name]
+
+    async def keep(self, name: str, value: str) -> None:
+        self._values[name] = value
+
+    async def drop(self, name: str) -> None:
+        if self._values.pop(name, None) is None:
+            raise NotFound("secret", name)

@@ -1,0 +1,182 @@
+"""The folder's catalog over MCP: a process that an agent starts, and the door of `clew up`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.cli.conftest import COMMAND, PATIENCE, Clew, start
+from tests.serving import give_key
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+ACCEPT = {"Accept": "application/json, text/event-stream"}
+
+
+@pytest.fixture
+def project(folder: Path) -> Path:
+    give_key(folder)
+    (folder.parent / "kettle.md").write_text("# Kettle\n\nHow to look after the kettle of the house.\n")
+    return folder.parent
+
+
+@asynccontextmanager
+async def over_stdio(tmp_path: Path, *arguments: str) -> AsyncIterator[Client]:
+    # the SDK leaves a stream open at its end, which is told where warnings are errors
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
+    command = [*COMMAND[1:], "mcp", *arguments]
+    parameters = StdioServerParameters(command=COMMAND[0], args=command, cwd=tmp_path, env=environ)
+    with (tmp_path / "stderr").open("w") as log:
+        async with Client(stdio_client(parameters, errlog=log)) as client:
+            yield client
+
+
+def texts(result: Any) -> str:
+    return "\n".join(part.text for part in result.content)
+
+
+async def until_indexed(client: Client) -> Any:
+    """Ask until the file is there: it is read while the server already answers."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            asked = await client.call_tool("ask", {"query": "look after the kettle"})
+            if "repo://resources/kettle.md" in texts(asked):
+                return asked
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.req("BEY-11")
+@pytest.mark.req("ERN-25")
+async def test_an_agent_starts_it_and_asks_and_gets(project: Path, folder: Path) -> None:
+    async with over_stdio(project) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["ask", "get"]
+        asked = await until_indexed(client)
+        routes = [
+            {"route": "repo://resources/kettle.md"},
+            {"route": "repo://tools/search", "params": {"query": "kettle"}},
+        ]
+        got = await client.call_tool("get", {"routes": routes, "handle": asked.structured_content["handle"]})
+        assert got.structured_content["summary"] == {"total": 2, "success": 2, "failed": 0}
+        assert "How to look after the kettle" in texts(got)
+    assert (project / "stderr").read_text() == ""
+    assert not (folder / "trail.db-wal").exists()
+
+
+async def test_instructions_count_what_there_is(clew: Clew, project: Path) -> None:
+    await asyncio.to_thread(clew, "ask", "kettle")
+    async with over_stdio(project) as client:
+        assert client.instructions is not None
+        domains = await asyncio.to_thread(clew, "domains", "--json")
+        assert f"Clew fronts {len(domains.json)} domains (repo) with 1 routes and" in client.instructions
+
+
+def test_wrong_settings_are_told_before_the_protocol_begins(clew: Clew, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "config.toml").write_text("[catalog]\ndomains = ['no_such_module_here:x']\n")
+    result = clew("mcp")
+    assert (result.code, result.out) == (1, "")
+    assert "catalog.domains: no_such_module_here:x cannot be loaded" in result.err
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[tuple[Popen[str], dict[str, Any]]]:
+    with start("up", "--port", "0", "--json", *arguments) as process:
+        assert process.stdout is not None
+        try:
+            yield process, json.loads(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+@pytest.mark.req("RCR-54")
+def test_up_serves_mcp_with_a_token_at_once_and_ends_cleanly_with_a_session_open(
+    clew: Clew, project: Path, folder: Path
+) -> None:
+    async def talk(process: Popen[str], url: str, token: str) -> None:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with httpx.AsyncClient(timeout=PATIENCE) as http:
+            # the first request of all: the door is still being built
+            refused = await http.post(url, json=INITIALIZE, headers=ACCEPT)
+            assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+            wrong = await http.post(url, json=INITIALIZE, headers=ACCEPT | {"Authorization": "Bearer x.y.z"})
+            assert wrong.status_code == 401
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http2,
+            Client(streamable_http_client(url, http_client=http2)) as client,
+        ):
+            assert [tool.name for tool in (await client.list_tools()).tools] == ["ask", "get"]
+            asked = await until_indexed(client)
+            assert asked.structured_content["is_relevant"]
+        async with httpx.AsyncClient(timeout=PATIENCE, headers=ACCEPT | headers) as http:
+            opened = await http.post(url, json=INITIALIZE)
+            session = {"Mcp-Session-Id": opened.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-11-25"}
+            async with http.stream("GET", url, headers=session) as stream:
+                assert stream.status_code == 200
+                process.send_signal(signal.SIGINT)
+                await stream.aread()
+        assert await asyncio.to_thread(process.wait, PATIENCE) == 0
+
+    token = clew("token").out.strip()
+    with running() as (process, serving):
+        assert serving["mcp"] == f"{serving['url']}/mcp"
+        asyncio.run(talk(process, serving["mcp"], token))
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    assert not (folder / "trail.db-wal").exists()
+
+
+def test_further_hosts_are_let_in_by_settings(clew: Clew, project: Path, folder: Path) -> None:
+    (folder / "config.toml").write_text("[server]\nhosts = ['clew.example.org']\n")
+    headers = ACCEPT | {"Authorization": f"Bearer {clew('token').out.strip()}"}
+    hosts = [(b"clew.example.org", 200), (b"clew.example.org:443", 200), (b"evil\x9b31m.example.org", 421)]
+    with running() as (process, serving):
+        for host, status in hosts:
+            given = [*((name.encode(), value.encode()) for name, value in headers.items()), (b"Host", host)]
+            answer = httpx.post(serving["mcp"], json=INITIALIZE, headers=given, timeout=PATIENCE)
+            assert answer.status_code == status, host
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr is not None
+        assert process.stderr.read() == "clew: Invalid Host header: evil\\x9b31m.example.org\n"
+
+
+def test_wrong_settings_of_the_catalog_leave_the_trail_served_and_are_told(
+    clew: Clew, project: Path, folder: Path
+) -> None:
+    (folder / "config.toml").write_text("[catalog]\ndomains = ['no_such_module_here:x']\n")
+    headers = {"Authorization": f"Bearer {clew('token').out.strip()}"}
+    with running() as (process, serving):
+        assert httpx.get(f"{serving['url']}/breadcrumbs", headers=headers, timeout=PATIENCE).status_code == 200
+        for answer in (
+            httpx.get(f"{serving['url']}/domains", headers=headers, timeout=PATIENCE),
+            httpx.post(serving["mcp"], json=INITIALIZE, headers=headers | ACCEPT, timeout=PATIENCE),
+        ):
+            assert answer.status_code == 500
+            assert "no_such_module_here" in answer.text
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
+        assert process.stderr is not None
+        told = process.stderr.read()
+    assert "the catalog was not refreshed" in told
+    assert "no_such_module_here" in told
