@@ -88,7 +88,7 @@ async def test_instructions_count_what_the_registries_hold(tmp_path: Path) -> No
         assert (counts.domain_count, counts.route_count) == (len(registry.all_domains()), registry.count_routes())
         assert (counts.resource_count, list(counts.domains)) == (len(listed), ["repo"])
         text = f"{counts.domain_count} domains (repo) with {counts.route_count} routes and {len(listed)} resources"
-        assert text in await workspace.catalog.instructions()
+        assert text in await workspace.catalog.instructions(by=app.me)
 
 
 async def test_a_workspace_that_could_not_be_built_is_tried_again(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from clew.catalog.pipeline import MANY
 from clew.catalog.registry import Registry
 from clew.cli.catalog import parse_items
-from tests.cli.conftest import COMMAND, PATIENCE, Clew
+from tests.cli.conftest import COMMAND, PATIENCE, Clew, start
 
 TOPICS = ("ledger", "kettle", "orchard", "harbour", "violin", "glacier", "saddle", "lantern")
 
@@ -437,3 +437,26 @@ def test_the_folder_is_indexed_for_its_owner_alone(clew: Clew, folder: Path) -> 
     assert resources(clew("ask", "kettle", "--owner", "eve", "--cached", "--json").json) == []
     assert clew("get", "repo://resources/page.md", "--owner", "eve").code == 1
     assert clew("get", "repo://resources/page.md", "--owner", "ann").code == 0
+
+
+def test_two_first_questions_at_once_are_both_answered(folder: Path, project: Path) -> None:
+    asking = [start("ask", "look after the lantern", "--json") for _ in range(2)]
+    for process in asking:
+        out, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, err
+        assert resources(json.loads(out))[0].startswith("repo://resources/lantern.md")
+
+
+def test_a_secret_of_a_source_is_named_and_never_shown(clew: Clew, folder: Path) -> None:
+    secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
+    table = (
+        "[sources.pulls]\nkind = 'github'\nrepo = 'a/b'\nbase_url = 'http://127.0.0.1:1'\nattempts = 1\ntoken = '{}'\n"
+    )
+    settings(folder, table.format("github"))
+    assert "[sources.pulls] github: token names no secret that is there" in clew("domains").err
+    clew("secret", "put", "github", stdin=secret.encode())
+    results = [clew("domains", "--json"), clew("refresh", "--list", "--json"), clew("refresh", "--json")]
+    settings(folder, table.format(secret))
+    results += [clew("domains"), clew("ask", "x"), clew("refresh")]
+    assert [each.code for each in results] == [0, 0, 1, 1, 1, 1]
+    assert all(secret not in each.out + each.err for each in results)

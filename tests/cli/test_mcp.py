@@ -110,7 +110,6 @@ def running(*arguments: str) -> Iterator[tuple[Popen[str], dict[str, Any]]]:
             process.kill()
 
 
-@pytest.mark.req("RCR-54")
 def test_up_serves_mcp_with_a_token_at_once_and_ends_cleanly_with_a_session_open(
     clew: Clew, project: Path, folder: Path
 ) -> None:

@@ -110,7 +110,6 @@ def test_a_server_with_the_name_of_a_domain_locks_nobody_out(clew: Clew, folder:
     assert clew("ask", "anything").code == 0
 
 
-@pytest.mark.req("PLA-24")
 def test_a_tool_that_changed_waits_for_approval(clew: Clew, folder: Path, tmp_path: Path) -> None:
     async def look() -> None:
         async with open_app(read_config(folder, os.environ)) as app:

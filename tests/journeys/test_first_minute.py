@@ -65,6 +65,5 @@ def test_a_new_folder_of_a_thousand_files_answers_with_its_sources(repository: P
 
     (source,) = clew(repository, "refresh", "--list")
     assert source["documents"] == FILES - 1
-    assert sorted(path.name for path in (repository / ".clew").iterdir() if path.suffix != "") >= ["config.toml"]
-    ignored = (repository / ".clew" / ".gitignore").read_text()
-    assert "trail.db" in ignored
+    assert (repository / ".clew" / "config.toml").exists()
+    assert "trail.db" in (repository / ".clew" / ".gitignore").read_text()

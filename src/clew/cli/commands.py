@@ -69,6 +69,8 @@ COMMANDS: tuple[Command | Group, ...] = (
                 "clew.cli.servers:approve",
                 "SERVER TOOLS...",
             ),
+            Command("login", "Log in to a foreign server that wants OAuth.", "clew.cli.login:login", "SERVER"),
+            Command("logout", "Forget the login to a foreign server.", "clew.cli.login:logout", "SERVER"),
             Command("rm", "Forget foreign servers and what they offered.", "clew.cli.servers:rm", "SERVERS..."),
         ),
         default="serve",

@@ -104,11 +104,12 @@ class SavedLogin(_Provider):
         self._faults = faults
 
     async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        failed = 0
         async with self.context.lock:
             login = await self._load()
             if login.is_worn(self.store.now()) and self.context.can_refresh_token():
                 answer = yield await self._refresh_token()
-                await self._take(answer)
+                failed = await self._take(answer)
         sent = self._show(request)
         response = yield request
         if response.status_code == 401:
@@ -116,11 +117,11 @@ class SavedLogin(_Provider):
                 await self._load()
                 if self._token == sent and self.context.can_refresh_token():
                     answer = yield await self._refresh_token()
-                    await self._take(answer)
+                    failed = await self._take(answer)
             if self._token and self._token != sent:
                 self._show(request)
                 response = yield request
-        await self._judge(response)
+        await self._judge(response, failed)
 
     @property
     def _token(self) -> str:
@@ -140,22 +141,25 @@ class SavedLogin(_Provider):
         context.client_info = self._client(login)
         return login
 
-    async def _take(self, response: httpx2.Response) -> None:
+    async def _take(self, response: httpx2.Response) -> int:
         """Store new tokens. A login that the authorization server no longer knows is over, unless another process
-        renewed it meanwhile; one that cannot be renewed at the moment stays."""
+        renewed it meanwhile; one that cannot be renewed at the moment stays, and the status that says so is given."""
         if response.status_code >= 500 or response.status_code == 429:
-            return
+            return response.status_code
         refused = self.context.current_tokens and self.context.current_tokens.refresh_token
         if not await self._handle_refresh_response(response):
             login = await self._load()
             if login.tokens is not None and login.tokens.get("refresh_token") == refused:
                 await self.store.change(tokens=None, expires_at=None)
                 await self._load()
+        return 0
 
-    async def _judge(self, response: httpx2.Response) -> None:
-        """Say what a refusal means."""
+    async def _judge(self, response: httpx2.Response, failed: int) -> None:
+        """Say what a refusal means, after a renewal that `failed` with some status, or did not."""
         hint = f"Run `clew mcp login {self.store.server}`"
-        if response.status_code == 401:
+        if response.status_code == 401 and failed:
+            self._faults.refuse(f"the login could not be renewed (HTTP {failed})", "Try again later")
+        elif response.status_code == 401:
             self._faults.refuse("the login has ended, or is not enough (HTTP 401)", hint)
         elif response.status_code == 403 and extract_field_from_www_auth(response, "error") == "insufficient_scope":
             granted = self.context.current_tokens.scope if self.context.current_tokens else None
@@ -174,7 +178,7 @@ class NewLogin(_Provider):
         super().__init__(auth, credentials, store, browser.redirect_uri, **handlers)
 
     async def _initialize(self) -> None:
-        login = await self.store.read()
+        login = await self.store.change(tokens=None, expires_at=None)
         client = self._client(login)
         is_ours = client is not None and AnyUrl(self._browser.redirect_uri) in (client.redirect_uris or ())
         self.context.client_info = client if is_ours else None

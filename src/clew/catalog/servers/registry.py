@@ -18,6 +18,7 @@ from clew.catalog.servers.connection import ServerConnection
 from clew.catalog.servers.entries import KINDS, SCHEMAS, About, Kind, ServerEntry
 from clew.catalog.servers.hooks import HookChain, Hooks
 from clew.catalog.servers.listing import ListKind
+from clew.catalog.servers.login import log_out
 from clew.catalog.servers.shelves import Match, Prompts, Resources, Tools
 from clew.catalog.servers.store import EntryStore, Synced
 from clew.catalog.servers.vault import TrailVault
@@ -275,8 +276,11 @@ class Servers:
         return self._registry._connections[config.id]
 
     async def remove(self, server: str) -> None:
-        """Close its connection and delete its entries. Raises NotFound."""
+        """Close its connection, delete its entries and forget its login. Raises NotFound."""
+        auth = self._registry.config(server).auth
         await self._registry._forget(server)
+        if auth.type == "oauth":
+            await log_out(server, self._registry.vault)
         await self._registry._store.remove(server)
         await self._registry._tell(server)
 

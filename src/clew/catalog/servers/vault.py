@@ -41,18 +41,21 @@ class TrailVault:
 
 
 class ShortVault:
-    """Kept as long as the object lives."""
+    """Kept as long as the object lives. What it does not hold comes from the vault below, which it never changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, below: Vault | None = None) -> None:
         self._values: dict[str, str] = {}
+        self._below = below
 
     def __repr__(self) -> str:
         return "ShortVault(…)"
 
     async def reveal(self, name: str) -> str:
-        if name not in self._values:
+        if name in self._values:
+            return self._values[name]
+        if self._below is None:
             raise NotFound("secret", name)
-        return self._values[name]
+        return await self._below.reveal(name)
 
     async def keep(self, name: str, value: str) -> None:
         self._values[name] = value
