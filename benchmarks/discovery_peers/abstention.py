@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clew.catalog.discovery import CLOSE, CLOSE_BY_WORDS
+from clew.catalog.discovery import CLOSE
 from discovery_peers.data import Set
 from discovery_peers.ours import open_catalog
 from discovery_peers.tables import average, table
 
-ARMS: dict[str, tuple[str | None, float]] = {"vectors": ("wordllama", CLOSE), "words": (None, CLOSE_BY_WORDS)}
+ARMS: dict[str, tuple[str | None, float]] = {"vectors": ("wordllama", CLOSE), "words": (None, 1.0)}
 STEPS = (0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 1.75, 2.0)
 """Thresholds that are tried, as multiples of the one in use."""
 

@@ -11,7 +11,6 @@ from clew.access import Principal
 from clew.catalog.catalog import Catalog
 from clew.catalog.discovery import (
     CLOSE,
-    CLOSE_BY_WORDS,
     FOREIGN_TOOL_SCHEMA,
     RESOURCE_SCHEMA,
     TOOL_HITS,
@@ -105,7 +104,7 @@ class OurCatalog:
     async def _find(self, query: str) -> dict[str, float]:
         request = SearchRequest(text=query, selector=WHERE, limit=TOOL_HITS)
         hits = (await self._trail.index.search(request, by=ME)).hits
-        unit = {True: CLOSE, False: CLOSE_BY_WORDS}
+        unit = {True: CLOSE, False: 1.0}  # by words alone, closeness is measured in itself
         return {hit.breadcrumb.context["name"]: closeness(hit) * unit[hit.vector_score is not None] for hit in hits}
 
 

@@ -15,7 +15,7 @@ from clew.catalog.answers import Item, Results
 from clew.catalog.domain import Domain
 from clew.catalog.resource import Resource
 from clew.errors import HandleRefused, InvalidInput, ServerError, TooLarge
-from clew.tools import GuidedContent, Limits, Tool, ToolContext, guide, tool
+from clew.tools import Effects, GuidedContent, Limits, Tool, ToolContext, guide, tool
 from tests.tools.fraud import (
     ANALYST,
     FINCRIME,
@@ -512,3 +512,19 @@ async def test_a_tool_tells_its_own_progress(tmp_path: Path) -> None:
         (0.99, 1, "work://tools/slowly: step 2"),
         (1, 1, "work://tools/slowly"),
     ]
+
+
+async def test_a_tool_that_destroys_needs_a_curator(tmp_path: Path) -> None:
+    @tool(effects=Effects(destroys=True))
+    async def wipe() -> str:
+        """Remove everything."""
+        return "gone"
+
+    reader = msgspec.structs.replace(ME, roles=frozenset({"subscriber"}))
+    async with catalog_at(tmp_path, Domain(name="work", description="Work", tools=[wipe])) as (catalog, _):
+        refused = await catalog.get([Item(route="work://tools/wipe")], by=reader)
+        allowed = await catalog.get([Item(route="work://tools/wipe")], by=ME)
+
+    assert refused.results[0].error is not None
+    assert refused.results[0].error.code == "ACCESS_DENIED"
+    assert allowed.results[0].success

@@ -30,7 +30,7 @@ async def test_a_tool_is_found_by_the_very_next_search_and_shows_no_code(trail: 
     assert await index_domain(trail, WAREHOUSE, by=ME) == 3
     (hit, *_) = (await trail.index.search(SearchRequest(text="fincrime", selector=ALL), by=ME)).hits
     view = await trail.records.read(hit.breadcrumb.id, by=ME)
-    assert set(hit.breadcrumb.context) == {"route", "domain", "name", "title", "description", "params"}
+    assert set(hit.breadcrumb.context) == {"route", "domain", "name", "title", "description", "arguments"}
     assert "File a report" in str(view)
     await index_domain(trail, SUPPORT, by=ME)
     (hit, *_) = (await trail.index.search(SearchRequest(text="tickets", selector=ALL), by=ME)).hits

@@ -236,3 +236,14 @@ async def test_the_example_in_new_settings_is_a_source(opened: Open, trail: Trai
     async with opened("\n".join(["[catalog]", "repository = false", *lines])) as workspace:
         (domain,) = workspace.catalog.domains(by=OWNER)
         assert (domain.name, list(domain.sources)) == ("pulls", ["github:prs:owner/name"])
+
+
+async def test_a_home_folder_is_not_indexed_unless_it_is_a_git_repository(
+    opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "home", lambda: folder.parent)
+    async with opened() as workspace:
+        assert names(workspace) == []
+    (folder.parent / ".git").mkdir()
+    async with opened() as workspace:
+        assert names(workspace) == ["repo"]

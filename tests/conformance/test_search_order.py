@@ -43,6 +43,17 @@ async def test_an_exact_name_comes_first_in_whatever_spelling(
     assert [hit.exact for hit in hits] == [True, False, False]
 
 
+@pytest.mark.req("BEY-02")
+@pytest.mark.parametrize("called", ["math.gcd", "math_gcd", "mathGcd", "weather_forecast", "weather_forecast.get"])
+async def test_of_names_that_differ_in_spelling_only_the_one_called_comes_first(
+    trail: Trail, me: Principal, called: str
+) -> None:
+    for title in ("math_gcd", "mathGcd", "math.gcd", "weather_forecast", "weather_forecast.get"):
+        await make(trail, me, title, context={"description": title})
+
+    assert (await found_titles(trail, me, called))[0] == called
+
+
 async def test_an_identifier_within_a_sentence_brings_its_name_first(trail: Trail, me: Principal) -> None:
     await make(trail, me, "How to call the profile endpoint", context={"text": "call profile endpoint and more"})
     await make(trail, me, "get_user_profile")

@@ -164,7 +164,7 @@ class Catalog:
         counts = await self.counts()
         names = [domain.name for domain in self._for(by).registry.domains(by)]
         shown = ", ".join(names[:NAMED_DOMAINS])
-        more = f" and {counts.domain_count - NAMED_DOMAINS} more" if len(names) > NAMED_DOMAINS else ""
+        more = f" and {len(names) - NAMED_DOMAINS} more" if len(names) > NAMED_DOMAINS else ""
         return (
             f"Clew fronts {counts.domain_count} domains ({shown}{more}) with {counts.route_count} routes and"
             f" {counts.resource_count} resources. Call `ask` once per topic, in your own words; then `get` the routes"

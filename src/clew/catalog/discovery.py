@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,12 +19,12 @@ from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
 RESOURCE_SCHEMA, FOREIGN_TOOL_SCHEMA = "resource.v1", "mcp.tool.v1"
-TOOL_HITS = 40
+TOOL_HITS = 24
 OWN_SEARCHES = 12
 """So many domains get a search of their own; of more, the others share one."""
 SHARED_HITS = 200
 
-CLOSE, CLOSE_BY_WORDS = 0.6, 0.25
+CLOSE, CLOSE_BY_SHARE, CLOSE_BY_RARITY = 0.6, 0.25, 1.0
 """From here on a hit answers the question: with vectors, and by words alone. docs/decisions/0008 shows the choice."""
 EXACT = 4.0
 NEAR = 0.5
@@ -42,7 +43,11 @@ def closeness(hit: Hit) -> float:
     """How close a hit is, 1 being just close enough for an answer. Nothing is as close as a name that was called."""
     if hit.exact:
         return EXACT
-    return min(hit.relevance / (CLOSE if hit.vector_score is not None else CLOSE_BY_WORDS), 0.99 * EXACT)
+    if hit.vector_score is not None:
+        return min(hit.relevance / CLOSE, 0.99 * EXACT)
+    # by words alone: a large share of a short question, or much of what is rare in a long one
+    rare = math.sqrt((hit.text_score or 0.0) * hit.relevance)
+    return min(max(hit.relevance / CLOSE_BY_SHARE, rare / CLOSE_BY_RARITY), 0.99 * EXACT)
 
 
 class Discovery:

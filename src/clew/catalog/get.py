@@ -84,6 +84,8 @@ class Getting:
         if routed is None:
             raise Refused("NOT_FOUND", self._not_found(route, turn.by))
         self._require_scopes(route, routed.scopes, turn.by)
+        if routed.tool.effects.destroys and not turn.by.may("delete"):
+            raise Refused("ACCESS_DENIED", f"{route} destroys something, which needs the role curator")
         self._require_revealed(route, turn.exposure)
         data = await self._execute(routed, _checked(routed.tool, turn.item.params), turn)
         guidance = await self._allowed(data.guidance, turn.by, turn.reader)

@@ -13,7 +13,6 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.domain import Domain
-from clew.catalog.markdown import describe_params
 from clew.errors import AlreadyExists, Conflict, NotFound
 from clew.tools import Tool
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft
@@ -23,6 +22,7 @@ from clew.trail.store import Trail
 TOOL_SCHEMA, DOMAIN_SCHEMA = "tool.v1", "domain.v1"
 ENTRY_POINT = "entry-point:yes"
 BATCH = 1_000
+MAX_ARGUMENTS = 2_000
 TRIES = 10
 _NAMESPACE = UUID("0e6dcb5e-4a52-5a80-8f0d-29f3a07c0a5e")
 
@@ -100,11 +100,20 @@ def draft_of(domain: Domain, tool: Tool, by: Principal) -> Draft:
             "name": tool.name,
             "title": tool.title,
             "description": tool.description,
-            "params": describe_params(tool.schema),
+            "arguments": _arguments(tool.schema),
         },
         tags=[*tags, ENTRY_POINT] if tool.searchable else tags,
         scopes=sorted(domain.scopes | tool.scopes),
     )
+
+
+def _arguments(schema: Mapping[str, Any]) -> str:
+    """The names of a tool's parameters and what is said of them, for the search."""
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return ""
+    described = (f"{name} {each.get('description', '')}" for name, each in properties.items() if isinstance(each, dict))
+    return "\n".join(described)[:MAX_ARGUMENTS]
 
 
 async def _known(trail: Trail, domain: str, by: Principal) -> Mapping[str, Breadcrumb]:

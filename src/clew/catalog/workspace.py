@@ -102,8 +102,11 @@ async def open_workspace(trail: Trail, clock: Clock, config: Config, owner: Prin
 
 
 def has_repository(config: Config) -> bool:
-    """Whether the files around the folder are a domain. A folder of another name is not part of a project."""
-    return config.catalog.repository and config.folder.absolute().name == FOLDER
+    """Whether the files around the folder are a domain. A folder of another name is not part of a project, and a home
+    folder is one only where git says so: nobody wants all their private files in an answer."""
+    folder = config.folder.absolute()
+    is_project = folder.parent != Path.home() or (folder.parent / ".git").exists()
+    return config.catalog.repository and folder.name == FOLDER and is_project
 
 
 def own_names(config: Config) -> set[str]:

@@ -64,10 +64,12 @@ def connect(
 
 
 def find_launch(here: Here, config: Config, client: ClientFile) -> Launch:
-    """How the agent starts the server: by name where the program is on the path. An agent that is not bound to a
-    project is told the folder; owner and scopes are those of this command."""
+    """How the agent starts the server: by name where the program is on everybody's path, which that of a virtual
+    environment is not. An agent that is not bound to a project is told the folder; owner and scopes are those of this
+    command."""
     program = Path(sys.argv[0]).absolute()
-    command = "clew" if shutil.which("clew") or program.stem != "clew" else str(program)
+    is_everywhere = shutil.which("clew") is not None and sys.prefix == sys.base_prefix
+    command = "clew" if is_everywhere or program.stem != "clew" else str(program)
     folder = config.folder.absolute()
     is_usual = folder.name == FOLDER and not client.is_global
     given = {"--folder": "" if is_usual else str(folder), "--owner": here.owner, "--scopes": here.scopes}

@@ -30,13 +30,13 @@ ROUNDS = 5
 
 
 class Own:
-    """Tells Clew's own breadcrumbs of an owner: what bootstrap sets up, and reports of schemas `system.…`."""
+    """Tells Clew's own breadcrumbs of an owner: what bootstrap sets up, the catalog, and schemas `system.…`."""
 
     def __init__(self, by: Principal) -> None:
         self.ids = own_ids(by)
 
     def has(self, id: str, schema_name: str | None) -> bool:
-        return id in self.ids or (schema_name or "").startswith(SYSTEM)
+        return id in self.ids or (schema_name or "").startswith(SYSTEM) or schema_name in CATALOG
 
     def leaves(self, breadcrumbs: tuple[Breadcrumb, ...]) -> tuple[Breadcrumb, ...]:
         """Those that are not Clew's own."""

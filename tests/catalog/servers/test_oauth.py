@@ -12,14 +12,16 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from mcp.client.auth import OAuthFlowError
+from mcp.shared.auth import OAuthMetadata
 
 from clew.access import Principal
 from clew.catalog.servers import Hooks, ServerConfig, ServerRegistry, Token, open_registry
 from clew.catalog.servers.auth import Auth, parse_auth, written_auth
 from clew.catalog.servers.connection import ServerConnection
 from clew.catalog.servers.login import log_in, log_out
-from clew.catalog.servers.logins import Login, secret_name
-from clew.catalog.servers.oauth import Credentials
+from clew.catalog.servers.logins import Login, LoginStore, secret_name
+from clew.catalog.servers.oauth import Credentials, NewLogin
 from clew.catalog.servers.references import FromEnv, FromSecret
 from clew.catalog.servers.vault import ShortVault, TrailVault
 from clew.clock import ManualClock
@@ -261,6 +263,23 @@ async def test_a_server_that_wants_no_login_is_told(meaning: Trail, me: Principa
     config = ServerConfig(id="open", transport="http", url=sdk_url, auth=Auth(type="oauth"), timeout_seconds=PATIENCE)
     with pytest.raises(ServerError, match=r'^open: did not ask for a login. Take "auth" out'):
         await log_in(config, TrailVault(meaning, me), agree, seconds=PATIENCE)
+
+
+async def test_a_server_with_tls_cannot_lead_a_login_to_where_there_is_none() -> None:
+    class Unused:
+        redirect_uri = "http://127.0.0.1:1/callback"
+
+        async def visit(self, address: str) -> dict[str, str]:
+            raise AssertionError("nobody is asked")
+
+    store = LoginStore("notes", "https://notes.example.com/mcp", ShortVault(), lambda: 0.0)
+    login = NewLogin(Auth(type="oauth"), Credentials(), store, Unused())
+    plain = "http://notes.example.com"
+    login.context.oauth_metadata = OAuthMetadata.model_validate(
+        {"issuer": plain, "authorization_endpoint": f"{plain}/a", "token_endpoint": f"{plain}/t"}
+    )
+    with pytest.raises(OAuthFlowError, match="without TLS"):
+        await login._perform_authorization()
 
 
 @pytest.mark.parametrize(

@@ -30,13 +30,22 @@ class Access:
         self._clock = clock
         self._browser = browser
 
+    @property
+    def hint(self) -> str:
+        """What to do when the server refuses us; nothing while somebody logs in."""
+        id, auth = self._config.id, self._config.auth
+        if self._browser is not None:
+            return ""
+        if auth.asks_user:
+            return f"Run `clew mcp login {id}`"
+        return f"Set auth.{'client_id' if auth.type == 'oauth' else 'token'} of {id} in .clew/mcp.json"
+
     async def check_login(self, values: Values) -> None:
         """Raises ServerError where a person has to log in first; the server is not asked."""
         if not self._config.auth.asks_user or self._browser is not None or await self._tokens.current() is not None:
             return
         if (await self._logins(values).read()).tokens is None:
-            id = self._config.id
-            raise ServerError(id, "wants a login, and there is none", hint=f"Run `clew mcp login {id}`")
+            raise ServerError(self._config.id, "wants a login, and there is none", hint=self.hint)
 
     async def build_auth(self, values: Values, faults: Faults) -> httpx2.Auth:
         from clew.catalog.servers.http import TokenAuth  # loads the HTTP client

@@ -112,7 +112,8 @@ class ServerConnection:
             return await read_page(client, kind, params.get("cursor")) if offers(client, kind) else ([], None)
 
         async def page(cursor: str | None) -> tuple[list[Any], str | None]:
-            return await self._send(f"{kind.replace('_', '/')}/list", {"cursor": cursor} if cursor else {}, read)
+            method = "resources/templates/list" if kind == "resource_templates" else f"{kind}/list"
+            return await self._send(method, {"cursor": cursor} if cursor else {}, read)
 
         async def goes_on(cursor: str) -> bool:
             return await self._hooks.goes_on(self.config.id, cursor)
@@ -202,6 +203,7 @@ class ServerConnection:
             except foreign_errors() as error:
                 raise self._refusal(link, method, error) from None
         link.answered()
+        link.faults.take_note()  # what was wrong before is over, and must not explain a later failure
         self._failures, self._retry_at = 0, None
         return result
 
@@ -231,8 +233,9 @@ class ServerConnection:
     def _token_hint(self, link: Link) -> str:
         if link.faults.hint:
             return link.faults.hint
-        is_refused = link.faults.status in (401, 403) and self.config.auth.type != "oauth"
-        return f"Set auth.token of {self.config.id} in .clew/mcp.json" if is_refused else ""
+        if link.faults.status not in (401, 403):
+            return ""
+        return self._access.hint
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[tuple[Link, Client]]:

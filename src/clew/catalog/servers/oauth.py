@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx2
 import msgspec
+from mcp.client.auth import OAuthFlowError
 from mcp.client.auth.extensions.client_credentials import (
     ClientCredentialsOAuthProvider,
     PrivateKeyJWTOAuthProvider,
@@ -186,9 +187,17 @@ class NewLogin(_Provider):
         self._initialized = True
 
     async def _perform_authorization(self) -> httpx2.Request:
+        self._check_places()
         if self.auth.client_id and self.context.client_info is not None and self._credentials.secret:
             self.context.client_info.token_endpoint_auth_method = self._method(Login(url=self.store.url))
         return await super()._perform_authorization()
+
+    def _check_places(self) -> None:
+        """A server that is reached over TLS may not lead the login, and with it the tokens, to where there is none."""
+        found = self.context.oauth_metadata
+        places = (str(found.authorization_endpoint), str(found.token_endpoint)) if found is not None else ()
+        if self.store.url.startswith("https:") and not all(place.startswith("https:") for place in places):
+            raise OAuthFlowError("The authorization server has an address without TLS")
 
     async def _handle_token_response(self, response: httpx2.Response) -> None:
         await super()._handle_token_response(response)

@@ -86,7 +86,8 @@ class SqliteSearch:
             order = self._rank(connection, found, request)
             answer = self._fetch(connection, found, order, visible, request.limit)
             if answer.is_full or (found.are_all and not answer.gone):
-                return SearchResult(hits=tuple(answer.hits), ranking=request.ranking)
+                hits = _literal_first(answer.hits, request.text.strip())
+                return SearchResult(hits=hits, ranking=request.ranking)
             self._index.columns.expire(answer.gone)
             effort *= MORE
 
@@ -151,6 +152,11 @@ class SqliteSearch:
             if answer.is_full:
                 break
         return answer
+
+
+def _literal_first(hits: Sequence[Hit], text: str) -> tuple[Hit, ...]:
+    """Names may differ in spelling only, such as `math.gcd` and `math_gcd`: the one that was called comes first."""
+    return tuple(sorted(hits, key=lambda hit: not (hit.exact and hit.breadcrumb.title == text)))
 
 
 class _Answer(msgspec.Struct):
