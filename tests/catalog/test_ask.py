@@ -13,6 +13,7 @@ from clew.catalog.domain import Domain, SearchConfig, Segment
 from clew.catalog.resource import Pipeline, Resource, ResourceNode
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, InvalidInput, NotFound, TooLarge
+from clew.llm.tokens import count_tokens
 from clew.tools import tool
 from tests.catalog.making import MemorySource
 from tests.tools.fraud import (
@@ -209,6 +210,18 @@ async def test_a_session_remembers_without_a_handle_and_nobody_else_is_served_fr
             Principal(owner_id="acme", agent_id="ann", session="s1", scopes=frozenset({"vip"})),
         ):
             assert not (await ask(catalog, "orders", by=other)).is_repeated
+
+
+@pytest.mark.req("RCR-43")
+async def test_fourteen_tools_take_no_more_than_about_two_thousand_tokens(tmp_path: Path) -> None:
+    tools = [
+        some_tool(f"tool-{at}", f"Work on part {at} of the orders, and say what was found. " * 4) for at in range(14)
+    ]
+    async with catalog_at(tmp_path, Domain(name="work", description="Orders", tools=tools)) as (catalog, _):
+        answer = await ask(catalog, "work on the orders")
+
+    assert sum(f"tool-{at}`" in answer.markdown for at in range(14)) == 14
+    assert count_tokens(answer.markdown) <= 2_100
 
 
 @pytest.mark.req("ERN-11")

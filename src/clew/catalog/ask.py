@@ -74,7 +74,7 @@ class Asking:
 
     async def _answer(self, question: Question, exposure: Exposure, by: Principal, reader: Principal) -> Answer:
         domains = self._domains(question, by)
-        entries = [(domain, self._registry.entry_points(domain, by)) for domain in domains]
+        entries = [self._registry.entry_points(domain, by) for domain in domains]
         found = await self._discovery.find(question.query, domains, question.per_domain, by=reader)
         is_relevant = any(each.relevance >= 1 for each in found.values())
         budget = question.budget - len(exposure.handle)

@@ -12,9 +12,8 @@ import msgspec
 
 from clew.catalog.answers import Entry, Section
 from clew.catalog.discovery import NEAR, Found, closeness
-from clew.catalog.domain import Domain
 from clew.catalog.markdown import inline, render_entry, render_folded
-from clew.catalog.registry import RoutedTool
+from clew.catalog.registry import EntryPoints, RoutedTool
 from clew.llm.tokens import estimate_tokens
 
 FEW = 4
@@ -32,28 +31,25 @@ LINES = ((100, FEW), (60, 1), (0, 0))
 LEAST = 60
 """Tokens below which no domain is worth showing in full."""
 
-Entries = Mapping[str, RoutedTool]
-Offer = tuple[Domain, Entries]
-"""A domain, and its entry points for the caller."""
 T = TypeVar("T")
 Sized = tuple[Section, int]
 """A section, and the tokens it takes."""
 
 
 def lay_out(
-    offers: Sequence[Offer], found: Mapping[str, Found], budget: int, *, is_relevant: bool
+    offers: Sequence[EntryPoints], found: Mapping[str, Found], budget: int, *, is_relevant: bool
 ) -> tuple[list[Section], str]:
     """The sections of an answer within a budget of tokens, and what was cut, in words.
 
     The closest domains come first, equally close ones in order of registration. No domain goes missing without a word.
     """
-    ordered = sorted(offers, key=lambda offer: -found[offer[0].name].relevance)
-    best = found[ordered[0][0].name].relevance if ordered else 0.0
+    ordered = sorted(offers, key=lambda offer: -found[offer.domain.name].relevance)
+    best = found[ordered[0].domain.name].relevance if ordered else 0.0
     lines = _fold_all(ordered, found, budget)
     room = budget - OVERHEAD - min(sum(cost for _, cost in lines), int(budget * FOLDED_SHARE))
     shown: list[Sized] = []
     for offer, (line, cost) in zip(ordered, lines, strict=True):
-        own = found[offer[0].name]
+        own = found[offer.domain.name]
         is_wanted = len(offers) <= FEW or own.relevance >= max(best, 1.0) * NEAR
         whole = _unfold(offer, own, room + cost, is_relevant) if is_wanted and room + cost >= LEAST else None
         section, size = whole or (line, cost)
@@ -68,7 +64,7 @@ def lay_out(
 # -- one line a domain ------------------------------------------------------------------------------------
 
 
-def _fold_all(offers: Sequence[Offer], found: Mapping[str, Found], budget: int) -> list[Sized]:
+def _fold_all(offers: Sequence[EntryPoints], found: Mapping[str, Found], budget: int) -> list[Sized]:
     """One line a domain: the longest way of which all take no more than their share."""
     share = budget * FOLDED_SHARE if len(offers) > FEW else inf
     for characters, named in LINES[:-1]:
@@ -79,22 +75,27 @@ def _fold_all(offers: Sequence[Offer], found: Mapping[str, Found], budget: int) 
 
 
 def _fold_within(
-    offers: Sequence[Offer], found: Mapping[str, Found], characters: int, named: int, share: float
+    offers: Sequence[EntryPoints], found: Mapping[str, Found], characters: int, named: int, share: float
 ) -> list[Sized] | None:
     """All domains folded this way; None as soon as they take more than their share."""
     lines, used = [], 0
     for offer in offers:
-        line = _fold(offer, found[offer[0].name], characters, named)
-        cost = estimate_tokens(render_folded(line))
-        used += cost
+        own = found[offer.domain.name]
+        line = offer.folded.get((characters, named)) if not own.tools else None
+        if line is None:
+            section = _fold(offer, own, characters, named)
+            line = section, estimate_tokens(render_folded(section))
+            if not own.tools:
+                offer.folded[characters, named] = line
+        used += line[1]
         if used > share:
             return None
-        lines.append((line, cost))
+        lines.append(line)
     return lines
 
 
-def _fold(offer: Offer, found: Found, characters: int, named: int) -> Section:
-    domain, entries = offer
+def _fold(entries: EntryPoints, found: Found, characters: int, named: int) -> Section:
+    domain = entries.domain
     routes = [each.text for each in islice(_ranked(entries, found), named)]
     return Section(
         domain=domain.name,
@@ -110,12 +111,12 @@ def _about(description: str, characters: int) -> str:
     return inline(description, characters)
 
 
-def _hits(entries: Entries, found: Found) -> list[RoutedTool]:
+def _hits(entries: EntryPoints, found: Found) -> list[RoutedTool]:
     """The entry points that the question hits, closest first."""
     return [entries[route] for route in found.tools if route in entries]
 
 
-def _ranked(entries: Entries, found: Found) -> Iterator[RoutedTool]:
+def _ranked(entries: EntryPoints, found: Found) -> Iterator[RoutedTool]:
     """All entry points: those that the question hits first, the others in order of registration."""
     yield from _hits(entries, found)
     for route, each in entries.items():
@@ -126,10 +127,10 @@ def _ranked(entries: Entries, found: Found) -> Iterator[RoutedTool]:
 # -- a domain in full -------------------------------------------------------------------------------------
 
 
-def _unfold(offer: Offer, found: Found, room: int, is_relevant: bool) -> Sized | None:
+def _unfold(entries: EntryPoints, found: Found, room: int, is_relevant: bool) -> Sized | None:
     """As much of a domain as there is room for: the entry points that matter, resources, then names of other entry
     points. None when not even one of the first fits."""
-    domain, entries = offer
+    domain = entries.domain
     about = _about(domain.description, 300)
     used = HEADING + estimate_tokens(domain.name + about)
     hits = len(_hits(entries, found)) if is_relevant else 0
@@ -188,17 +189,17 @@ def _entry(each: RoutedTool, found: Found) -> Entry:
 
 
 def _name_more(
-    shown: Sequence[Section], offers: Sequence[Offer], found: Mapping[str, Found], room: int
+    shown: Sequence[Section], offers: Sequence[EntryPoints], found: Mapping[str, Found], room: int
 ) -> list[Section]:
     """What room is left goes to the names of entry points that were only counted."""
     sections = []
-    for section, (domain, entries) in zip(shown, offers, strict=True):
+    for section, entries in zip(shown, offers, strict=True):
         if not section.more or room <= 0:
             sections.append(section)
             continue
         known = len(section.tools) + len(section.folded)
         further = []
-        for each in islice(_ranked(entries, found[domain.name]), known, None):
+        for each in islice(_ranked(entries, found[entries.domain.name]), known, None):
             room -= each.name_size
             if room < 0:
                 break

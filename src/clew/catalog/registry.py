@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.answers import Entry
+from clew.catalog.answers import Entry, Section
 from clew.catalog.domain import Domain
 from clew.catalog.markdown import describe_params, inline, render_entry
 from clew.catalog.resource import Resource
@@ -47,6 +47,16 @@ class RoutedResource(msgspec.Struct, frozen=True, kw_only=True):
     scopes: frozenset[str]
 
 
+class EntryPoints(dict[str, RoutedTool]):
+    """The entry points of a domain for some scopes, by route. `folded` remembers how the domain looks on one line where
+    a question hits none of them: the same for every such question."""
+
+    def __init__(self, domain: Domain, tools: Iterable[RoutedTool]) -> None:
+        super().__init__((each.text, each) for each in tools)
+        self.domain = domain
+        self.folded: dict[tuple[int, int], tuple[Section, int]] = {}
+
+
 Routed = TypeVar("Routed", RoutedTool, RoutedResource)
 
 
@@ -57,7 +67,7 @@ class Registry:
         self._domains: dict[str, Domain] = {}
         self._tools: dict[str, dict[str, RoutedTool]] = {}
         self._resources: dict[str, dict[str, RoutedResource]] = {}
-        self._entries: dict[tuple[str, frozenset[str]], Mapping[str, RoutedTool]] = {}
+        self._entries: dict[tuple[str, frozenset[str]], EntryPoints] = {}
         self.generation = 0
 
     def add(self, domain: Domain) -> None:
@@ -113,7 +123,7 @@ class Registry:
     def find_resource(self, route: Route) -> RoutedResource | None:
         return self._resources.get(route.domain, {}).get(route.path)
 
-    def entry_points(self, domain: Domain, by: Principal) -> Mapping[str, RoutedTool]:
+    def entry_points(self, domain: Domain, by: Principal) -> EntryPoints:
         """The searchable tools of a domain that the caller may use, by their route, in order of registration."""
         key = (domain.name, by.scopes)
         if key not in self._entries:
@@ -121,7 +131,7 @@ class Registry:
                 self._entries.clear()
             tools = self._tools[domain.name].values()
             mine = (each for each in tools if each.tool.searchable and each.scopes <= by.scopes)
-            self._entries[key] = {each.text: each for each in mine}
+            self._entries[key] = EntryPoints(domain, mine)
         return self._entries[key]
 
     def tools(self) -> Iterable[RoutedTool]:
