@@ -149,3 +149,14 @@ def test_a_file_of_that_name_is_no_folder(home: Path) -> None:
     (home / "work" / "sub").mkdir(parents=True)
     (home / "work" / ".clew").write_text("")
     assert find_folder(home / "work" / "sub") == Path(".clew")
+
+
+def test_in_a_git_repository_the_folder_belongs_to_its_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    root, deep = tmp_path / "project", tmp_path / "project" / "src" / "deep"
+    deep.mkdir(parents=True)
+    (root / ".git").mkdir()
+    assert find_folder(deep) == root / ".clew"
+    assert find_folder(root) == Path(".clew")
+    (root / "src" / ".clew").mkdir()
+    assert find_folder(deep) == root / "src" / ".clew"

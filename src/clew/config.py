@@ -130,15 +130,22 @@ def read_config(
 
 
 def find_folder(start: Path) -> Path:
-    """The nearest `.clew` from `start` upward, where there is none the one that `start` would get.
+    """The nearest `.clew` from `start` upward, where there is none the one that the git repository around `start` would
+    get, or else `start` itself.
 
     The search ends below the home folder, and passes over folders of other users, who could have put settings there.
     """
     home = Path(os.path.expanduser("~"))
     if start == home or os.path.isdir(start / FOLDER):
         return Path(FOLDER)
-    above = (place / FOLDER for place in takewhile(lambda place: place != home, start.parents))
-    return next((folder for folder in above if os.path.isdir(folder) and _is_mine(folder)), Path(FOLDER))
+    above = list(takewhile(lambda place: place != home, start.parents))
+    found = next(
+        (place / FOLDER for place in above if os.path.isdir(place / FOLDER) and _is_mine(place / FOLDER)), None
+    )
+    if found is not None or os.path.exists(start / ".git"):
+        return found or Path(FOLDER)
+    root = next((place for place in above if os.path.exists(place / ".git") and _is_mine(place)), None)
+    return root / FOLDER if root is not None else Path(FOLDER)
 
 
 def _is_mine(folder: Path) -> bool:

@@ -54,3 +54,12 @@ def test_weights_count_one_for_each_field() -> None:
         SearchConfig(weights=(4, 2))
     with pytest.raises(InvalidInput, match="Fields are description, name, content"):
         SearchConfig(query_by=("body",))  # type: ignore[arg-type]  # a name that does not exist on purpose
+
+
+def test_a_function_that_is_not_a_tool_is_told_by_its_name() -> None:
+    async def forgotten(query: str) -> str:
+        """Find it."""
+        return query
+
+    with pytest.raises(InvalidInput, match=r"forgotten is not a tool\. Write @tool above it"):
+        Domain(name="d", description="d", tools=[forgotten])  # type: ignore[list-item]  # the mistake

@@ -79,7 +79,8 @@ def test_the_index_document_has_exactly_the_promised_fields() -> None:
     }
     assert (draft.title, draft.schema_name, draft.scopes) == ("Id", "resource.v1", ("admin", "internal"))
     assert draft.tags[0] == "domain:warehouse"
-    assert draft.tags[2:] == ("type:column", "segment:facts")
+    assert draft.tags[2:4] == ("type:column", "segment:facts")
+    assert draft.tags[4].startswith("document:")
 
 
 @pytest.mark.req("ERN-21")

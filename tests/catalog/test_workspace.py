@@ -247,3 +247,69 @@ async def test_a_home_folder_is_not_indexed_unless_it_is_a_git_repository(
     (folder.parent / ".git").mkdir()
     async with opened() as workspace:
         assert names(workspace) == ["repo"]
+
+
+@pytest.mark.req("ERN-23")
+async def test_a_file_that_changes_while_an_agent_works_is_in_the_next_answer(
+    opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.catalog.workspace.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("clew.catalog.workspace.WAIT_SECONDS", 60.0)
+    page = folder.parent / "okapi.md"
+    page.write_text("# Okapi\n\nAn okapi has stripes.\n")
+    async with opened() as workspace:
+        first = await workspace.catalog.ask(Question(query="what about the okapi"), by=OWNER)
+        page.write_text("# Okapi\n\nAn okapi is related to the giraffe.\n")
+        read = await workspace.catalog.get([Item(route="repo://resources/okapi.md")], by=OWNER)
+        (folder.parent / "giraffe.md").write_text("# Giraffe\n\nIts neck is long.\n")
+        second = await workspace.catalog.ask(Question(query="what about the giraffe", handle=first.handle), by=OWNER)
+
+    assert "repo://resources/okapi.md" in first.markdown
+    assert "related to the giraffe" in read.markdown
+    assert "repo://resources/giraffe.md" in second.markdown
+
+
+async def test_an_answer_does_not_wait_for_long_and_says_that_files_are_still_read(
+    opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.catalog.workspace.WAIT_SECONDS", 0.0)
+    (folder.parent / "okapi.md").write_text("# Okapi\n")
+    async with opened() as workspace:
+        answer = await workspace.catalog.ask(Question(query="okapi"), by=OWNER)
+
+    assert answer.hint.startswith("Local files are still being read")
+
+
+async def test_reading_a_document_gives_all_of_it_in_its_order(opened: Open, folder: Path) -> None:
+    text = "# Zebra\n\nintro\n\n## Stripes\n\nblack\n\n### More\n\nwhite\n\n## Able\n\nlast\n"
+    (folder.parent / "zebra.md").write_text(text)
+    async with opened() as workspace:
+        await workspace.look_again()
+        whole = await workspace.catalog.read("repo://resources/zebra.md", by=OWNER)
+        part = await workspace.catalog.read("repo://resources/zebra.md/stripes", by=OWNER)
+
+    assert [line for line in whole.content.splitlines() if line] == [line for line in text.splitlines() if line]
+    assert "white" in part.content
+    assert "last" not in part.content
+
+
+async def test_a_long_document_says_where_it_goes_on(opened: Open, folder: Path) -> None:
+    sections = [f"## Part {at}\n\n" + f"word{at} " * 1_000 for at in range(20)]
+    (folder.parent / "long.md").write_text("# Long\n\n" + "\n\n".join(sections))
+    async with opened() as workspace:
+        await workspace.look_again()
+        (found,) = (await workspace.catalog.get([Item(route="repo://resources/long.md")], by=OWNER)).results
+        assert found.data is not None
+        (more,) = (await workspace.catalog.get([Item(route=found.data.guidance[0].route)], by=OWNER)).results
+
+    assert "It goes on in" in found.data.content
+    assert more.success
+
+
+async def test_servers_are_started_in_the_project_wherever_one_stands(opened: Open, folder: Path) -> None:
+    entry = {"command": "python", "args": ["tools/server.py"], "cwd": "sub"}
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"near": entry, "here": {"command": "python"}}}))
+    async with opened() as workspace:
+        places = {each.id: each.cwd for each in workspace.servers.servers.list()}
+
+    assert places == {"near": str(folder.parent / "sub"), "here": str(folder.parent)}

@@ -304,7 +304,7 @@ def test_sources_are_refreshed_one_by_one_all_or_not_at_all(clew: Clew, folder: 
     (folder.parent / "two" / "page.md").write_text("# two\n\nAnother text.\n")
     (only,) = clew("refresh", states["one"]["source_id"], "--json").json
     assert (only["domain"], only["changed"]) == ("one", 1)
-    assert "Text of two" in clew("get", "two://resources/page.md").out
+    assert "Text of two" in clew("trail", "search", "text of two", "--schema", "resource.v1", "--json").out
     rebuilt = {each["domain"]: each for each in clew("refresh", "--all", "--json").json}
     assert rebuilt["two"]["outcome"] == "refreshed"
     assert "Another text" in clew("get", "two://resources/page.md").out
@@ -435,8 +435,8 @@ def test_the_folder_is_indexed_for_its_owner_alone(clew: Clew, folder: Path) -> 
     (folder.parent / "page.md").write_text("# Kettle\n\nText of the kettle.\n")
     clew("ask", "kettle", "--owner", "ann")
     assert resources(clew("ask", "kettle", "--owner", "eve", "--cached", "--json").json) == []
-    assert clew("get", "repo://resources/page.md", "--owner", "eve").code == 1
-    assert clew("get", "repo://resources/page.md", "--owner", "ann").code == 0
+    assert "no such resource" in clew("why", "repo://resources/page.md", "--owner", "eve").out
+    assert "on the trail" in clew("why", "repo://resources/page.md", "--owner", "ann").out
 
 
 def test_two_first_questions_at_once_are_both_answered(folder: Path, project: Path) -> None:

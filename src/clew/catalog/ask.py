@@ -27,6 +27,7 @@ MIN_BUDGET, MAX_BUDGET = 300, 100_000
 REMEMBERED = 500
 CATALOG_SCHEMAS = (TOOL_SCHEMA, FOREIGN_TOOL_SCHEMA, RESOURCE_SCHEMA)
 
+STILL_READING = "Local files are still being read: ask again in a moment for all of them."
 NOTHING_CLOSE = (
     "Nothing here is close to that question. These are the entry points; rephrase, or start from one of them."
 )
@@ -111,6 +112,11 @@ class Asking:
             ]
             shown += [Exposed(item=route, via="ask", why=why, since=now) for route in section.folded]
         return shown
+
+
+def with_hint(answer: Answer, hint: str) -> Answer:
+    """The answer with one more hint in front."""
+    return _rendered(msgspec.structs.replace(answer, hint=" ".join(filter(None, (hint, answer.hint)))))
 
 
 def _rendered(answer: Answer) -> Answer:

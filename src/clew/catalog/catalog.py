@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
 from clew.access import Principal
 from clew.catalog.answers import Answer, Entry, Item, Question, Results
-from clew.catalog.ask import Asking
+from clew.catalog.ask import STILL_READING, Asking, check_question, with_hint
 from clew.catalog.defined import with_defined
 from clew.catalog.discovery import RESOURCE_SCHEMA, Discovery
 from clew.catalog.domain import Domain
@@ -60,6 +60,8 @@ class Catalog:
         self._trail = trail
         self._owner = owner
         self._shared = shared
+        self.keep_up: Callable[[], Awaitable[bool]] | None = None
+        """Brings what changes by itself up to date before an answer; False when that is still going on."""
         self._preparing, self._is_prepared = asyncio.Lock(), False
         self.registry = Registry()
         self.discovery = Discovery(trail)
@@ -109,7 +111,10 @@ class Catalog:
     async def ask(self, question: Question, *, by: Principal) -> Answer:
         """What can be done, and what is known. Raises InvalidInput, NotFound (a domain), HandleRefused."""
         by.require("read")
-        return await self._for(by).asking.ask(question, by=by, reader=self._reader(by))
+        check_question(question)
+        is_current = self.keep_up is None or await self.keep_up()
+        answer = await self._for(by).asking.ask(question, by=by, reader=self._reader(by))
+        return answer if is_current else with_hint(answer, STILL_READING)
 
     async def get(
         self, items: Sequence[Item], *, by: Principal, handle: str | None = None, report: Report | None = None
@@ -117,6 +122,8 @@ class Catalog:
         """Do these, side by side. What goes wrong with one entry is in its result. Raises InvalidInput, TooLarge,
         HandleRefused, AccessDenied."""
         by.require("read")
+        if self.keep_up is not None:
+            await self.keep_up()
         getting, reader = self._for(by).getting, self._reader(by)
         return await getting.get(items, by=by, reader=reader, handle=handle, report=report)
 

@@ -65,6 +65,10 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidInput(
                 "description", f"of domain {self.name} is empty", hint="Say what it is about in a sentence"
             )
+        for each in self.tools:
+            if not isinstance(each, Tool):
+                name = getattr(each, "__name__", repr(each)[:60])
+                raise InvalidInput("tools", f"of domain {self.name}: {name} is not a tool", hint="Write @tool above it")
         if len(self.description) > MAX_DESCRIPTION:
             raise InvalidInput("description", f"of domain {self.name} is over {MAX_DESCRIPTION:,} characters")
 

@@ -26,6 +26,7 @@ from clew.tools.content import as_content
 
 Report = Callable[[float, float | None, str], Awaitable[None]]
 MAX_GUIDANCE = 50
+MAX_PARTS = 20
 
 
 class Getting:
@@ -106,7 +107,9 @@ class Getting:
             about = route.path.rpartition("/")[2].replace("-", " ").replace("_", " ")
             reveals = f'ask(query="{inline(about, 80)}", domain="{route.domain}")'
             further = ", then follow the guidance of an entry point it shows" if route.is_hidden else ""
-            raise Refused("NOT_REVEALED", f"{route} was not shown to you yet. Call {reveals}{further}")
+            raise Refused(
+                "NOT_REVEALED", f"{route} was not shown to you yet. Call {reveals}{further}; pass the handle on"
+            )
 
     async def _read(self, route: Route, turn: _Turn) -> GuidedContent:
         if not await self._lookup.can_see(route, by=turn.reader):
@@ -119,7 +122,11 @@ class Getting:
         async def read() -> GuidedContent:
             found = await self._lookup.read(route, by=turn.reader)
             content = cut(as_content(found.content), MAX_CONTENT).content
-            return GuidedContent(content=fence(content, f"Content of `{route}`, {inline(found.name, 120)}."))
+            steps = [Guidance(route=uri, prose="goes on here") for uri in found.rest[:MAX_PARTS]]
+            about = f"Content of `{route}`, {inline(found.name, 120)}."
+            if found.rest:
+                about += f" It goes on in {len(found.rest)} further parts."
+            return GuidedContent(content=fence(content, about), guidance=steps)
 
         return await attempt(str(route), read, Limits().seconds)
 

@@ -25,6 +25,7 @@ MAX_NAME = 300
 MAX_DESCRIPTION = 2_000
 MAX_TYPE = 100
 MAX_REASONS = 100
+DOCUMENT = "document:"
 _NAMESPACE = UUID("0b8f4b0c-6a0e-5f0d-8f57-93a7c1f3c1d2")
 _PLAIN_PART = re.compile(r"[A-Za-z0-9._~%@+-]+")
 _UNCOMPARED = ("indexed_at", "scopes", "is_unrestricted")
@@ -86,6 +87,11 @@ def source_tag(source_id: str) -> str:
     return f"source:{digest(source_id)}"
 
 
+def document_tag(place: Place, document: str) -> str:
+    """What all resources of one document share, with the entry of that document in the book of its source."""
+    return f"{DOCUMENT}{digest(f'{place.domain} {place.source_id} {document}')}"
+
+
 def digest(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
@@ -117,7 +123,7 @@ def build_drafts(roots: Iterable[ResourceNode], place: Place, *, document: str, 
             continue
         if len(node.content) > MAX_CONTENT:
             reasons.append(f"{uri} is cut to {MAX_CONTENT:,} of {len(node.content):,} characters")
-        drafts[uri] = _draft(node, uri, place, now_ms)
+        drafts[uri] = _draft(node, uri, place, document, now_ms)
     told = [Skipped(document=document, reason=reason) for reason in reasons[:MAX_REASONS]]
     return Indexed(drafts=drafts, skipped=told)
 
@@ -127,7 +133,7 @@ def scope_fields(scopes: Sequence[str]) -> dict[str, Any]:
     return {"scopes": list(scopes), "is_unrestricted": not scopes}
 
 
-def _draft(node: ResourceNode, uri: str, place: Place, now_ms: int) -> Draft:
+def _draft(node: ResourceNode, uri: str, place: Place, document: str, now_ms: int) -> Draft:
     path = parse_route(uri).path
     segment = path.partition("/")[0]
     name = _one_line(node.name)[:MAX_NAME].strip() or path.rpartition("/")[2][:MAX_NAME]
@@ -152,7 +158,7 @@ def _draft(node: ResourceNode, uri: str, place: Place, now_ms: int) -> Draft:
         schema_name=SCHEMA,
         title=name,
         context=context,
-        tags=resource_tags(context),
+        tags=(*resource_tags(context), document_tag(place, document)),
         scopes=place.scopes,
         ttl=NEVER,
     )

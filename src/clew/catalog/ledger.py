@@ -14,7 +14,7 @@ from uuid import UUID, uuid5
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.indexing import Place, source_tag
+from clew.catalog.indexing import Place, document_tag, source_tag
 from clew.catalog.shelf import AT_ONCE, drop_records, each_record
 from clew.clock import Clock
 from clew.errors import AlreadyExists, ClewError, Conflict, NotFound, SourceError
@@ -40,6 +40,8 @@ class DocumentEntry(msgspec.Struct, frozen=True, kw_only=True):
     recipe: str = ""
     nodes: dict[str, str] = {}
     """From the uri of each node to its digest."""
+    order: Sequence[str] = ()
+    """The uris as they follow each other in the document."""
     indexed_at: int = 0
     failure: str = ""
     verified_at: int | None = None
@@ -80,6 +82,13 @@ async def read_sources(trail: Trail, *, by: Principal) -> list[SourceEntry]:
     """The books of all sources of the owner, oldest first."""
     found = each_record(trail, Selector(schema_name=SOURCE_SCHEMA), by=keeper(by))
     return [msgspec.convert(each.context, SourceEntry) async for each in found]
+
+
+async def find_document(trail: Trail, tag: str, *, by: Principal) -> DocumentEntry | None:
+    """The entry of the document whose resources have this tag, in the book of its source."""
+    selector = Selector(schema_name=DOCUMENT_SCHEMA, all_tags=(tag,))
+    page = await trail.records.list(selector, by=keeper(by), limit=1)
+    return msgspec.convert(page.items[0].context, DocumentEntry) if page.items else None
 
 
 class Ledger:
@@ -223,15 +232,16 @@ class Ledger:
     def _document_draft(self, entry: DocumentEntry) -> Draft:
         place = self._place
         context = {"domain": place.domain, "source_id": place.source_id, **msgspec.to_builtins(entry)}
-        return self._draft(self._id_of("document", entry.document), DOCUMENT_SCHEMA, f"Document {entry.name}", context)
+        id, tag = self._id_of("document", entry.document), document_tag(place, entry.document)
+        return self._draft(id, DOCUMENT_SCHEMA, f"Document {entry.name}", context, tag)
 
-    def _draft(self, id: str, schema_name: str, title: str, context: dict[str, object]) -> Draft:
+    def _draft(self, id: str, schema_name: str, title: str, context: dict[str, object], *tags: str) -> Draft:
         return Draft(
             id=id,
             schema_name=schema_name,
             title=title.encode("utf-8", "replace").decode().replace("\x00", "")[:MAX_TITLE],
             context=context,
-            tags=(f"domain:{self._place.domain}", source_tag(self._place.source_id)),
+            tags=(f"domain:{self._place.domain}", source_tag(self._place.source_id), *tags),
             scopes=(KEEPER,),
             ttl=NEVER,
             embed="never",

@@ -1,24 +1,39 @@
-"""Looking up one resource whole: on the trail, or by the code of the domain that defines it."""
+"""Looking up one resource whole: on the trail with all that stands below it, or by the code of the domain that defines
+it."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.indexing import resource_id
+from clew.catalog.indexing import DOCUMENT, resource_id
+from clew.catalog.ledger import find_document
 from clew.catalog.registry import Registry
 from clew.catalog.route import Route
 from clew.errors import NotFound
+from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.store import Trail
+
+MAX_WHOLE = 60_000
+"""Characters of a resource and its parts that are given at once."""
 
 
 class Whole(msgspec.Struct, frozen=True, kw_only=True):
-    """A resource with its content, and the scopes that it takes to see it."""
+    """A resource with its content, its parts included, and the scopes that it takes to see it. `rest` are the parts
+    that had no room, in their order."""
 
     name: str
     description: str
     content: str
     scopes: frozenset[str]
+    rest: Sequence[str] = ()
+
+
+def _whole(found: Breadcrumb) -> Whole:
+    about, content = (str(found.context.get(field, "")) for field in ("description", "content"))
+    return Whole(name=found.title, description=about, content=content, scopes=frozenset(found.scopes))
 
 
 class Lookup:
@@ -32,7 +47,7 @@ class Lookup:
         """Raises NotFound for what is not there or not visible; what a domain's code raises passes through."""
         defined = self._registry.find_resource(route)
         if defined is None:
-            return await self.read_indexed(route, by=by)
+            return await self._with_parts(route, by)
         if not defined.scopes <= by.scopes:
             raise NotFound("resource", str(route))
         name, about = defined.resource.name, defined.resource.description
@@ -40,11 +55,34 @@ class Lookup:
         return Whole(name=name, description=about, content=content, scopes=defined.scopes)
 
     async def read_indexed(self, route: Route, *, by: Principal) -> Whole:
-        """A resource as it was last indexed. Raises NotFound, also where its domain is not there for the caller."""
+        """A resource as it was last indexed, without its parts. Raises NotFound, also where its domain is not there for
+        the caller."""
+        return _whole(await self._get(route, by))
+
+    async def _get(self, route: Route, by: Principal) -> Breadcrumb:
         self._registry.visible_domain(route.domain, by)
-        found = await self._trail.records.get(resource_id(by.owner_id, str(route)), by=by)
-        about, content = (str(found.context.get(field, "")) for field in ("description", "content"))
-        return Whole(name=found.title, description=about, content=content, scopes=frozenset(found.scopes))
+        return await self._trail.records.get(resource_id(by.owner_id, str(route)), by=by)
+
+    async def _with_parts(self, route: Route, by: Principal) -> Whole:
+        """A resource, then what stands below it in its document, in the order of the document."""
+        found = await self._get(route, by)
+        whole, tag = _whole(found), next((tag for tag in found.tags if tag.startswith(DOCUMENT)), None)
+        document = await find_document(self._trail, tag, by=by) if tag is not None else None
+        below = [uri for uri in document.order if uri.startswith(f"{route}/")] if document is not None else []
+        contents, room, given = [whole.content], MAX_WHOLE - len(whole.content), 0
+        for uri in below:
+            try:
+                part = _whole(await self._trail.records.get(resource_id(by.owner_id, uri), by=by))
+            except NotFound:  # it was removed meanwhile, or the caller may not see it
+                given += 1
+                continue
+            room -= len(part.content)
+            if room < 0:
+                break
+            contents.append(part.content)
+            given += 1
+        content = "\n\n".join(filter(None, contents))
+        return msgspec.structs.replace(whole, content=content, rest=below[given:])
 
     async def can_see(self, route: Route, *, by: Principal) -> bool:
         """Whether there is such a resource for the caller. No code of a domain runs."""

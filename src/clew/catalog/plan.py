@@ -151,6 +151,7 @@ class Plan:
             hash="" if is_contested else read.hash,
             recipe=self._recipe,
             nodes=dict(nodes),
+            order=[uri for uri in (read.indexed.drafts if read.indexed is not None else ()) if uri in nodes],
             indexed_at=now_ms,
         )
 

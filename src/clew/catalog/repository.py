@@ -51,7 +51,7 @@ def _search_tool(trail: Trail, owner_id: str) -> Tool:
             return GuidedContent(content="No file matches that.")
         records = [hit.breadcrumb.context for hit in found.hits]
         shown = [fence(_excerpt(each["content"], query), f"From `{each['uri']}`.") for each in records]
-        steps = [guide(each["uri"], f"the whole of {inline(each['name'], 80)}") for each in records]
+        steps = [guide(each["uri"], f"read {inline(each['name'], 80)}") for each in records]
         return GuidedContent(content="\n\n".join(shown), guidance=steps)
 
     return msgspec.structs.replace(search, limits=Limits(seconds=20, characters=40_000))

@@ -66,7 +66,9 @@ class Explaining:
             reasons.append("It is an entry point: every `ask` shows it.")
         else:
             is_visible = False
-            reasons.append("It is hidden: only the guidance of another route shows it, and none has yet.")
+            reasons.append(
+                "It is hidden: only the guidance of another route shows it, and under this handle none has yet."
+            )
         if self._strict and exposed is None and not lacking:
             reasons.append("This catalog is strict: `get` refuses it until `ask` or guidance has shown it.")
         about = f"{route}{tool.description}{describe_params(tool.schema)}"

@@ -4,10 +4,14 @@ foreign servers, in one catalog that is kept up to date."""
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from clew.access import Principal
 from clew.catalog.catalog import Catalog
@@ -20,7 +24,7 @@ from clew.catalog.repository import NAME as REPOSITORY
 from clew.catalog.repository import build_repository
 from clew.catalog.resource import Pipeline
 from clew.catalog.route import check_domain_name
-from clew.catalog.servers.config import read_servers
+from clew.catalog.servers.config import ServerConfig, read_servers
 from clew.catalog.servers.domain import build_domain
 from clew.catalog.servers.registry import ServerRegistry, open_registry
 from clew.catalog.sources import build_source, secret_names
@@ -28,6 +32,11 @@ from clew.clock import Clock
 from clew.config import FOLDER, Config, SourceConfig
 from clew.errors import AlreadyExists, ClewError, ConfigError, InvalidInput, NotFound
 from clew.trail.store import Trail
+
+LOOK_SECONDS, WAIT_SECONDS = 2.0, 1.5
+"""How long local files count as just looked at, and how long an answer waits for a look."""
+
+_log = logging.getLogger(__name__)
 
 
 class Workspace:
@@ -42,6 +51,8 @@ class Workspace:
         self.catalog = catalog
         self.servers = servers or ServerRegistry(trail, by=owner, clock=clock)
         self.servers.on_update = self._update_server
+        self._looking: asyncio.Task[None] | None = None
+        self._looked = -LOOK_SECONDS
 
     def lifecycle(self, report: Progress | None = None) -> Lifecycle:
         """What refreshes the sources of all domains."""
@@ -57,7 +68,27 @@ class Workspace:
             for pipeline in domain.extractors
             if pipeline.source.is_local
         }
-        return [each for id in found for each in await lifecycle.refresh_source(id)]
+        reports = [each for id in found for each in await lifecycle.refresh_source(id)]
+        self._looked = time.monotonic()
+        return reports
+
+    async def keep_up(self) -> bool:
+        """Read local sources again unless that was done a moment ago. What takes longer than a moment goes on while the
+        caller is answered: then this is False."""
+        if self._looking is None and time.monotonic() - self._looked < LOOK_SECONDS:
+            return True
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._look())
+        done, _ = await asyncio.wait({self._looking}, timeout=WAIT_SECONDS)
+        return bool(done)
+
+    async def _look(self) -> None:
+        try:
+            for report in await self.look_again():
+                if report.outcome == "failed":
+                    _log.warning("%s was not refreshed: %s", report.source_id, report.error)
+        finally:
+            self._looking = None
 
     async def meet_servers(self) -> dict[str, str]:
         """Look at the foreign servers that were never looked at, side by side; why some could not be, by their ids."""
@@ -80,6 +111,9 @@ class Workspace:
 
     async def close(self) -> None:
         """Let go of connections. Calling it twice is harmless."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
         await self.servers.close()
         for domain in self.catalog.registry.all_domains():
             for pipeline in domain.extractors:
@@ -90,8 +124,10 @@ async def open_workspace(trail: Trail, clock: Clock, config: Config, owner: Prin
     """The workspace of a configuration. No source is read yet, and no foreign server started. Raises ConfigError."""
     chosen = config.catalog
     catalog = Catalog(trail, clock, owner=owner, strict=chosen.strict, shared=chosen.shared)
-    servers = await open_registry(trail, read_servers(config.folder), by=owner, clock=clock)
+    known = [_placed(each, _project(config)) for each in read_servers(config.folder)]
+    servers = await open_registry(trail, known, by=owner, clock=clock)
     workspace = Workspace(trail, clock, catalog, owner, servers)
+    catalog.keep_up = workspace.keep_up
     domains = [*load_domains(chosen.domains), *await _source_domains(trail, config, owner)]
     if has_repository(config) and not any(domain.name == REPOSITORY for domain in domains):
         domains.append(build_repository(_project(config), trail, owner.owner_id))
@@ -114,6 +150,13 @@ def own_names(config: Config) -> set[str]:
     names = {domain.name for domain in load_domains(config.catalog.domains)}
     names |= {source.domain for source in config.sources.values()}
     return names | ({REPOSITORY} if has_repository(config) else set())
+
+
+def _placed(server: ServerConfig, project: Path) -> ServerConfig:
+    """A program is started in the project wherever the command was given, so that paths in its arguments hold."""
+    if server.transport != "stdio":
+        return server
+    return msgspec.structs.replace(server, cwd=str(project / server.cwd))
 
 
 def _project(config: Config) -> Path:

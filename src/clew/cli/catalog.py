@@ -77,7 +77,7 @@ async def get(
         clew get repo://resources/README.md
         clew get warehouse://tools/analyst logs://tools/investigator text=timeout
     """
-    async with open_workspace_here(here) as (app, workspace):
+    async with open_workspace_here(here, look_again=True) as (app, workspace):
         items = parse_items(routes, params, workspace.catalog.registry)
         with progress("Running") as shown:
 
@@ -194,6 +194,7 @@ async def open_workspace_here(here: Here, *, look_again: bool = False) -> AsyncI
     """The workspace of the folder, made where there is none; with local files looked at again where asked."""
     async with open_here(here, create=True) as app:
         workspace = await app.workspace()
+        workspace.catalog.keep_up = None  # a command looks once, here, and shows how far it is
         if look_again:
             with progress("Reading the files of this folder") as shown:
                 reports = await workspace.look_again(lambda done, total, _: shown.advance(done, total, "documents"))

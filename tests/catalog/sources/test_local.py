@@ -417,3 +417,13 @@ async def test_files_that_are_made_for_secrets_are_left_out_and_told(tmp_path: P
     if not is_read:
         with pytest.raises(SourceError):
             await LocalSource(tmp_path).fetch_content(name)
+
+
+async def test_folders_that_tools_fill_are_passed_over_also_without_git(tmp_path: Path) -> None:
+    for name in ("node_modules/left-pad/README.md", ".venv/lib/a.py", "src/__pycache__/b.txt", "docs/node_modules"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("text\n")
+
+    listing = await LocalSource(tmp_path).list_documents()
+
+    assert [document.id for document in listing.documents] == ["docs/node_modules"]

@@ -10,6 +10,7 @@ import msgspec
 from clew.catalog.servers.entries import ServerEntry
 from clew.catalog.servers.schemas import misfit
 from clew.catalog.servers.trust import fenced, one_line, quoted
+from clew.errors import ServerError
 from clew.tools import Guidance, GuidedContent, guide
 
 if TYPE_CHECKING:
@@ -21,15 +22,17 @@ MAX_LINKS = 5
 
 
 def show_result(result: CallToolResult, entry: ServerEntry, read_route: str) -> GuidedContent:
-    """The content of a tool's result, with a next step for each resource that it links to."""
+    """The content of a tool's result, with a next step for each resource that it links to. Raises ServerError where the
+    tool says that it failed."""
+    if result.is_error:
+        said = " ".join(part.text for part in result.content[:MAX_PARTS] if part.type == "text")
+        raise ServerError(entry.server, f"its tool {one_line(entry.name, 100)} failed and says {quoted(said, 1_000)}")
     parts = result.content[:MAX_PARTS]
     share = MAX_CHARACTERS // max(1, len(parts))
-    blocks = [f"The tool {one_line(entry.name, 100)} of {entry.server} reported an error."] if result.is_error else []
-    blocks += [_show_part(part, entry.server, share) for part in parts]
+    blocks = [_show_part(part, entry.server, share) for part in parts]
     if len(result.content) > MAX_PARTS:
         blocks.append(f"{len(result.content) - MAX_PARTS:,} more parts were left out.")
-    if not result.is_error:
-        blocks += _show_structured(result, entry)
+    blocks += _show_structured(result, entry)
     links = [part for part in parts if part.type == "resource_link"][:MAX_LINKS]
     steps = [
         guide(read_route, f"Read the resource that {entry.server} calls {quoted(link.name, 100)}.", uri=str(link.uri))

@@ -23,6 +23,10 @@ from clew.trail.globs import glob_matches
 
 MAX_BYTES = 2_000_000
 NEVER_READ = frozenset((".git", ".clew"))
+TOOLS_OWN = frozenset(
+    ("node_modules", "__pycache__", ".venv", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache")
+)
+"""Folders that tools fill, and that nobody means by their project."""
 SECRET = re.compile(
     r"\.env(\.[\w-]+)?|\.envrc|\.netrc|_netrc|\.npmrc|\.pypirc|\.pgpass|\.htpasswd|\.?credentials(\.\w+)?|id_(rsa|dsa|ecdsa|ed25519)"
     r"|.+\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk)|\.mcp\.json|mcp\.json|secrets?\.(json|ya?ml|toml|ini|env)|\.git-credentials",
@@ -112,7 +116,8 @@ class LocalSource:
 
     def _is_chosen(self, path: str, rules: Rules, *, is_folder: bool) -> bool:
         """Whether a file is wanted, or a folder is worth entering."""
-        if path.rpartition("/")[2].lower() in NEVER_READ:
+        name = path.rpartition("/")[2].lower()
+        if name in NEVER_READ or (is_folder and name in TOOLS_OWN):
             return False
         if any(glob_matches(glob, path) or (is_folder and glob_matches(glob, f"{path}/")) for glob in self._exclude):
             return False
