@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import venv
 from pathlib import Path
@@ -27,7 +28,7 @@ def main() -> None:
         return
     began = time.monotonic()
     uv, packages = shutil.which("uv"), count_packages(lock)
-    usual = "some seconds" if uv else "about a minute"
+    usual = "some seconds (a minute where nothing is at hand yet)" if uv else "about a minute"
     print(f"First run: installing {packages} packages of {lock} into {directory}/ with {'uv' if uv else 'pip'}.")
     print(f"This takes {usual} and happens once.", flush=True)
     if not (directory / "bin" / "python").exists():
@@ -56,6 +57,9 @@ def run(command: list[str], packages: int) -> None:
     """Run an installer, telling on a terminal which package it is at."""
     told: list[str] = []
     collected = 0
+    done = threading.Event()
+    if "uv" in Path(command[0]).name:
+        threading.Thread(target=count_seconds, args=(done,), daemon=True).start()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -65,10 +69,18 @@ def run(command: list[str], packages: int) -> None:
                 show(f"{collected} of {packages}: {line.split()[1]}")
             elif line.startswith("Installing "):
                 show(f"unpacking {packages} packages ...")
+    done.set()
     show("")
     if process.returncode:
         sys.stdout.writelines(told[-20:])
         sys.exit(f"this step failed: {' '.join(command)}\nIs the package index reachable from here?")
+
+
+def count_seconds(done: threading.Event) -> None:
+    """uv tells nothing of where it is, so the seconds do."""
+    began = time.monotonic()
+    while not done.wait(1.0):
+        show(f"fetching and installing ... {time.monotonic() - began:.0f} s")
 
 
 def show(text: str) -> None:
@@ -79,4 +91,7 @@ def show(text: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("\nInterrupted; run it again to go on.")

@@ -21,6 +21,22 @@ VERBS: dict[str, frozenset[str]] = {
 
 ROLES = frozenset({"curator", "emitter", "subscriber"})
 
+OWN_SCHEMAS = frozenset(
+    (
+        "tool.v1",
+        "domain.v1",
+        "resource.v1",
+        "document.v1",
+        "source.v1",
+        "exposure.v1",
+        "mcp.server.v1",
+        "mcp.tool.v1",
+        "mcp.resource.v1",
+        "mcp.prompt.v1",
+    )
+)
+"""Schemas of records that Clew itself writes and believes: what is known, what can be done, who was shown what."""
+
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
 
 
@@ -41,6 +57,11 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         """Raise AccessDenied unless one of the roles allows the verb."""
         if VERBS[verb].isdisjoint(self.roles):
             raise AccessDenied(verb, sorted(VERBS[verb]))
+
+    def require_schema(self, name: str | None) -> None:
+        """Raise AccessDenied for a record that only looks like one of Clew's own. A curator may write them."""
+        if name in OWN_SCHEMAS and not self.may("administer"):
+            raise AccessDenied(f"write {name}, which is Clew's own", sorted(VERBS["administer"]))
 
     def require_scopes(self, scopes: Iterable[str]) -> None:
         """Raise AccessDenied for a scope to be put on a record that the caller does not hold: the record would be

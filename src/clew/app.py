@@ -83,6 +83,8 @@ class App:
 
     async def _refresh(self) -> None:
         workspace = await self.workspace()
+        for problem in workspace.problems.values():
+            log.warning("%s", problem)
         for id, problem in (await workspace.meet_servers()).items():
             log.warning("the server %s cannot be used yet: %s", id, problem)
         for report in await workspace.lifecycle().restart():

@@ -168,7 +168,7 @@ async def test_counts_and_instructions_match_the_registry(tmp_path: Path) -> Non
         assert list(counts.domains) == ["warehouse", "support", "docs"]
         assert counts.route_count == catalog.registry.count_routes()
         told = await catalog.instructions(by=STAFF)
-        assert "3 domains (warehouse, support, docs) with 7 routes and 2 resources" in told
+        assert "3 domains (warehouse, support, docs) with 6 routes and 2 resources" in told
         await catalog.remove("support")
         assert "2 domains (warehouse, docs) with 5 routes" in await catalog.instructions(by=STAFF)
         assert "docs" not in await catalog.instructions(by=ME)

@@ -37,7 +37,7 @@ def registry(**more: Any) -> Registry:
 
 @pytest.mark.req("ERN-21")
 async def test_an_indexed_resource_needs_its_own_scopes_and_those_of_its_domain(trail: Trail) -> None:
-    await write(trail, {"description": "d", "content": "c"}, "staff")
+    await write(trail, {"uri": str(ROUTE), "description": "d", "content": "c"}, "staff")
     lookup = Lookup(trail, registry())
     whole = await lookup.read(ROUTE, by=STAFF)
     assert (whole.name, whole.description, whole.content, list(whole.scopes)) == ("Page", "d", "c", ["staff"])
@@ -47,10 +47,11 @@ async def test_an_indexed_resource_needs_its_own_scopes_and_those_of_its_domain(
     assert not await Lookup(trail, Registry()).can_see(ROUTE, by=STAFF), "its domain is gone"
 
 
-async def test_a_record_without_the_fields_of_a_resource_is_read_as_empty(trail: Trail) -> None:
-    await write(trail, {"content": 5})
-    whole = await Lookup(trail, registry()).read(ROUTE, by=ME)
-    assert (whole.description, whole.content) == ("", "5")
+@pytest.mark.parametrize("context", [{"content": 5}, {"uri": "docs://resources/other", "content": "c"}])
+async def test_a_record_that_only_stands_where_a_resource_would_is_none(trail: Trail, context: dict[str, Any]) -> None:
+    await write(trail, context)
+    with pytest.raises(NotFound):
+        await Lookup(trail, registry()).read(ROUTE, by=ME)
 
 
 async def test_what_a_domain_defines_is_fetched_only_for_who_may_see_it(trail: Trail) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 import yaml
 
 from clew.cli.clients import CLIENTS, ClientFile
-from tests.cli.conftest import Clew
+from tests.cli.conftest import COMMAND, PATIENCE, Clew
 
 
 @pytest.fixture(autouse=True)
@@ -152,6 +153,26 @@ def test_files_that_cannot_be_used_are_told_in_one_line(clew: Clew, folder: Path
     (folder.parent / ".cursor").write_text("a file where a folder belongs")
     result = clew("connect", "cursor")
     assert (result.code, "unforeseen" in result.err) == (1, False)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_is_no_regular_file_is_refused_without_waiting(folder: Path, kind: str) -> None:
+    path = folder.parent / ".mcp.json"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/null")
+    command = [*COMMAND, "connect", "claude-code", "--dry-run"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stderr) == (1, f"clew: {path} is not a regular file\n")
+
+
+def test_a_file_of_many_megabytes_is_refused(clew: Clew, folder: Path) -> None:
+    path = folder.parent / ".mcp.json"
+    with path.open("wb") as sparse:
+        sparse.truncate(100_000_000)
+    result = clew("connect", "claude-code")
+    assert (result.code, result.err) == (1, f"clew: {path} is over the limit of 4,000,000 bytes\n")
 
 
 def test_an_empty_file_is_a_beginning(clew: Clew, folder: Path) -> None:

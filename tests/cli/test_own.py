@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from clew.access import OWN_SCHEMAS
 from clew.app import App
-from clew.cli.own import CATALOG
 from clew.trail.breadcrumb import Draft
 from tests.cli.conftest import Clew
 
@@ -27,7 +27,7 @@ def crowded(
             await app.trail.records.create_many([record(at) for at in range(start, start + 500)], by=app.me)
 
     def record(number: int) -> Draft:
-        schema = CATALOG[number % len(CATALOG)]
+        schema = sorted(OWN_SCHEMAS)[number % len(OWN_SCHEMAS)]
         return Draft(title=f"kettle {number}", schema_name=schema, context={"kettle": number}, embed="never")
 
     below = put("a kettle of mine")
@@ -51,12 +51,12 @@ def test_listings_and_searches_leave_the_catalog_out_however_much_of_it_there_is
 
 def test_system_and_schema_show_the_catalog(clew: Clew, crowded: tuple[str, str]) -> None:
     shown = clew("trail", "ls", "--system", "--limit", "50", "--json").json["items"]
-    assert {each["schema_name"] for each in shown} - {None} <= {*CATALOG}
+    assert {each["schema_name"] for each in shown} - {None} <= {*OWN_SCHEMAS}
     assert len(shown) == 50
     tools = clew("trail", "ls", "--schema", "tool.v1", "--limit", "50", "--json").json["items"]
     assert {each["schema_name"] for each in tools} == {"tool.v1"}
     assert clew("trail", "search", "kettle", "--schema", "resource.v1").lines
-    assert {line.split("\t")[2] for line in clew("trail", "search", "kettle", "--system").lines} & {*CATALOG}
+    assert {line.split("\t")[2] for line in clew("trail", "search", "kettle", "--system").lines} & {*OWN_SCHEMAS}
 
 
 def test_every_schema_of_a_real_catalog_is_left_out(clew: Clew, folder: Path, put: Callable[..., str]) -> None:

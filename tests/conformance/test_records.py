@@ -11,7 +11,7 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.errors import AlreadyExists, InvalidInput, NotFound, TooLarge
+from clew.errors import AccessDenied, AlreadyExists, InvalidInput, NotFound, TooLarge
 from clew.trail.breadcrumb import (
     MAX_BATCH,
     MAX_CONTEXT,
@@ -352,3 +352,14 @@ async def test_what_was_accepted_is_finished_and_answered_when_the_trail_is_clos
     stored = {each.id for each in await list_all(await open_again(), me)}
     assert {each.id for each in answers if isinstance(each, Breadcrumb)} == stored
     assert len(stored) == 20
+
+
+async def test_only_a_curator_writes_what_looks_like_a_record_of_clews_own(trail: Trail, me: Principal) -> None:
+    emitter = msgspec.structs.replace(me, roles=frozenset({"emitter", "subscriber"}))
+    forged = Draft(title="Policy", schema_name="resource.v1", context={"uri": "repo://resources/policy"})
+    with pytest.raises(AccessDenied, match=r"resource\.v1"):
+        await trail.records.create(forged, by=emitter)
+    with pytest.raises(AccessDenied):
+        await trail.records.create_many([Draft(title="a", context={}), forged], by=emitter)
+    assert (await trail.records.list(by=me)).items == ()
+    assert (await trail.records.create(forged, by=me)).schema_name == "resource.v1"

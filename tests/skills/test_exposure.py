@@ -10,8 +10,9 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import HandleRefused
-from clew.skills.exposure import LIFE, MAX_ITEMS, Exposed, Exposures
+from clew.skills.exposure import LIFE, MAX_ITEMS, Exposed, Exposures, _id_of
 from clew.trail import open_trail
+from clew.trail.breadcrumb import Draft
 from clew.trail.query import SearchRequest
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
@@ -184,3 +185,24 @@ async def test_a_caller_that_may_only_read_is_shown_things_as_well(exposures: Ex
     reader = Principal(owner_id="acme", agent_id="ann", roles=frozenset({"subscriber"}))
     held = await exposures.reveal(await exposures.open(None, by=reader), shown(clock, "a"), by=reader)
     assert list((await exposures.reload(held.handle, by=reader)).items) == ["a"]
+
+
+@pytest.mark.req("BEY-01")
+@pytest.mark.parametrize("forged", [{"items": []}, {"a": 1}, {"items": [{"item": 5}]}])
+async def test_a_record_that_somebody_put_in_the_place_of_a_set_is_refused(
+    trail: Trail, clock: ManualClock, forged: dict[str, object]
+) -> None:
+    by = Principal(owner_id="acme", agent_id="ann")
+    await trail.records.create(Draft(id=_id_of(by, "mine"), title="x", schema_name="note.v1", context=forged), by=by)
+    with pytest.raises(HandleRefused):
+        await Exposures(trail, clock).open("mine", by=by)
+
+
+@pytest.mark.req("BEY-01")
+@pytest.mark.parametrize("handle", ["session:other", "\ud800", "a\nb", "x" * 10_000])
+async def test_a_handle_that_is_none_or_another_session_is_refused(
+    trail: Trail, clock: ManualClock, handle: str
+) -> None:
+    by = Principal(owner_id="acme", agent_id="ann", session="mine")
+    with pytest.raises(HandleRefused):
+        await Exposures(trail, clock).open(handle, by=by)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 
@@ -66,8 +67,12 @@ class Asking:
         if repeated is not None:
             return repeated
         seq, generation = await self._trail.log.head(), self._registry.generation
-        answer = await self._answer(question, exposure, by, reader)
-        await self._exposures.reveal(exposure, self._shown(question, answer), by=by)
+        found = await self._answer(question, exposure, by, reader)
+        # what is shown is noted while it is rendered
+        noting = asyncio.ensure_future(self._exposures.reveal(exposure, self._shown(question, found), by=by))
+        await asyncio.sleep(0)
+        answer = _rendered(found)
+        await noting
         self._answers[key] = Remembered(answer, seq, generation)
         while len(self._answers) > REMEMBERED:
             self._answers.popitem(last=False)
@@ -81,8 +86,7 @@ class Asking:
         budget = question.budget - len(exposure.handle)
         sections, cut = lay_out(entries, found, budget, is_relevant=is_relevant)
         hint = "" if is_relevant else NOTHING_CLOSE if domains else NOTHING_AT_ALL
-        answer = Answer(handle=exposure.handle, sections=sections, is_relevant=is_relevant, hint=hint, cut=cut)
-        return _rendered(answer)
+        return Answer(handle=exposure.handle, sections=sections, is_relevant=is_relevant, hint=hint, cut=cut)
 
     def _domains(self, question: Question, by: Principal) -> Sequence[Domain]:
         if question.domain is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -14,6 +13,7 @@ from clew.catalog.domain import Domain, Segment
 from clew.catalog.route import parse_route
 from clew.catalog.tool_index import TOOL_SCHEMA
 from clew.errors import InvalidInput
+from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.query import Hit, SearchRequest
 from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
@@ -63,7 +63,7 @@ class Discovery:
         """What each domain has, by its name. `by` reads as the catalog's owner with the caller's scopes."""
         found = {domain.name: Found() for domain in domains}
         for hit in await self._search_tools(query, domains, by):
-            name, context = _domain_of(hit), hit.breadcrumb.context
+            name, context = _domain_of(hit.breadcrumb), hit.breadcrumb.context
             if name in found:
                 _add_tool(found[name], str(context.get("route", "")), closeness(hit))
         for name, hits in (await self._search_resources(query, domains, per_domain, by)).items():
@@ -88,7 +88,7 @@ class Discovery:
         if shared:
             request = SearchRequest(text=query, selector=Selector(schema_name=RESOURCE_SCHEMA), limit=SHARED_HITS)
             for hit in await self._search(request, by):
-                if (name := _domain_of(hit)) in shared and len(found.setdefault(name, [])) < per_domain:
+                if (name := _domain_of(hit.breadcrumb)) in shared and len(found.setdefault(name, [])) < per_domain:
                     found[name].append(hit)
         return found
 
@@ -109,7 +109,7 @@ class Discovery:
 
     async def _search(self, request: SearchRequest, by: Principal) -> Sequence[Hit]:
         self.searches += 1
-        return [hit for hit in (await self._trail.index.search(request, by=by)).hits if _is_sound(hit)]
+        return [hit for hit in (await self._trail.index.search(request, by=by)).hits if is_sound(hit.breadcrumb)]
 
 
 def select(domain: str, segment: Segment) -> Selector:
@@ -134,18 +134,18 @@ def _weights(domain: Domain) -> dict[str, float]:
     return {{"name": "title"}.get(field, field): named.get(field, 0.0) for field in ("name", "description", "content")}
 
 
-def _is_sound(hit: Hit) -> bool:
+def is_sound(record: Breadcrumb) -> bool:
     """Whether a resource is one that may be shown. Who may write on a trail can write a record that only looks so."""
-    if hit.breadcrumb.schema_name != RESOURCE_SCHEMA:
+    if record.schema_name != RESOURCE_SCHEMA:
         return True
-    uri, about = (hit.breadcrumb.context.get(field) for field in ("uri", "description"))
+    uri, about = (record.context.get(field) for field in ("uri", "description"))
     if not isinstance(uri, str) or not isinstance(about, str):
         return False
     try:
         route = parse_route(uri)
     except InvalidInput:
         return False
-    return route.kind == "resources" and route.domain == _domain_of(hit)
+    return route.kind == "resources" and route.domain == _domain_of(record)
 
 
 def _add_tool(found: Found, route: str, close: float) -> None:
@@ -153,6 +153,5 @@ def _add_tool(found: Found, route: str, close: float) -> None:
     found.relevance = max(found.relevance, close)
 
 
-def _domain_of(hit: Hit) -> str:
-    tags: Any = hit.breadcrumb.tags
-    return next((tag[7:] for tag in tags if tag.startswith("domain:")), "")
+def _domain_of(record: Breadcrumb) -> str:
+    return next((tag[7:] for tag in record.tags if tag.startswith("domain:")), "")

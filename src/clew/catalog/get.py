@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -18,13 +19,15 @@ from clew.catalog.registry import Registry, RoutedTool
 from clew.catalog.route import Route, parse_route
 from clew.catalog.secrecy import mask_secrets
 from clew.clock import Clock
-from clew.errors import InvalidInput, TooLarge
+from clew.errors import ClewError, InvalidInput, TooLarge
 from clew.llm.tokens import estimate_tokens
 from clew.skills.exposure import Exposed, Exposure, Exposures
 from clew.tools import Guidance, GuidedContent, Limits, Tool, ToolContext
 from clew.tools.content import as_content
 
 Report = Callable[[float, float | None, str], Awaitable[None]]
+log = logging.getLogger(__name__)
+
 MAX_GUIDANCE = 50
 MAX_PARTS = 20
 
@@ -60,7 +63,10 @@ class Getting:
         done = _Progress(report, len(items))
         turns = [_Turn(item=item, exposure=exposure, by=by, reader=reader, tell=done.part(item)) for item in items]
         results = await asyncio.gather(*(done.count(self._result(turn)) for turn in turns))
-        exposure = await self._exposures.reveal(exposure, self._guided(results), by=by)
+        try:
+            exposure = await self._exposures.reveal(exposure, self._guided(results), by=by)
+        except ClewError as error:  # what was done is not lost because it could not be noted
+            log.warning("the guidance of %d routes was not noted: %s", len(items), error.message)
         succeeded = sum(result.success for result in results)
         summary = Summary(total=len(results), success=succeeded, failed=len(results) - succeeded)
         answer = Results(results=results, summary=summary, handle=exposure.handle)

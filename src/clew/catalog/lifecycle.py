@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 
 import msgspec
 
@@ -40,7 +40,8 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Lifecycle:
-    """The sources of some domains. A source that fails is in the reports, and does not hold up the others.
+    """The sources of some domains. A source that fails is in the reports, and does not hold up the others. Of domains
+    that are `spared` nothing is dropped, though they are not configured.
 
     Raises InvalidInput for a domain that names a source twice.
     """
@@ -54,12 +55,14 @@ class Lifecycle:
         clock: Clock,
         report: Progress | None = None,
         policy: Policy = INCREMENTAL,
+        spared: Collection[str] = (),
     ) -> None:
         self._trail = trail
         self._by = by
         self._clock = clock
         self._progress = _Tally(report)
         self._policy = policy
+        self._spared = spared
         self._pipelines: dict[tuple[str, str], tuple[Domain, Pipeline]] = {}
         for domain in domains:
             for pipeline in domain.extractors:
@@ -140,7 +143,8 @@ class Lifecycle:
 
     async def _drop_unconfigured(self) -> list[Report]:
         books = await read_sources(self._trail, by=self._by)
-        return [await self._drop(each) for each in books if (each.domain, each.source_id) not in self._pipelines]
+        gone = [each for each in books if (each.domain, each.source_id) not in self._pipelines]
+        return [await self._drop(each) for each in gone if each.domain not in self._spared]
 
     async def _drop(self, book: SourceEntry) -> Report:
         place = Place(owner_id=self._by.owner_id, domain=book.domain, source_id=book.source_id)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.indexing import DOCUMENT, resource_id
+from clew.catalog.indexing import DOCUMENT, SCHEMA, resource_id
 from clew.catalog.ledger import find_document
 from clew.catalog.registry import Registry
 from clew.catalog.route import Route
@@ -61,7 +61,10 @@ class Lookup:
 
     async def _get(self, route: Route, by: Principal) -> Breadcrumb:
         self._registry.visible_domain(route.domain, by)
-        return await self._trail.records.get(resource_id(by.owner_id, str(route)), by=by)
+        found = await self._trail.records.get(resource_id(by.owner_id, str(route)), by=by)
+        if found.schema_name != SCHEMA or found.context.get("uri") != str(route):
+            raise NotFound("resource", str(route))
+        return found
 
     async def _with_parts(self, route: Route, by: Principal) -> Whole:
         """A resource, then what stands below it in its document, in the order of the document."""

@@ -142,7 +142,13 @@ class Registry:
         for resources in self._resources.values():
             yield from resources.values()
 
-    def count_routes(self) -> int:
+    def count_routes(self, by: Principal | None = None) -> int:
+        """All routes, or those that a caller may use."""
+        if by is not None:
+            mine = [domain.name for domain in self.domains(by)]
+            tools = (each.scopes for name in mine for each in self._tools[name].values())
+            resources = (each.scopes for name in mine for each in self._resources[name].values())
+            return sum(scopes <= by.scopes for scopes in (*tools, *resources))
         return sum(map(len, self._tools.values())) + sum(map(len, self._resources.values()))
 
     def suggest(self, route: str, by: Principal) -> list[str]:

@@ -8,6 +8,7 @@ MASK = "[masked]"
 _NAMES = (
     r"(?:api[_-]?key|access[_-]?key|private[_-]?key|secret|token|passw(?:or)?d|passphrase|pwd|authorization|cookie)"
 )
+_KEY_BEGIN = r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 _SECRETS = (
     re.compile(r"(?i)(authorization[\"']?\s*[=:]\s*[\"']?(?:[a-z]+\s+)?)[^\s\"']+"),
     re.compile(r"(?i)((?:bearer|basic|token)\s+)[A-Za-z0-9._~+/=-]{8,}"),
@@ -15,12 +16,23 @@ _SECRETS = (
     re.compile(rf"(?i)({_NAMES}[\"']?\s*[=:]\s*')[^'\n]+"),
     re.compile(rf"(?i)({_NAMES}[\"']?\s*[=:]\s*)[^\s\"'&,;]+"),
     re.compile(r"(://[^/\s:@]*:)[^/\s]+(?=@)"),
-    re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|\Z)", re.DOTALL),
+    re.compile(rf"({_KEY_BEGIN}).*?(?=-----END|\Z)", re.DOTALL),
 )
 _SHAPES = re.compile(
     r"\b(?:sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|xox[abprs]-[A-Za-z0-9-]{10,}"
     r"|AKIA[0-9A-Z]{16}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*|AIza[A-Za-z0-9_-]{30,})"
 )
+
+_PRIVATE_KEY = re.compile(
+    # Up to its end; without one, the lines directly below that look like headers or base 64.
+    rf"({_KEY_BEGIN})(?:[^-]*+(?:-(?!----)[^-]*+)*+(?=-----END)"
+    r"|(?:\s*+(?:[A-Za-z-]{1,40}: [^\n]*+|[A-Za-z0-9+/=]{16,}+))++)"
+)
+
+
+def mask_private_keys(text: str) -> str:
+    """The text of a whole document, not yet in parts, without private keys. What follows a mere mention stays."""
+    return _PRIVATE_KEY.sub(rf"\g<1>{MASK}", text)
 
 
 def mask_keys(text: str) -> str:

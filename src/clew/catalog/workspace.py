@@ -33,6 +33,7 @@ from clew.config import FOLDER, Config, SourceConfig
 from clew.errors import AlreadyExists, ClewError, ConfigError, InvalidInput, NotFound
 from clew.trail.store import Trail
 
+NO_SECRET = "it names neither a secret nor a variable that is there. Write it with `clew secret put NAME`"
 LOOK_SECONDS, WAIT_SECONDS = 2.0, 1.5
 """How long local files count as just looked at, and how long an answer waits for a look."""
 
@@ -51,13 +52,16 @@ class Workspace:
         self.catalog = catalog
         self.servers = servers or ServerRegistry(trail, by=owner, clock=clock)
         self.servers.on_update = self._update_server
+        self.problems: dict[str, str] = {}
+        """Why a domain is not there, or not all of it; what the trail holds of it stays."""
         self._looking: asyncio.Task[None] | None = None
         self._looked = -LOOK_SECONDS
 
     def lifecycle(self, report: Progress | None = None) -> Lifecycle:
         """What refreshes the sources of all domains."""
         domains = self.catalog.registry.all_domains()
-        return Lifecycle(self._trail, domains, by=self._owner, clock=self._clock, report=report)
+        spared = frozenset(self.problems)
+        return Lifecycle(self._trail, domains, by=self._owner, clock=self._clock, report=report, spared=spared)
 
     async def look_again(self, report: Progress | None = None) -> list[Report]:
         """Read local sources again, which costs little, and no others."""
@@ -128,7 +132,8 @@ async def open_workspace(trail: Trail, clock: Clock, config: Config, owner: Prin
     servers = await open_registry(trail, known, by=owner, clock=clock)
     workspace = Workspace(trail, clock, catalog, owner, servers)
     catalog.keep_up = workspace.keep_up
-    domains = [*load_domains(chosen.domains), *await _source_domains(trail, config, owner)]
+    sources = await _source_domains(trail, config, owner, workspace.problems)
+    domains = [*load_domains(chosen.domains), *sources]
     if has_repository(config) and not any(domain.name == REPOSITORY for domain in domains):
         domains.append(build_repository(_project(config), trail, owner.owner_id))
     foreign = [each for each in servers.servers.list() if each.enabled]
@@ -181,13 +186,18 @@ def _check_sources(domain: Domain) -> None:
             raise ConfigError(f"the domain {domain.name} has the source {id} twice")
 
 
-async def _source_domains(trail: Trail, config: Config, owner: Principal) -> list[Domain]:
-    """One domain for all sources that name it. Raises ConfigError naming the table that is wrong."""
+async def _source_domains(trail: Trail, config: Config, owner: Principal, problems: dict[str, str]) -> list[Domain]:
+    """One domain for all sources that name it. A source without its secret is left out, and told in `problems`:
+    settings are shared, secrets are not. Raises ConfigError naming the table that is wrong."""
     grouped: dict[str, list[Pipeline]] = {}
     for name, source in config.sources.items():
+        secrets = await _secrets(source, trail, owner)
+        if len(secrets) < len(set(secret_names(source.options))):
+            problems[source.domain] = f"[sources.{name}] is left out: {NO_SECRET}"
+            continue
         try:
             check_domain_name(source.domain)
-            pipeline = await _pipeline(source, _project(config), trail, owner)
+            pipeline = _pipeline(source, _project(config), secrets)
         except (ConfigError, InvalidInput) as error:
             raise _in_table(name, error) from None
         grouped.setdefault(source.domain, []).append(pipeline)
@@ -207,8 +217,7 @@ def _source_domain(name: str, pipelines: Sequence[Pipeline], sources: Iterable[S
     return Domain(name=name, description=described or f"Documents from {kinds}", extractors=pipelines)
 
 
-async def _pipeline(source: SourceConfig, project: Path, trail: Trail, owner: Principal) -> Pipeline:
-    secrets = await _secrets(source, trail, owner)
+def _pipeline(source: SourceConfig, project: Path, secrets: Mapping[str, str]) -> Pipeline:
     return Pipeline(
         source=build_source(source.kind, _anchored(source, project), secrets=secrets),
         formats=ALL,

@@ -194,6 +194,8 @@ async def open_workspace_here(here: Here, *, look_again: bool = False) -> AsyncI
     """The workspace of the folder, made where there is none; with local files looked at again where asked."""
     async with open_here(here, create=True) as app:
         workspace = await app.workspace()
+        for problem in workspace.problems.values():
+            note(problem)
         workspace.catalog.keep_up = None  # a command looks once, here, and shows how far it is
         if look_again:
             with progress("Reading the files of this folder") as shown:

@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import os
 import shutil
+import stat
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,6 +18,9 @@ from clew.cli.options import HERE, Here, Json
 from clew.cli.output import CYAN, GREEN, RED, note, print_json, say
 from clew.config import FOLDER, Config
 from clew.errors import ConfigError, ReadOnly
+
+MAX_SETTINGS = 4_000_000
+"""Bytes; no agent has settings that are longer."""
 
 Client = Literal["claude-code", "cursor", "zed", "vscode", "gemini", "goose", "codex"]
 
@@ -78,8 +82,16 @@ def find_launch(here: Here, config: Config, client: ClientFile) -> Launch:
 
 
 def _read(path: Path) -> str:
+    """The text of a file, "" when there is none. Raises ConfigError for what is no file of a sensible size."""
     try:
-        return path.read_text(encoding="utf-8")
+        # Not waiting: a named pipe would make us wait for a writer.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ConfigError(f"{path} is not a regular file")
+            content = file.read(MAX_SETTINGS + 1)
+        if len(content) > MAX_SETTINGS:
+            raise ConfigError(f"{path} is over the limit of {MAX_SETTINGS:,} bytes")
+        return content.decode().replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from clew.access import Principal
+from clew.access import OWN_SCHEMAS, Principal
 from clew.app import App
 from clew.trail.bootstrap import own_ids
 from clew.trail.breadcrumb import Breadcrumb, Page
@@ -12,19 +12,6 @@ from clew.trail.query import MAX_LIMIT, SearchRequest, SearchResult
 from clew.trail.selector import Selector
 
 SYSTEM = "system."
-CATALOG = (
-    "tool.v1",
-    "domain.v1",
-    "resource.v1",
-    "document.v1",
-    "source.v1",
-    "exposure.v1",
-    "mcp.server.v1",
-    "mcp.tool.v1",
-    "mcp.resource.v1",
-    "mcp.prompt.v1",
-)
-"""Schemas of the catalog: `clew ask` and `clew domains` show these in a better way."""
 PAGE = 200
 ROUNDS = 5
 
@@ -36,7 +23,7 @@ class Own:
         self.ids = own_ids(by)
 
     def has(self, id: str, schema_name: str | None) -> bool:
-        return id in self.ids or (schema_name or "").startswith(SYSTEM) or schema_name in CATALOG
+        return id in self.ids or (schema_name or "").startswith(SYSTEM) or schema_name in OWN_SCHEMAS
 
     def leaves(self, breadcrumbs: tuple[Breadcrumb, ...]) -> tuple[Breadcrumb, ...]:
         """Those that are not Clew's own."""
@@ -44,7 +31,7 @@ class Own:
 
 
 def _without_catalog(selector: Selector) -> Selector:
-    return msgspec.structs.replace(selector, except_schemas=(*selector.except_schemas, *CATALOG))
+    return msgspec.structs.replace(selector, except_schemas=(*selector.except_schemas, *OWN_SCHEMAS))
 
 
 async def list_others(

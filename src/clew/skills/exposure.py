@@ -7,6 +7,7 @@ restart, and is nowhere stored in clear.
 from __future__ import annotations
 
 import asyncio
+import random
 import secrets
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -20,16 +21,16 @@ import msgspec
 from clew.access import ROLES, Principal
 from clew.clock import Clock
 from clew.errors import AlreadyExists, Conflict, HandleRefused, NotFound
-from clew.trail.breadcrumb import Change, Draft, Ttl
+from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Ttl
 from clew.trail.store import Trail
 
 SCHEMA = "exposure.v1"
 SCOPE = "clew:exposure"
 """Held by nobody else: sets are no finding of anybody's search, and being shown things changes no ranking."""
-HINTS = {"include": ["agent_id"]}
 LIFE = timedelta(days=7)
 """A set ends when it was not added to for so long."""
 MAX_ITEMS = 2_000
+MAX_HANDLE = 300
 REMEMBERED = 1_000
 _TRIES = 20
 _NAMESPACE = UUID("5ad32f4b-8e0c-5b43-a6a7-38ab8b8c6b1d")
@@ -78,6 +79,7 @@ class Exposures:
             if by.session is None:
                 return Exposure(handle=f"clew-{secrets.token_urlsafe(12)}")
             handle = f"session:{by.session}"
+        _check(handle, by)
         known = self._known.get(_key(by, handle))
         if known is None or known.ends_at is None or known.ends_at <= self._clock.now():
             return await self.reload(handle, by=by)
@@ -91,10 +93,9 @@ class Exposures:
             if by.session is not None and handle == f"session:{by.session}":
                 return Exposure(handle=handle)
             raise HandleRefused from None
-        items = msgspec.convert(found.context["items"], list[Exposed], strict=False)
         exposure = Exposure(
             handle=handle,
-            items={each.item: each for each in items},
+            items={each.item: each for each in _items_of(found)},
             version=found.version,
             ends_at=found.ttl.expires_at,
         )
@@ -113,7 +114,7 @@ class Exposures:
             return await self._add(latest, found, by)
 
     async def _add(self, exposure: Exposure, found: Sequence[Exposed], by: Principal) -> Exposure:
-        for _ in range(_TRIES):
+        for attempt in range(_TRIES):
             new = {each.item: each for each in found if each.item not in exposure.items}
             if not new and exposure.version:
                 return exposure
@@ -125,6 +126,7 @@ class Exposures:
                 exposure = await self.reload(exposure.handle, by=by)
                 if isinstance(error, AlreadyExists) and not exposure.version:
                     await self._trail.upkeep.purge()  # the session's earlier set has ended, and is still in the way
+                await asyncio.sleep(random.uniform(0, 0.002 * attempt))  # others are at it: take turns
                 continue
             return self._remember(by, Exposure(handle=exposure.handle, items=kept, version=version, ends_at=ends_at))
         raise Conflict(exposure.handle, expected=exposure.version, actual=exposure.version + 1)
@@ -144,7 +146,6 @@ class Exposures:
             context=context,
             tags=(*tags, *session),
             scopes=(SCOPE,),
-            llm_hints=HINTS,
             ttl=ttl,
             embed="never",
             id=id,
@@ -156,6 +157,23 @@ class Exposures:
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
         return exposure
+
+
+def _check(handle: str, by: Principal) -> None:
+    """Raise HandleRefused for what we never mint, and for the name of another session than the caller's."""
+    is_session = handle.startswith("session:")
+    if len(handle) > MAX_HANDLE or not handle.isprintable() or (is_session and handle != f"session:{by.session}"):
+        raise HandleRefused
+
+
+def _items_of(found: Breadcrumb) -> list[Exposed]:
+    """What a set holds. Raises HandleRefused for a record that somebody else put in its place."""
+    if found.schema_name != SCHEMA or SCOPE not in found.scopes:
+        raise HandleRefused
+    try:
+        return msgspec.convert(found.context.get("items"), list[Exposed], strict=False)
+    except msgspec.ValidationError:
+        raise HandleRefused from None
 
 
 def _key(by: Principal, handle: str) -> tuple[str, str, str]:

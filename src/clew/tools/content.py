@@ -7,6 +7,9 @@ from typing import Any
 
 import msgspec
 
+MAX_PARAMS = 20_000
+"""Bytes of JSON that the arguments of one next step may take."""
+
 
 class Guidance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One next step: a route, when and why to take it, and arguments that are filled in already."""
@@ -32,10 +35,11 @@ def as_content(value: Any) -> GuidedContent:
     """What a tool returned as guided content that every door can send: text as it is, other values as a block of JSON,
     arguments that are filled in as JSON has them.
 
-    Raises TypeError or ValueError for a value that JSON cannot hold, and for guidance that is none.
+    Raises TypeError or ValueError for a value that JSON cannot hold, for guidance that is none, and for guidance whose
+    arguments take over 20,000 bytes.
     """
     if isinstance(value, GuidedContent):
-        guidance = _STEPS.decode(msgspec.json.encode(value.guidance)) if value.guidance != () else ()
+        guidance = _steps(value.guidance) if value.guidance != () else ()
         return GuidedContent(content=_text(value.content), guidance=guidance)
     if isinstance(value, str):
         return GuidedContent(content=_text(value))
@@ -46,6 +50,14 @@ def as_content(value: Any) -> GuidedContent:
 
 
 _STEPS = msgspec.json.Decoder(list[Guidance])
+
+
+def _steps(guidance: Any) -> list[Guidance]:
+    steps = _STEPS.decode(msgspec.json.encode(guidance))
+    for step in steps:
+        if step.params and (size := len(msgspec.json.encode(step.params))) > MAX_PARAMS:
+            raise ValueError(f"the params of a next step take {size:,} bytes, over {MAX_PARAMS:,}: {step.route[:200]}")
+    return steps
 
 
 def _text(content: Any) -> str:

@@ -15,7 +15,7 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from clew.access import Principal
-from clew.adapters.mcp.http import PATH, build_mcp_app
+from clew.adapters.mcp.http import MAX_SESSIONS_EACH, PATH, build_mcp_app
 from clew.adapters.rest import Metrics, open_keys, run_server
 from clew.adapters.rest.door import Door as RestDoor
 from clew.catalog.catalog import Catalog
@@ -183,6 +183,30 @@ async def test_a_session_goes_on_with_a_fresh_token_of_its_principal(door: Door,
     again = {**session, **door.headers(Principal(owner_id="acme", agent_id="ann"))}
     listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     assert (await http.post(door.url, json=listing, headers=again)).status_code == 200
+
+
+async def test_one_principal_cannot_take_the_sessions_of_all_others(door: Door, http: httpx.AsyncClient) -> None:
+    headers = {**ACCEPT, **door.headers()}
+    answers = [await http.post(door.url, json=initialize(), headers=headers) for _ in range(MAX_SESSIONS_EACH + 2)]
+    assert [each.status_code for each in answers] == [200] * MAX_SESSIONS_EACH + [429] * 2
+    refused = answers[-1].json()["error"]
+    assert (refused["code"], refused["message"]) == (
+        "too_many_sessions",
+        f"you have {MAX_SESSIONS_EACH} sessions open, which is the most",
+    )
+    await open_session(http, door, OTHER)
+    body, modern_headers = modern("tools/list")
+    assert (await http.post(door.url, json=body, headers={**modern_headers, **door.headers()})).status_code == 200
+    session = {**headers, "Mcp-Session-Id": answers[0].headers["mcp-session-id"]}
+    assert (await http.delete(door.url, headers=session)).status_code == 200
+    await open_session(http, door)
+
+
+async def test_sessions_that_are_opened_at_once_are_counted_too(door: Door, http: httpx.AsyncClient) -> None:
+    headers = {**ACCEPT, **door.headers()}
+    opening = (http.post(door.url, json=initialize(), headers=headers) for _ in range(MAX_SESSIONS_EACH + 10))
+    answers = await asyncio.gather(*opening)
+    assert sorted(each.status_code for each in answers) == [200] * MAX_SESSIONS_EACH + [429] * 10
 
 
 async def test_an_ended_session_is_gone(door: Door, http: httpx.AsyncClient) -> None:

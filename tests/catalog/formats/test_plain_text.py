@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.catalog.formats.prose import PART, WHOLE
-from tests.catalog.formats.documents import check_nothing_lost, paths, read
+from tests.catalog.formats.documents import check_nothing_lost, paths, read, walk
 
 
 def test_a_short_text_is_one_node() -> None:
@@ -22,6 +22,25 @@ def test_a_long_text_goes_on_in_parts_that_begin_with_a_paragraph() -> None:
     assert all(child.content.startswith("Paragraph") for child in root.children)
     assert all(len(child.content) <= PART * 1.5 for child in (root, *root.children))
     assert root.children[0].description.startswith("Part 2 of a.txt: Paragraph 5.")
+
+
+@pytest.mark.parametrize("kind", ["RSA PRIVATE KEY", "PRIVATE KEY", "PGP PRIVATE KEY BLOCK"])
+@pytest.mark.parametrize("type", ["text/plain", "text/x-source", "text/markdown", "text/x-rst"])
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_private_key_is_masked_before_the_text_is_cut(kind: str, type: str, is_whole: bool) -> None:
+    key = [f"MIIE{number:02}{'aB3+' * 14}/=" for number in range(25)]
+    end = [f"-----END {kind}-----"] if is_whole else [""]
+    lines = [f"Line {number} of the note." for number in range(475)]
+    text = "\n".join((*lines[:175], f"-----BEGIN {kind}-----", *key, *end, *lines[175:]))
+    kept = "\n".join(f"{node.description}\n{node.content}" for node in walk([read(text, type)]))
+    assert "MIIE" not in kept
+    assert "aB3+" not in kept
+    assert all(line in kept for line in lines)
+
+
+def test_the_mention_of_a_private_key_hides_nothing() -> None:
+    text = "It begins with -----BEGIN PRIVATE KEY----- and goes on.\n\nMore words.\n"
+    assert read(text, "text/plain").content == text.strip()
 
 
 def test_code_is_cut_between_its_functions_and_described_by_its_file() -> None:

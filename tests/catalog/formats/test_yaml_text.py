@@ -27,6 +27,16 @@ def test_values_are_plain_and_dates_are_text() -> None:
     }
 
 
+@pytest.mark.parametrize("text", ["1:30", "-1:30.5", "1:" * 80_000 + "1", "0x" + "f" * 5_000])
+def test_times_of_day_and_endless_numbers_are_text(text: str) -> None:
+    assert load_yaml("x", f"a: {text}") == {"a": text}
+
+
+def test_numbers_of_every_kind_are_read() -> None:
+    text = "[0, -12, +7, 1_000, 0x1F, 0b101, 017, 0.5, -1.5e+3, .25, .inf]"
+    assert load_yaml("x", text) == [0, -12, 7, 1_000, 31, 5, 15, 0.5, -1_500.0, 0.25, float("inf")]
+
+
 @pytest.mark.parametrize("text", ["a: &x 1\nb: *x", "a: &x\n  <<: *x", "*x"])
 def test_aliases_are_refused(text: str) -> None:
     with pytest.raises(FormatError, match="uses a YAML alias"):

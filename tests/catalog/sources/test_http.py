@@ -83,12 +83,21 @@ async def test_without_a_token_no_header_is_sent_and_a_refusal_says_that_one_is_
     assert "authorization" not in replay.asked[0].headers
 
 
-async def test_a_packed_answer_is_unpacked_and_a_bomb_is_stopped(readers: Readers, replay: Replay) -> None:
-    packed = {"Content-Encoding": "gzip"}
-    replay.script.append(Given(gzip.compress(b'{"a": 1}'), headers=packed))
-    assert await readers().get_json("/ok", dict[str, int]) == {"a": 1}
+async def test_a_plain_answer_is_asked_for_and_a_packed_one_is_refused_unopened(
+    readers: Readers, replay: Replay
+) -> None:
+    bomb = gzip.compress(gzip.compress(b" " * 50_000_000))
+    for encoding in ("gzip", "gzip, gzip", "br", "x-unknown"):
+        replay.script.append(Given(bomb, headers={"Content-Encoding": encoding}))
+        assert "sent a packed answer" in await failure(readers(max_bytes=1_000_000))
 
-    replay.script.append(Given(gzip.compress(b" " * 50_000_000), headers=packed))
+    replay.script.append(Given(b'{"a": 1}', headers={"Content-Encoding": "Identity"}))
+    assert await readers().get_json("/ok", dict[str, int]) == {"a": 1}
+    assert {asked.headers["accept-encoding"] for asked in replay.asked} == {"identity"}
+
+
+async def test_an_answer_over_the_limit_is_stopped(readers: Readers, replay: Replay) -> None:
+    replay.script.append(Given(b" " * 2_000))
     assert "more than 1,000 bytes" in await failure(readers(max_bytes=1_000))
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clew.catalog.resource import ContentSource, Listing
+from clew.catalog.sources.ignoring import MAX_LINES
 from clew.catalog.sources.local import LocalSource
 from clew.errors import NotFound, SourceError
 from tests.catalog.sources.contract import SourceContract
@@ -234,7 +236,9 @@ RULES = st.lists(
         st.tuples(
             st.sampled_from(("", "!")),
             st.sampled_from(("", "/", "**/")),
-            st.sampled_from(("*", "a", "b", "*.md", "a/b", "a/*", "a/**", "?", "[ab]", "a/**/b")),
+            st.sampled_from(
+                ("*", "a", "b", "*.md", "a/b", "a/*", "a/**", "?", "[ab]", "a/**/b", "*a*.*d", "[!a]*", "*/**/b/**/b*")
+            ),
             st.sampled_from(("", "/")),
         ),
     ),
@@ -253,6 +257,58 @@ async def test_the_same_files_are_ignored_as_by_git(
     put(root, {".gitignore": "\n".join(top), "a/.gitignore": "\n".join(inner)})
 
     assert ids(await LocalSource(root).list_documents()) == list_with_git(root)
+
+
+LIST = """
+import asyncio, sys
+from pathlib import Path
+from clew.catalog.sources.local import LocalSource
+for document in asyncio.run(LocalSource(Path(sys.argv[1])).list_documents()).documents:
+    print(document.id)
+"""
+
+
+def list_apart(root: Path) -> list[str]:
+    """The documents by another process, which is ended should it hang."""
+    done = subprocess.run([sys.executable, "-c", LIST, str(root)], capture_output=True, check=True, timeout=60)
+    return done.stdout.decode().split()
+
+
+@pytest.mark.parametrize(
+    ("rule", "file"),
+    [
+        ("*a" * 14 + "b", "a" * 120),
+        ("[ab]*" * 20 + "c", "a" * 200),
+        ("**/a/" * 16 + "b", "a/" * 60 + "c"),
+        ("**/*a*a*a*a/" * 8 + "b", "aaaaaaaa/" * 40 + "c"),
+    ],
+)
+def test_rules_of_many_stars_do_not_hold_up_the_listing(tmp_path: Path, rule: str, file: str) -> None:
+    put(tmp_path, {".gitignore": f"{rule}\n", file: "x"})
+
+    assert list_apart(tmp_path) == sorted((".gitignore", file))
+
+
+def test_pipes_in_place_of_files_of_git_are_passed_over(tmp_path: Path) -> None:
+    put(tmp_path, {"one/a.md": "x", "two/a.md": "x", "three/a.md": "x", "three/.git": "gitdir: ../private\n"})
+    (tmp_path / "private").mkdir()
+    for pipe in ("one/.gitignore", "two/.git", "private/commondir"):
+        os.mkfifo(tmp_path / pipe)
+
+    assert [list_apart(tmp_path / name) for name in ("one", "two", "three")] == [["a.md"]] * 3
+
+
+async def test_only_so_many_rules_of_a_file_count_and_none_that_is_longer_than_a_path(tmp_path: Path) -> None:
+    rules = ["a.md", f"{'*' * 5_000}b.md", *["#"] * (MAX_LINES - 2), "c.md"]
+    put(tmp_path, {".gitignore": "\n".join(rules), "a.md": "x", "b.md": "x", "c.md": "x"})
+
+    assert ids(await LocalSource(tmp_path).list_documents()) == [".gitignore", "b.md", "c.md"]
+
+
+async def test_a_range_that_makes_no_sense_ignores_nothing(tmp_path: Path) -> None:
+    put(tmp_path, {".gitignore": "[z-a]*\n[[a]b\n", "a.md": "x", "[b": "x"})
+
+    assert ids(await LocalSource(tmp_path).list_documents()) == [".gitignore", "a.md"]
 
 
 # -- hostile folders ----------------------------------------------------------------------------------------

@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import msgspec
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, AuthorizationContext
 from mcp.server.auth.provider import AccessToken
 from mcp.server.lowlevel import Server
+from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, TransportSecuritySettings
 from starlette.datastructures import Headers
@@ -32,6 +33,9 @@ _NAMES = ("127.0.0.1", "localhost", "[::1]")
 LOCAL_HOSTS = tuple(f"{name}{port}" for name in _NAMES for port in ("", ":*"))
 LOCAL_ORIGINS = tuple(f"http://{host}" for host in LOCAL_HOSTS)
 MAX_SESSIONS = 1_000
+MAX_SESSIONS_EACH = 50
+"""Sessions that one principal may have open, so that none can take them all."""
+
 _PRINCIPAL = "clew.principal"
 
 
@@ -67,7 +71,7 @@ class McpApp:
     ) -> None:
         self._keys = keys
         self._is_open = False
-        self._manager = StreamableHTTPSessionManager(
+        self._manager = _Sessions(
             app=server,
             security_settings=TransportSecuritySettings(allowed_hosts=list(hosts), allowed_origins=list(origins)),
             max_request_body_size=max_body,
@@ -108,7 +112,10 @@ class McpApp:
             await send(message)
 
         refusal = self._refuse(scope)
-        await (refusal or self._manager.handle_request)(scope, receive, send_own)
+        try:
+            await (refusal or self._manager.handle_request)(scope, receive, send_own)
+        except _TooManySessions:
+            await _too_many_sessions()(scope, receive, send_own)
 
     def _refuse(self, scope: Scope) -> Response | None:
         """The answer to a request that may not go on; otherwise the scope says who sends it."""
@@ -127,6 +134,26 @@ class McpApp:
         scope[_PRINCIPAL] = caller.principal
         scope["user"] = _session_owner(caller.principal)
         return None
+
+
+class _TooManySessions(Exception):
+    """A principal has as many sessions open as it may."""
+
+
+class _Sessions(StreamableHTTPSessionManager):
+    """The sessions of all principals, and no more of each than it may have."""
+
+    def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
+        """Called before anything is made or sent, by one request at a time. Raises _TooManySessions."""
+        if sum(owner == requestor for owner in self._session_owners.values()) >= MAX_SESSIONS_EACH:
+            raise _TooManySessions
+        return super()._admit_session(requestor)
+
+
+def _too_many_sessions() -> Response:
+    message = f"you have {MAX_SESSIONS_EACH} sessions open, which is the most"
+    hint = "End one with DELETE, or use the protocol 2026-07-28, which needs none"
+    return error_response(429, Problem(code="too_many_sessions", message=message, hint=hint))
 
 
 def _session_owner(principal: Principal) -> AuthenticatedUser:

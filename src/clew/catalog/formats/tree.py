@@ -10,6 +10,7 @@ from clew.catalog.formats.paths import Paths, document_path, slug
 from clew.catalog.formats.prose import clean_name, clean_text, cut_sentence, describe, one_line, split_parts
 from clew.catalog.resource import RawContent, ResourceNode
 from clew.catalog.route import join_path
+from clew.catalog.secrecy import mask_private_keys
 from clew.errors import FormatError
 
 MAX_BODY = 16_000_000
@@ -38,9 +39,10 @@ class Branch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_text(content: RawContent) -> str:
-    """The text of a document, its line ends all of one kind. Raises FormatError when it is over MAX_BODY."""
+    """The text of a document without private keys, its line ends all of one kind. Raises FormatError when it is over
+    MAX_BODY."""
     check_size(content)
-    return clean_text(content.text)
+    return mask_private_keys(clean_text(content.text))
 
 
 def check_size(content: RawContent) -> None:
@@ -68,7 +70,9 @@ class _Tree:
         if depth > MAX_DEPTH:
             raise FormatError(self._content.id, f"has children more than {MAX_DEPTH} levels deep")
         path = self._claim(path)
-        first, *others = [part.strip("\n") for part in split_parts(clean_text(branch.text)) if part.strip()] or [""]
+        # A key that is cut into parts could no longer be told from other text.
+        text = mask_private_keys(clean_text(branch.text))
+        first, *others = [part.strip("\n") for part in split_parts(text) if part.strip()] or [""]
         name = clean_name(branch.name, self._content.name)
         parts = [self._grow_part(branch, name, path, text, number) for number, text in enumerate(others, 2)]
         children = [

@@ -1,9 +1,11 @@
-"""YAML from outside, without what makes it dangerous: aliases, tags and endless depth."""
+"""YAML from outside, without what makes it dangerous: aliases, tags, endless depth and endless numbers."""
 
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from clew.errors import FormatError
@@ -12,14 +14,21 @@ MAX_YAML = 8_000_000
 MAX_EVENTS = 400_000
 MAX_DEPTH = 100
 
+# As in YAML 1.1, but not to base 60, which takes quadratic time and turns times of day into numbers; what has more
+# digits is text. Python itself refuses decimal numbers that are too long.
+_INT = re.compile(r"[-+]?(?:0b[01_]{1,64}|0x[0-9a-fA-F_]{1,64}|0[0-7_]{0,64}|[1-9][0-9_]*)\Z")
+_FLOAT = re.compile(
+    r"(?:[-+]?(?:[0-9][0-9_]{0,400}\.[0-9_]{0,400}|\.[0-9][0-9_]{0,400})(?:[eE][-+][0-9]{1,9})?"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
+)
+
 
 def load_yaml(document: str, text: str) -> Any:
     """What the text of a document says, as plain values, dates as text. Raises FormatError."""
     # Loaded here: only reading documents should pay for it.
     import yaml
 
-    # The loader in C is ten times as fast; some builds of PyYAML lack it.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader = _loader()
     if len(text) > MAX_YAML:
         raise FormatError(document, f"{len(text):,} characters of YAML is over the limit of {MAX_YAML:,}")
     try:
@@ -31,6 +40,24 @@ def load_yaml(document: str, text: str) -> Any:
     except (yaml.YAMLError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise FormatError(document, f"is not YAML: {reason}") from error
+
+
+@cache
+def _loader() -> Any:
+    """A loader of plain values whose numbers are those above."""
+    import yaml
+
+    # The loader in C is ten times as fast; some builds of PyYAML lack it.
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    numbers = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+    kept = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in numbers]
+        for first, resolvers in base.yaml_implicit_resolvers.items()
+    }
+    loader: Any = type("PlainLoader", (base,), {"yaml_implicit_resolvers": kept})
+    for tag, pattern in zip(numbers, (_INT, _FLOAT), strict=True):
+        loader.add_implicit_resolver(tag, pattern, list("-+0123456789."))
+    return loader
 
 
 def _check_events(document: str, events: Iterable[Any]) -> None:

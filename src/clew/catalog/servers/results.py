@@ -9,7 +9,7 @@ import msgspec
 
 from clew.catalog.servers.entries import ServerEntry
 from clew.catalog.servers.schemas import misfit
-from clew.catalog.servers.trust import fenced, one_line, quoted
+from clew.catalog.servers.trust import fenced, one_line, quoted, visible
 from clew.errors import ServerError
 from clew.tools import Guidance, GuidedContent, guide
 
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, GetPromptResult, ReadResourceResult
 
 MAX_CHARACTERS = 60_000
+"""Characters of foreign text in one result, whatever it consists of: so few that its fences are never cut."""
+
 MAX_PARTS = 50
 MAX_LINKS = 5
+_LONG_BAR = 50
 
 
 def show_result(result: CallToolResult, entry: ServerEntry, read_route: str) -> GuidedContent:
@@ -28,11 +31,17 @@ def show_result(result: CallToolResult, entry: ServerEntry, read_route: str) -> 
         said = " ".join(part.text for part in result.content[:MAX_PARTS] if part.type == "text")
         raise ServerError(entry.server, f"its tool {one_line(entry.name, 100)} failed and says {quoted(said, 1_000)}")
     parts = result.content[:MAX_PARTS]
-    share = MAX_CHARACTERS // max(1, len(parts))
+    structured, problem = _read_structured(result, entry)
+    reserved = min(len(structured), MAX_CHARACTERS // (len(parts) + 1))
+    share = (MAX_CHARACTERS - reserved) // max(1, len(parts))
     blocks = [_show_part(part, entry.server, share) for part in parts]
+    room = max(reserved, MAX_CHARACTERS - sum(map(len, blocks)))
     if len(result.content) > MAX_PARTS:
         blocks.append(f"{len(result.content) - MAX_PARTS:,} more parts were left out.")
-    blocks += _show_structured(result, entry)
+    if problem:
+        blocks.append(problem)
+    if structured:
+        blocks.append(_fenced(structured, f"Structured, from {entry.server}", room, "json"))
     links = [part for part in parts if part.type == "resource_link"][:MAX_LINKS]
     steps = [
         guide(read_route, f"Read the resource that {entry.server} calls {quoted(link.name, 100)}.", uri=str(link.uri))
@@ -60,7 +69,7 @@ def show_prompt(result: GetPromptResult, server: str) -> GuidedContent:
 def _show_part(part: Any, server: str, limit: int) -> str:
     match part.type:
         case "text":
-            return fenced(part.text, f"From {server}", limit=limit)
+            return _fenced(part.text, f"From {server}", limit)
         case "image" | "audio":
             kind = one_line(part.mime_type, 60)
             return f"{server} sent an {part.type} ({kind}, {len(part.data) * 3 // 4:,} bytes) that is not shown here."
@@ -75,25 +84,31 @@ def _show_part(part: Any, server: str, limit: int) -> str:
 def _show_resource(part: Any, server: str, limit: int) -> str:
     place = quoted(str(part.uri), 300)
     if (text := getattr(part, "text", None)) is not None:
-        return fenced(text, f"From {server}, {place}", limit=limit)
+        return _fenced(text, f"From {server}, {place}", limit)
     size = len(getattr(part, "blob", "")) * 3 // 4
     return (
         f"{server} sent {place} ({one_line(part.mime_type or 'binary', 60)}, {size:,} bytes), which is not shown here."
     )
 
 
-def _show_structured(result: CallToolResult, entry: ServerEntry) -> Iterable[str]:
-    """Structured content is shown when no text says the same; what does not fit the tool's own schema is not."""
+def _fenced(text: str, source: str, limit: int, language: str = "text") -> str:
+    """The text behind a fence. Where it is so full of backticks that its bars would need the room, less of it."""
+    has_long_bars = "`" * _LONG_BAR in visible(text[: limit + 1])
+    return fenced(text, source, limit=limit // 3 if has_long_bars else limit, language=language)
+
+
+def _read_structured(result: CallToolResult, entry: ServerEntry) -> tuple[str, str]:
+    """The structured content as JSON, and what is wrong with it. It is shown when no text says the same; what does not
+    fit the tool's own schema is not."""
     value = result.structured_content
     if entry.output_schema is None and value is None:
-        return
+        return "", ""
     if reason := misfit(entry.output_schema, value):
-        yield f"The structured content does not fit the tool's own output schema: {one_line(reason, 200)}."
-        return
-    shown = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+        return "", f"The structured content does not fit the tool's own output schema: {one_line(reason, 200)}."
     texts = [part.text for part in result.content if part.type == "text"]
-    if not any(_same_json(text, value) for text in texts):
-        yield fenced(shown, f"Structured, from {entry.server}", limit=MAX_CHARACTERS, language="json")
+    if any(_same_json(text, value) for text in texts):
+        return "", ""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode(), ""
 
 
 def _same_json(text: str, value: Any) -> bool:

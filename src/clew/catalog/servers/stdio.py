@@ -102,15 +102,17 @@ async def _write(
     process: asyncio.subprocess.Process, to_them: MemoryObjectReceiveStream[SessionMessage], faults: Faults
 ) -> None:
     assert process.stdin is not None
-    async with to_them:
+    try:
         async for item in to_them:
             text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-            try:
-                process.stdin.write(text.encode() + b"\n")
-                await process.stdin.drain()
-            except OSError:
-                faults.end("does not read its input")
-                return
+            process.stdin.write(text.encode() + b"\n")
+            await process.stdin.drain()
+    except OSError:
+        faults.end("does not read its input")
+    except anyio.ClosedResourceError:
+        return  # the program is being stopped
+    finally:
+        to_them.close()
 
 
 async def _listen_to_errors(process: asyncio.subprocess.Process, faults: Faults) -> None:
@@ -121,7 +123,7 @@ async def _listen_to_errors(process: asyncio.subprocess.Process, faults: Faults)
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:
-    """Close its input, wait a little, then end it and what it started."""
+    """Close its input, wait a little, then end it and what it started, also where it ended by itself."""
     assert process.stdin is not None
     process.stdin.close()
     if not await _has_ended(process):
@@ -129,6 +131,18 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
     if not await _has_ended(process):
         _signal(process, "SIGKILL")
         await _has_ended(process)
+    if sys.platform != "win32" and _signal(process, "SIGTERM"):
+        await _group_has_ended(process.pid)
+        _signal(process, "SIGKILL")
+
+
+async def _group_has_ended(group: int) -> None:
+    """Wait until no process of the group is left, but not for long."""
+    with suppress(TimeoutError, ProcessLookupError, PermissionError):
+        async with asyncio.timeout(_GRACE):
+            while True:
+                os.killpg(group, 0)
+                await asyncio.sleep(0.02)
 
 
 async def _has_ended(process: asyncio.subprocess.Process) -> bool:
@@ -150,9 +164,13 @@ async def _has_ended(process: asyncio.subprocess.Process) -> bool:
     return True
 
 
-def _signal(process: asyncio.subprocess.Process, name: str) -> None:
-    with suppress(ProcessLookupError, PermissionError):
+def _signal(process: asyncio.subprocess.Process, name: str) -> bool:
+    """Whether there was something to send it to."""
+    try:
         if sys.platform == "win32":
             process.kill()
         else:
             os.killpg(process.pid, getattr(signal, name))
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

@@ -6,19 +6,25 @@ The deepest file that says anything about a path decides. Rules of the user's ow
 from __future__ import annotations
 
 import os
+import re
+import stat
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
-if TYPE_CHECKING:
-    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+from clew.catalog.sources.backtracking import without_backtracking
 
 MAX_RULES = 1_000_000
 """Of a longer file of rules, only so many bytes are read."""
+
+MAX_LINES = 10_000
+"""Of a file with more lines, only the first so many count."""
+
+MAX_LINE = 4_096
+"""A longer rule ignores nothing: no path is as long."""
 
 IGNORE_FILE = ".gitignore"
 
@@ -26,16 +32,13 @@ IGNORE_FILE = ".gitignore"
 class _Rule(msgspec.Struct, frozen=True):
     """One line: whether it ignores or takes back, and what."""
 
-    pattern: GitIgnoreSpecPattern
+    pattern: re.Pattern[str]
+    ignores: bool
     folders_only: bool
 
     def decides(self, path: str, *, is_folder: bool) -> bool:
         """Whether it is about this very path, and not only about a folder above it."""
-        if self.folders_only and not is_folder:
-            return False
-        found = self.pattern.match_file(path)
-        # The pattern's one group is the slash behind a folder above.
-        return found is not None and found.match.lastindex is None
+        return (is_folder or not self.folders_only) and self.pattern.match(path) is not None
 
 
 class _File(msgspec.Struct, frozen=True):
@@ -62,7 +65,7 @@ class Rules:
             relative = path[len(file.folder) :].lstrip(os.sep).replace(os.sep, "/")
             for rule in file.rules:
                 if rule.decides(relative, is_folder=is_folder):
-                    return bool(rule.pattern.include)
+                    return rule.ignores
         return False
 
 
@@ -96,7 +99,7 @@ def _git_folder(top: Path) -> Path:
 
 def _first_line(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="surrogateescape").partition("\n")[0]
+        return _read_file(path, MAX_LINE).decode("utf-8", errors="surrogateescape").partition("\n")[0].rstrip("\r")
     except (OSError, ValueError):
         return ""
 
@@ -104,17 +107,25 @@ def _first_line(path: Path) -> str:
 def _read_rules(path: str, folder: str) -> _File | None:
     """The rules of a file; None when there is none. As in git, a link is not followed."""
     try:
-        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
-            text = file.read(MAX_RULES).decode("utf-8-sig", errors="surrogateescape")
+        content = _read_file(path, MAX_RULES, getattr(os, "O_NOFOLLOW", 0))
     except OSError:
         return None
-    return _File(folder, _parse(text))
+    return _File(folder, _parse(content.decode("utf-8-sig", errors="surrogateescape")))
+
+
+def _read_file(path: str | Path, limit: int, flags: int = 0) -> bytes:
+    """The beginning of a regular file. Raises OSError for anything else, without waiting for a writer of a pipe."""
+    flags |= os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    with open(os.open(path, flags), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError("not a regular file")
+        return file.read(limit)
 
 
 @lru_cache(maxsize=256)
 def _parse(text: str) -> Sequence[_Rule]:
     """The rules in a text, the last first; a line that is none counts for nothing, as in git."""
-    rules = (_parse_line(line.removesuffix("\r")) for line in text.split("\n"))
+    rules = (_parse_line(line.removesuffix("\r")) for line in text.split("\n", MAX_LINES)[:MAX_LINES])
     return tuple(rule for rule in rules if rule is not None)[::-1]
 
 
@@ -124,8 +135,11 @@ def _parse_line(line: str) -> _Rule | None:
     trimmed = line.rstrip(" ")
     if trimmed.endswith("\\") and trimmed != line:
         trimmed += " "
-    try:
-        pattern = GitIgnoreSpecPattern(trimmed.removesuffix("/"))
-    except ValueError:
+    if len(trimmed) > MAX_LINE:
         return None
-    return None if pattern.include is None else _Rule(pattern, trimmed.endswith("/"))
+    try:
+        expression, ignores = GitIgnoreSpecPattern.pattern_to_regex(trimmed.removesuffix("/"))
+        pattern = without_backtracking(expression) if expression else None
+    except (ValueError, re.error):
+        return None
+    return _Rule(pattern, bool(ignores), trimmed.endswith("/")) if pattern else None

@@ -74,7 +74,7 @@ class Wire:
 
     async def _send(self, target: Target, headers: Mapping[str, str]) -> Reply:
         """The answer of the first checked address that takes a connection."""
-        sent = {**headers, "Host": target.authority, "User-Agent": USER_AGENT}
+        sent = {**headers, "Host": target.authority, "User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
         failure: Exception = OSError(f"{target.host} has no address")
         for address in await self._checked_addresses(target):
             try:
@@ -95,8 +95,13 @@ class Wire:
         return addresses
 
     async def _read(self, target: Target, response: httpx.Response) -> Reply:
+        # A packed body could unpack to any size; we asked for a plain one.
+        if response.headers.get("content-encoding", "identity").strip().lower() not in ("identity", ""):
+            raise SourceError(
+                self._source, f"{shown_path(target.path)} sent a packed answer although a plain one was asked for"
+            )
         body = bytearray()
-        async for chunk in response.aiter_bytes():
+        async for chunk in response.aiter_raw():
             body += chunk
             if len(body) > self._max_bytes:
                 raise SourceError(

@@ -92,6 +92,8 @@ class SqliteRecords:
         """Check and embed drafts before any transaction begins."""
         if drafts:
             by.require("create")
+        for draft in drafts:
+            by.require_schema(draft.schema_name)
         if len(drafts) > MAX_BATCH:
             raise TooLarge("batch", len(drafts), MAX_BATCH, "breadcrumbs")
         prepared = self._prepare(self._definitions(by), drafts, by)
