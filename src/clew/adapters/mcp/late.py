@@ -1,4 +1,5 @@
-"""The MCP door of the REST process, built after the server answers: the SDK takes most of a second to import."""
+"""The MCP door of the REST process, built when it is first asked for: the SDK takes most of a second to import, and
+memory that a server without agents can do without."""
 
 from __future__ import annotations
 
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
 
 
 class LateMcp:
-    """An ASGI application for /mcp. The first request waits until it is built; `running` begins with that at once."""
+    """An ASGI application for /mcp. The first request waits until it is built."""
 
     def __init__(self, workspace: Callable[[], Awaitable[Workspace]], keys: Keys, config: Config) -> None:
         self._workspace = workspace
         self._keys = keys
         self._server = config.server
         self._built: asyncio.Future[McpApp] | None = None
+        self._wanted = asyncio.Event()
 
     @contextlib.asynccontextmanager
     async def running(self, closing: asyncio.Event) -> AsyncIterator[None]:
@@ -37,13 +39,21 @@ class LateMcp:
         finally:
             closing.set()
             await serving
+            self._built.cancel()  # nobody waits for what is not built any more
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert self._built is not None, "requests come while it runs"
+        self._wanted.set()
         app = await asyncio.shield(self._built)
         await app(scope, receive, send)
 
     async def _serve(self, built: asyncio.Future[McpApp], closing: asyncio.Event) -> None:
+        waits = {asyncio.create_task(self._wanted.wait()), asyncio.create_task(closing.wait())}
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        if not self._wanted.is_set():
+            return
         try:
             app = await self._build()
         except Exception as error:  # the boundary of a task: whoever asks is told
