@@ -10,9 +10,10 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.answers import MAX_PER_DOMAIN, MAX_QUESTION, Answer, Question
-from clew.catalog.discovery import FOREIGN_TOOL_SCHEMA, RESOURCE_SCHEMA, Discovery
+from clew.catalog.discovery import FOREIGN_TOOL_SCHEMA, Discovery
 from clew.catalog.domain import Domain
 from clew.catalog.folding import lay_out
+from clew.catalog.indexing import SCHEMA as RESOURCE_SCHEMA
 from clew.catalog.markdown import render_answer
 from clew.catalog.registry import Registry
 from clew.catalog.tool_index import TOOL_SCHEMA
@@ -58,9 +59,8 @@ class Asking:
         self._answers: OrderedDict[tuple[str, ...], Remembered] = OrderedDict()
 
     async def ask(self, question: Question, *, by: Principal, reader: Principal) -> Answer:
-        """`reader` reads the catalog's records with the caller's scopes. Raises InvalidInput, NotFound (a domain),
-        HandleRefused."""
-        check_question(question)
+        """The answer to a question that was checked. `reader` reads the catalog's records with the caller's scopes.
+        Raises NotFound (a domain), HandleRefused."""
         exposure = await self._exposures.open(question.handle, by=by)
         key = _key(question, exposure.handle, by)
         repeated = await self._recall(key, reader)

@@ -11,9 +11,10 @@ from clew.access import Principal
 from clew.catalog.answers import Answer, Entry, Item, Question, Results
 from clew.catalog.ask import STILL_READING, Asking, check_question, with_hint
 from clew.catalog.defined import with_defined
-from clew.catalog.discovery import RESOURCE_SCHEMA, Discovery, is_sound
+from clew.catalog.discovery import Discovery, is_sound
 from clew.catalog.domain import Domain
 from clew.catalog.get import Getting, Report
+from clew.catalog.indexing import SCHEMA as RESOURCE_SCHEMA
 from clew.catalog.lookup import Lookup, Whole
 from clew.catalog.markdown import inline
 from clew.catalog.registry import Registry

@@ -10,6 +10,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.domain import Domain, Segment
+from clew.catalog.indexing import SCHEMA as RESOURCE_SCHEMA
 from clew.catalog.route import parse_route
 from clew.catalog.tool_index import TOOL_SCHEMA
 from clew.errors import InvalidInput
@@ -18,7 +19,7 @@ from clew.trail.query import Hit, SearchRequest
 from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
-RESOURCE_SCHEMA, FOREIGN_TOOL_SCHEMA = "resource.v1", "mcp.tool.v1"
+FOREIGN_TOOL_SCHEMA = "mcp.tool.v1"
 TOOL_HITS = 24
 OWN_SEARCHES = 12
 """So many domains get a search of their own; of more, the others share one."""

@@ -137,7 +137,7 @@ class Getting:
         return await attempt(str(route), read, Limits().seconds)
 
     async def _execute(self, routed: RoutedTool, arguments: dict[str, Any], turn: _Turn) -> GuidedContent:
-        route, tool = str(routed.route), routed.tool
+        route, tool = routed.text, routed.tool
         slot = self._slots.setdefault(route, asyncio.Semaphore(tool.limits.at_once))
         context = ToolContext(by=turn.by, client=routed.domain.client, route=route, report=turn.tell)
 

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.indexing import DOCUMENT, SCHEMA, resource_id
+from clew.catalog.indexing import DOCUMENT
 from clew.catalog.ledger import find_document
 from clew.catalog.registry import Registry
 from clew.catalog.route import Route
+from clew.catalog.shelf import find_resource
 from clew.errors import NotFound
 from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.store import Trail
@@ -61,8 +62,8 @@ class Lookup:
 
     async def _get(self, route: Route, by: Principal) -> Breadcrumb:
         self._registry.visible_domain(route.domain, by)
-        found = await self._trail.records.get(resource_id(by.owner_id, str(route)), by=by)
-        if found.schema_name != SCHEMA or found.context.get("uri") != str(route):
+        found = await find_resource(self._trail, str(route), by=by)
+        if found is None:
             raise NotFound("resource", str(route))
         return found
 
@@ -72,20 +73,17 @@ class Lookup:
         whole, tag = _whole(found), next((tag for tag in found.tags if tag.startswith(DOCUMENT)), None)
         document = await find_document(self._trail, tag, by=by) if tag is not None else None
         below = [uri for uri in document.order if uri.startswith(f"{route}/")] if document is not None else []
-        contents, room, given = [whole.content], MAX_WHOLE - len(whole.content), 0
-        for uri in below:
-            try:
-                part = _whole(await self._trail.records.get(resource_id(by.owner_id, uri), by=by))
-            except NotFound:  # it was removed meanwhile, or the caller may not see it
-                given += 1
-                continue
-            room -= len(part.content)
+        contents, room, rest = [whole.content], MAX_WHOLE - len(whole.content), below
+        for at, uri in enumerate(below):
+            part = await find_resource(self._trail, uri, by=by)
+            text = _whole(part).content if part is not None else ""  # removed meanwhile, or not for the caller
+            room -= len(text)
             if room < 0:
                 break
-            contents.append(part.content)
-            given += 1
+            contents.append(text)
+            rest = below[at + 1 :]
         content = "\n\n".join(filter(None, contents))
-        return msgspec.structs.replace(whole, content=content, rest=below[given:])
+        return msgspec.structs.replace(whole, content=content, rest=rest)
 
     async def can_see(self, route: Route, *, by: Principal) -> bool:
         """Whether there is such a resource for the caller. No code of a domain runs."""

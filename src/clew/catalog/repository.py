@@ -8,9 +8,9 @@ from typing import Annotated
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.discovery import RESOURCE_SCHEMA
 from clew.catalog.domain import Domain
 from clew.catalog.formats import ALL
+from clew.catalog.indexing import SCHEMA as RESOURCE_SCHEMA
 from clew.catalog.markdown import fence, inline
 from clew.catalog.resource import Pipeline
 from clew.catalog.sources.local import LocalSource

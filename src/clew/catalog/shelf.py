@@ -25,9 +25,11 @@ AT_ONCE = 200
 
 
 async def find_resource(trail: Trail, uri: str, *, by: Principal) -> Breadcrumb | None:
-    """The resource at this address, None when there is none that the caller may see."""
+    """The resource at this address, None when there is none that the caller may see, or only a record of another kind
+    in its place."""
     with contextlib.suppress(NotFound):
-        return await trail.records.get(resource_id(by.owner_id, uri), by=by)
+        found = await trail.records.get(resource_id(by.owner_id, uri), by=by)
+        return found if found.schema_name == SCHEMA and found.context.get("uri") == uri else None
     return None
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.domain import Domain
+from clew.catalog.shelf import each_record
 from clew.errors import AlreadyExists, Conflict, NotFound
 from clew.tools import Tool
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft
@@ -72,8 +73,8 @@ async def drop_domain(trail: Trail, name: str, *, by: Principal) -> None:
 
 async def keeper_of(trail: Trail, domains: Sequence[Domain], *, by: Principal) -> Principal:
     """The owner with the scopes of all these domains, and of those that are on the trail from before."""
-    page = await trail.records.list(Selector(schema_name=DOMAIN_SCHEMA), by=by, limit=1_000)
-    return _holding(by, *map(scopes_of, domains), *(each.context["scopes"] for each in page.items))
+    known = each_record(trail, Selector(schema_name=DOMAIN_SCHEMA), by=by)
+    return _holding(by, *map(scopes_of, domains), *[each.context["scopes"] async for each in known])
 
 
 def scopes_of(domain: Domain) -> frozenset[str]:
@@ -118,14 +119,8 @@ def _arguments(schema: Mapping[str, Any]) -> str:
 
 async def _known(trail: Trail, domain: str, by: Principal) -> Mapping[str, Breadcrumb]:
     """The tools of a domain on the trail, by route."""
-    found: dict[str, Breadcrumb] = {}
-    selector, cursor = Selector(schema_name=TOOL_SCHEMA, all_tags=(f"domain:{domain}",)), None
-    while True:
-        page = await trail.records.list(selector, by=by, limit=1_000, cursor=cursor)
-        found |= {each.context["route"]: each for each in page.items}
-        cursor = page.cursor
-        if cursor is None:
-            return found
+    selector = Selector(schema_name=TOOL_SCHEMA, all_tags=(f"domain:{domain}",))
+    return {each.context["route"]: each async for each in each_record(trail, selector, by=by)}
 
 
 async def _write(trail: Trail, drafts: Mapping[str, Draft], known: Mapping[str, Breadcrumb], by: Principal) -> int:

@@ -8,7 +8,6 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.lookup import Lookup
-from clew.catalog.markdown import describe_params
 from clew.catalog.registry import Registry, RoutedTool
 from clew.catalog.route import Route, parse_route
 from clew.errors import NotFound
@@ -55,13 +54,13 @@ class Explaining:
         return self._explain_tool(routed, exposure, by)
 
     def _explain_tool(self, routed: RoutedTool, exposure: Exposure, by: Principal) -> Why:
-        tool, route = routed.tool, str(routed.route)
+        tool, route = routed.tool, routed.text
         lacking, exposed = sorted(routed.scopes - by.scopes), exposure.find(route)
         reasons, is_visible = [], not lacking
         if lacking:
             reasons.append(f"It needs the scopes {', '.join(lacking)}, which you do not hold.")
         elif exposed is not None:
-            reasons.append(f"It was shown at {exposed.since:%Y-%m-%d %H:%M} UTC by {exposed.via}: {exposed.why}.")
+            reasons.append(_told(exposed))
         elif tool.searchable:
             reasons.append("It is an entry point: every `ask` shows it.")
         else:
@@ -71,7 +70,7 @@ class Explaining:
             )
         if self._strict and exposed is None and not lacking:
             reasons.append("This catalog is strict: `get` refuses it until `ask` or guidance has shown it.")
-        about = f"{route}{tool.description}{describe_params(tool.schema)}"
+        about = f"{route}{tool.description}{routed.params}"
         return Why(
             route=route,
             is_visible=is_visible,
@@ -97,7 +96,7 @@ class Explaining:
             return Why(route=str(route), is_visible=False, reasons=reasons, kind="resource", exposed=exposed)
         reasons = ["It is on the trail: `ask` shows it when a question is close to it."]
         if exposed is not None:
-            reasons.insert(0, f"It was shown at {exposed.since:%Y-%m-%d %H:%M} UTC by {exposed.via}: {exposed.why}.")
+            reasons.insert(0, _told(exposed))
         return Why(
             route=str(route),
             is_visible=True,
@@ -108,3 +107,7 @@ class Explaining:
             tokens=estimate_tokens(found.content),
             exposed=exposed,
         )
+
+
+def _told(exposed: Exposed) -> str:
+    return f"It was shown at {exposed.since:%Y-%m-%d %H:%M} UTC by {exposed.via}: {exposed.why}."

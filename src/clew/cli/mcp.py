@@ -18,7 +18,7 @@ def serve(*, here: Here = HERE) -> None:
     everything that this folder reaches. Local files are read while it already answers.
 
         clew mcp
-        clew mcp serve --folder ~/work/shop/.clew
+        clew mcp serve --folder ~/shop/.clew
     """
     config = here.config()
     prepare_folder(config.folder)
