@@ -15,18 +15,24 @@ from tests.cli.conftest import PATIENCE, Clew
 
 
 class Terminal(io.StringIO):
-    """A terminal that tells when something was written to it."""
+    """A terminal that can be watched."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.touched = threading.Event()
+        self._written = threading.Condition()
 
     def isatty(self) -> bool:
         return True
 
     def write(self, text: str) -> int:
-        self.touched.set()
-        return super().write(text)
+        with self._written:
+            self._written.notify_all()
+            return super().write(text)
+
+    def comes_to_show(self, text: str) -> bool:
+        """Wait until a text was written."""
+        with self._written:
+            return self._written.wait_for(lambda: text in self.getvalue(), PATIENCE)
 
 
 def open_terminal(monkeypatch: pytest.MonkeyPatch, patience: float = 0.0) -> Terminal:
@@ -42,8 +48,7 @@ def test_a_line_is_shown_refreshed_and_taken_away(monkeypatch: pytest.MonkeyPatc
     terminal = open_terminal(monkeypatch)
     with progress("Importing") as shown:
         shown.advance(1, 4)
-        assert terminal.touched.wait(PATIENCE)
-    assert "Importing ... 25 % (" in terminal.getvalue()
+        assert terminal.comes_to_show("Importing ... 25 % (")
     assert terminal.getvalue().endswith("\r\x1b[K")
 
 
@@ -51,7 +56,7 @@ def test_it_is_taken_away_when_the_work_fails(monkeypatch: pytest.MonkeyPatch) -
     terminal = open_terminal(monkeypatch)
 
     def fail() -> None:
-        assert terminal.touched.wait(PATIENCE)
+        assert terminal.comes_to_show("Importing")
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError), progress("Importing"):

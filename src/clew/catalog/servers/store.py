@@ -146,7 +146,10 @@ class EntryStore:
             change = Change(context=draft.context, scopes=draft.scopes)
             await self._trail.records.update(known.id, change, expect=known.version, by=self._by)
         except NotFound:
-            await self._trail.records.create(draft, by=self._by)
+            with suppress(AlreadyExists):  # another process was quicker
+                await self._trail.records.create(draft, by=self._by)
+        except Conflict:  # another process wrote it; what it wrote counts
+            return False
         self._about[server] = about
         return True
 
