@@ -18,6 +18,10 @@ ClewError
 ├── SourceError             a place that documents come from did not give them
 ├── FormatError             a document that its format cannot read
 ├── HandleRefused           a handle that has ended, or was given to somebody else
+├── ManifestError           agents, skills, toolsets or tools in markdown that cannot be used: path, line, context
+│   ├── ParseError          a file that cannot be read: its front matter is missing or malformed
+│   ├── ValidationError     a value that is not allowed, or a name that there is not
+│   └── BuildError          definitions that do not fit together
 ├── ServerError             a foreign MCP server that cannot be reached, or answers nonsense
 └── StorageError            the engine failed
     ├── Corrupted           a checksum or the file itself is wrong
@@ -29,6 +33,7 @@ ClewError
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 
 class ClewError(Exception):
@@ -167,6 +172,39 @@ class HandleRefused(ClewError):
 
     def __init__(self) -> None:
         super().__init__("this handle has ended, or is not yours")
+
+
+class ManifestError(ClewError):
+    """`line` is 1-based, 0 where none can be named; `allowed` is what would do; `context` is for programs."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str = "",
+        line: int = 0,
+        allowed: Sequence[str] = (),
+        hint: str = "",
+        **context: Any,
+    ) -> None:
+        place = f"{path}:{line}" if path and line else path
+        super().__init__(f"{place}: {message}" if place else message, hint=hint)
+        self.path = path
+        self.line = line
+        self.allowed = tuple(allowed)
+        self.context = context
+
+
+class ParseError(ManifestError):
+    pass
+
+
+class ValidationError(ManifestError):
+    pass
+
+
+class BuildError(ManifestError):
+    pass
 
 
 class ServerError(ClewError):

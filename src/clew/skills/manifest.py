@@ -1,0 +1,142 @@
+"""The manifest: agents, skills, toolsets and tools as one validated document that a runtime can load.
+
+JSON uses camelCase names (`initialSkills`); the same definitions always give the same bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+VERSION = 3
+"""What `build` writes. Older ones are migrated step by step when they are loaded (`clew.skills.migrations`)."""
+
+SUPPORTED = (1, 2, 3)
+
+Tier = Literal[1, 2, 3]
+"""1 is loaded at the start, 2 by a trigger and for as long as it applies, 3 only when asked for by name."""
+
+ParameterType = Literal["string", "integer", "number", "boolean", "enum", "array", "object"]
+
+
+class Parameter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One argument of a skill that can be called."""
+
+    name: str
+    type: ParameterType = "string"
+    required: bool = False
+    values: tuple[str, ...] = ()
+    description: str = ""
+
+
+class Triggers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """When a skill of tier 2 loads itself: a word of the message, the phase of the work, a path that is worked on.
+
+    `words` are compared as whole words without regard to case; `pattern` is an alternation such as `deploy|roll ?out`;
+    `paths` are globs relative to the root.
+    """
+
+    words: tuple[str, ...] = ()
+    pattern: str = ""
+    phases: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.words or self.pattern or self.phases or self.paths)
+
+
+class Reference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A link from a skill or a rule to another markdown file. The text that is shown is what it is found by."""
+
+    text: str
+    path: str
+    line: int = 0
+
+
+class Skill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """A capability that can be loaded: what it is for, how it is done, and which toolsets it brings.
+
+    `skills` are loaded along with it. `path` is its file relative to the root, `folder` the place of its references,
+    `scripts` and `assets`; `digest` is the hash of all that it holds. `origin` is the format that it was read from.
+    """
+
+    name: str
+    description: str
+    content: str = ""
+    toolsets: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+    domain: str = ""
+    keywords: tuple[str, ...] = ()
+    priority: int = 0
+    tier: Tier = 2
+    triggers: Triggers = Triggers()
+    parameters: tuple[Parameter, ...] = ()
+    references: tuple[Reference, ...] = ()
+    scripts: tuple[str, ...] = ()
+    assets: tuple[str, ...] = ()
+    allowed_tools: tuple[str, ...] = ()
+    metadata: dict[str, str] = {}
+    path: str = ""
+    folder: str = ""
+    origin: str = "clew"
+    digest: str = ""
+
+
+class Toolset(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Tools that belong together, with notes on their use."""
+
+    name: str
+    description: str
+    content: str = ""
+    tools: tuple[str, ...] = ()
+    path: str = ""
+
+
+class ToolEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """What the manifest says of a tool. Where an executable tool has that name, all of it comes from there."""
+
+    name: str
+    description: str
+    content: str = ""
+    schema: dict[str, Any] = {}
+    category: str = ""
+    examples: tuple[dict[str, Any], ...] = ()
+    see_also: tuple[str, ...] = ()
+    is_executable: bool = False
+    path: str = ""
+
+
+class Agent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """An agent: its prompt, the skills that it starts with, and those that it may load."""
+
+    name: str
+    description: str = ""
+    prompt: str = ""
+    initial_skills: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+    model: str = ""
+    tools: tuple[str, ...] = ()
+    metadata: dict[str, str] = {}
+    path: str = ""
+    origin: str = "clew"
+    digest: str = ""
+
+    @property
+    def loadable(self) -> tuple[str, ...]:
+        """Every skill that it may have, each once, the initial ones first."""
+        return tuple(dict.fromkeys((*self.initial_skills, *self.skills)))
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """All definitions by name, in the order of their names."""
+
+    version: int = VERSION
+    agents: dict[str, Agent] = {}
+    skills: dict[str, Skill] = {}
+    toolsets: dict[str, Toolset] = {}
+    tools: dict[str, ToolEntry] = {}
+
+    def encode(self) -> bytes:
+        """As JSON, byte for byte the same for the same definitions, ending in a new line."""
+        return msgspec.json.format(msgspec.json.encode(self, order="sorted"), indent=2) + b"\n"
