@@ -6,7 +6,7 @@ import copy
 import inspect
 import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,12 +44,20 @@ def read_signature(function: Callable[..., Any], context_type: type) -> Params:
             context = name
         else:
             fields.append((name, hints[name], *_default(parameter)))
+    params = build_params(function.__name__, fields)
+    return Params(_described(params.schema, function.__doc__ or ""), params.check, context)
+
+
+def build_params(owner: str, fields: Iterable[Any]) -> Params:
+    """The arguments that `msgspec.defstruct` makes of fields; one with the default UNSET may be absent.
+
+    Raises InvalidInput for a type that JSON has nothing for.
+    """
     try:
-        model = msgspec.defstruct(function.__name__, fields, kw_only=True, forbid_unknown_fields=True)
-        schema = schema_of(model)
+        model = msgspec.defstruct(owner, fields, kw_only=True, forbid_unknown_fields=True)
+        return Params(schema_of(model), _checker(model), None)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(function.__name__, f"has a parameter that JSON cannot hold: {error}") from None
-    return Params(_described(schema, function.__doc__ or ""), _checker(model), context)
+        raise InvalidInput(owner, f"has a parameter that JSON cannot hold: {error}") from None
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
@@ -96,6 +104,7 @@ def _checker(model: type[msgspec.Struct]) -> Callable[[Mapping[str, Any]], dict[
             found = msgspec.convert(arguments, model)
         except msgspec.ValidationError as error:
             raise in_plain_words(error, model, "params", called="parameter") from None
-        return {name: getattr(found, name) for name in names}
+        values = ((name, getattr(found, name)) for name in names)
+        return {name: value for name, value in values if value is not msgspec.UNSET}
 
     return check

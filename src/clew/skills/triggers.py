@@ -1,0 +1,114 @@
+"""When a skill comes by itself: by a word of the message, the phase of the work, or a path that is worked on.
+
+A pattern is an alternation of phrases such as `deploy|roll ?out`. It is taken apart into phrases once, so no pattern
+can make a search slow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import product
+
+import msgspec
+
+from clew.errors import ValidationError
+from clew.skills.manifest import Skill
+from clew.trail.globs import glob_matches
+
+MAX_PATTERN = 500
+MAX_PHRASES = 64
+_WORD = re.compile(r"\w+", re.UNICODE)
+_PIECE = re.compile(r"([^?|()\[\]{}*+\\^$.])(\?)?")
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """What a skill can be triggered by: what was said, in which phase, and the paths that are worked on."""
+
+    text: str = ""
+    phase: str = ""
+    paths: tuple[str, ...] = ()
+
+
+class Matched(msgspec.Struct, frozen=True, kw_only=True):
+    """A skill that a turn triggers, and by what."""
+
+    skill: str
+    via: str
+    why: str
+
+
+def match(skills: Iterable[Skill], turn: Turn) -> list[Matched]:
+    """The skills of tier 2 that a turn triggers: those of high priority first, equal ones by name."""
+    said = " ".join(_words(turn.text))
+    found = [(skill, why) for skill in skills if skill.tier == 2 and (why := _reason(skill, turn, said))]
+    found.sort(key=lambda each: (-each[0].priority, each[0].name))
+    return [
+        Matched(skill=skill.name, via="path" if why.startswith("path") else "trigger", why=why) for skill, why in found
+    ]
+
+
+def expand(pattern: str) -> tuple[str, ...]:
+    """The phrases that a pattern stands for, in lower case. Raises ValidationError for what is no alternation."""
+    if len(pattern) > MAX_PATTERN:
+        raise ValidationError(f"the trigger is over {MAX_PATTERN} characters", trigger=pattern[:50])
+    phrases: dict[str, None] = {}
+    for part in pattern.split("|"):
+        for phrase in _spellings(part, pattern):
+            if phrase.strip():
+                phrases[phrase.strip().casefold()] = None
+    if len(phrases) > MAX_PHRASES:
+        raise _refused(pattern, f"stands for over {MAX_PHRASES} phrases")
+    return tuple(phrases)
+
+
+def _spellings(part: str, pattern: str) -> Sequence[str]:
+    pieces = list(_PIECE.finditer(part))
+    if sum(len(piece[0]) for piece in pieces) != len(part):
+        raise _refused(pattern, "has signs of other regular expressions")
+    if sum(1 for piece in pieces if piece[2]) > 6:
+        raise _refused(pattern, f"stands for over {MAX_PHRASES} phrases")
+    choices = [(piece[1], "") if piece[2] else (piece[1],) for piece in pieces]
+    return ["".join(chosen) for chosen in product(*choices)]
+
+
+def _refused(pattern: str, reason: str) -> ValidationError:
+    return ValidationError(
+        f"the trigger {pattern[:80]!r} {reason}",
+        allowed=("phrases", "|", "?"),
+        hint="Write phrases with | between them; a letter or blank before ? may be absent, as in roll ?out",
+        trigger=pattern,
+    )
+
+
+@lru_cache(maxsize=4_096)
+def _phrases(pattern: str) -> tuple[str, ...]:
+    """As `expand`, each as words with a blank before; one that a manifest should not have says nothing."""
+    try:
+        return tuple(" " + " ".join(_words(phrase)) for phrase in expand(pattern) if _words(phrase))
+    except ValidationError:
+        return ()
+
+
+def _reason(skill: Skill, turn: Turn, said: str) -> str:
+    """Why a turn triggers a skill; empty where it does not. A phrase of a pattern is found where a word begins so."""
+    triggers = skill.triggers
+    around = f" {said} "
+    for word in (*triggers.words, *skill.keywords):
+        if (wanted := " ".join(_words(word))) and f" {wanted} " in around:
+            return f"the word {word!r}"
+    for phrase in _phrases(triggers.pattern) if triggers.pattern else ():
+        if phrase in around:
+            return f"the words {phrase.strip()!r}"
+    if turn.phase and turn.phase.casefold() in (phase.casefold() for phase in triggers.phases):
+        return f"the phase {turn.phase!r}"
+    for path in turn.paths:
+        for glob in triggers.paths:
+            if glob_matches(glob, path):
+                return f"path {path} matches {glob}"
+    return ""
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())

@@ -1,0 +1,103 @@
+"""Placeholders `{{ NAME }}` in prompts and skills, and where their values come from.
+
+A value is put in as it is and not looked at again: what a user typed cannot name another variable, and variables that
+name each other cannot go round in circles. Whatever is no placeholder stays as it was written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from clew.errors import ConfigError, ValidationError
+
+Value = str | int | float | bool | Sequence[str]
+
+ENV_PREFIXES = ("CLEW_PROMPT_",)
+"""Variables of the environment whose names begin so may be shown to a model."""
+
+_MAX_NAME = 200
+_BRACES = re.compile(r"\{{2,}|\}{2,}")
+_NAME = re.compile(r"\s*([^\W\d][\w.-]*)\s*")
+
+
+class Variables:
+    """Values by name. Of several sources the later wins: those given here, additional ones, those of one call, the
+    environment; of the environment only names with an allowed prefix are ever seen."""
+
+    def __init__(
+        self,
+        values: Mapping[str, Value] | None = None,
+        *,
+        env_prefixes: Sequence[str] = ENV_PREFIXES,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        if not all(prefix.strip() for prefix in env_prefixes):
+            raise ConfigError("an empty prefix would show the whole environment to a model", choices=ENV_PREFIXES)
+        self._values = dict(_as_texts(values))
+        self._prefixes = tuple(env_prefixes)
+        self._environ = os.environ if environ is None else environ
+
+    def resolve(
+        self, additional: Mapping[str, Value] | None = None, call: Mapping[str, Value] | None = None
+    ) -> dict[str, str]:
+        """All values by name. Raises ValidationError for a value that is no text, number or list of texts."""
+        env = {name: text for name, text in self._environ.items() if name.startswith(self._prefixes)}
+        return {**self._values, **dict(_as_texts(additional)), **dict(_as_texts(call)), **env}
+
+
+def inject(text: str, values: Mapping[str, str]) -> str:
+    """Put values in the place of their placeholders, in one pass, in time that grows with the text."""
+    parts, done = [], 0
+    for start, end in _placeholders(text):
+        name = _NAME.fullmatch(text, start + 2, end - 2)
+        if name is None or name[1] not in values:
+            continue
+        parts += [text[done:start], values[name[1]]]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+def find_names(text: str) -> list[str]:
+    """The names of a text's placeholders, each once, in their order."""
+    found = (_NAME.fullmatch(text, start + 2, end - 2) for start, end in _placeholders(text))
+    return list(dict.fromkeys(name[1] for name in found if name is not None))
+
+
+def _placeholders(text: str) -> Iterator[tuple[int, int]]:
+    """Where two braces open and two close, in order; not within others, nor next to a third brace."""
+    pairs: list[tuple[int, int, bool]] = []
+    opened: list[re.Match[str]] = []
+    for run in _BRACES.finditer(text):
+        if run[0][0] == "{":
+            opened.append(run)
+        elif opened:
+            first = opened.pop()
+            if run.end() - first.start() <= _MAX_NAME:
+                is_plain = len(first[0]) == len(run[0]) == 2
+                pairs.append((first.start(), run.end(), is_plain))
+    end = -1
+    for start, stop, is_plain in sorted(pairs):
+        if start < end:  # inside of another pair: all of it stays as it is
+            continue
+        end = stop
+        if is_plain and not any(brace in text[start + 2 : stop - 2] for brace in "{}"):
+            yield start, stop
+
+
+def _as_texts(values: Mapping[str, Value] | None) -> Iterator[tuple[str, str]]:
+    for name, value in (values or {}).items():
+        if isinstance(value, bool):
+            yield name, str(value).lower()
+        elif isinstance(value, str | int | float):
+            yield name, str(value)
+        elif isinstance(value, Sequence) and all(isinstance(each, str) for each in value):
+            yield name, ", ".join(value)
+        else:
+            allowed = ("text", "number", "true or false", "list of texts")
+            raise ValidationError(
+                f"the variable {name} is {type(value).__name__}, not one of: {', '.join(allowed)}",
+                allowed=allowed,
+                variable=name,
+            )

@@ -1,0 +1,147 @@
+"""Placeholders in prompts and skills."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew.errors import ConfigError, ValidationError
+from clew.skills.variables import Variables, find_names, inject
+
+VALUES = {"VAR": "x", "INNER": "i", "OTHER": "o", "CAFÉ": "c", "日本語": "j", "a.b-c": "d"}
+
+
+@pytest.mark.req("CAR-28")
+@pytest.mark.parametrize("text", ["{{VAR}}", "{{ VAR}}", "{{VAR }}", "{{ VAR }}", "{{\tVAR\n}}", "{{     VAR     }}"])
+def test_a_placeholder_may_have_any_spacing_inside(text: str) -> None:
+    assert inject(f"<{text}>", VALUES) == "<x>"
+
+
+@pytest.mark.req("CAR-28")
+@pytest.mark.parametrize("text", ["{{ var }}", "{{ MISSING }}", "{{ Var }}", "{{ VARS }}"])
+def test_what_is_not_defined_stays_and_case_counts(text: str) -> None:
+    assert inject(text, VALUES) == text
+
+
+@pytest.mark.req("CAR-28")
+def test_every_source_wins_over_those_before_it() -> None:
+    variables = Variables(
+        dict.fromkeys(("A", "B", "C", "APP_D"), "constructor"),
+        env_prefixes=("APP_",),
+        environ={"APP_D": "environment", "A": "leak", "SECRET": "leak"},
+    )
+    found = variables.resolve(
+        {"B": "additional", "C": "additional", "APP_D": "additional"}, {"C": "call", "APP_D": "call"}
+    )
+    assert found == {"A": "constructor", "B": "additional", "C": "call", "APP_D": "environment"}
+
+
+@pytest.mark.req("CAR-28")
+def test_the_environment_is_seen_only_through_its_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEW_PROMPT_TEAM", "blue")
+    monkeypatch.setenv("CLEW_TOKEN", "hidden-value")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden-value")
+    text = "{{ CLEW_PROMPT_TEAM }} {{ CLEW_TOKEN }} {{ AWS_SECRET_ACCESS_KEY }}"
+    shown = inject(text, Variables().resolve())
+    assert shown == "blue {{ CLEW_TOKEN }} {{ AWS_SECRET_ACCESS_KEY }}"
+
+
+@pytest.mark.parametrize("prefix", ["", "  "])
+def test_a_prefix_that_would_show_everything_is_refused(prefix: str) -> None:
+    with pytest.raises(ConfigError, match="whole environment"):
+        Variables(env_prefixes=("APP_", prefix))
+
+
+def test_no_prefix_at_all_shows_nothing_of_the_environment() -> None:
+    assert Variables(env_prefixes=(), environ={"CLEW_PROMPT_A": "x"}).resolve() == {}
+
+
+@pytest.mark.req("CAR-29")
+def test_variables_that_name_each_other_do_not_go_round() -> None:
+    assert inject("{{ A }}", {"A": "{{ B }}", "B": "{{ A }}"}) == "{{ B }}"
+    assert inject("{{ A }}", {"A": "{{ A }}{{ A }}"}) == "{{ A }}{{ A }}"
+
+
+@pytest.mark.req("CAR-29")
+def test_a_value_cannot_bring_in_another_variable() -> None:
+    assert inject("{{ USER }} {{ KEY }}", {"USER": "{{ KEY }}", "KEY": "k"}) == "{{ KEY }} k"
+
+
+@pytest.mark.req("CAR-29")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ VAR }",
+        "{ VAR }}",
+        "{{ VAR",
+        "VAR }}",
+        "{{{ VAR }}}",
+        "{{ VAR }}}",
+        "{{{{ VAR }}}}",
+        "{{}}",
+        "{{ }}",
+        "{{ VAR_{{ INNER }} }}",
+        "{{ {{ VAR }} }}",
+        "{{ {VAR} }}",
+        "{{ 1VAR }}",
+        "{{ VAR OTHER }}",
+        "{{ VAR | upper }}",
+        "{{ VAR\x00 }}",
+        "{{ " + "V" * 300 + " }}",
+    ],
+)
+def test_malformed_braces_stay_as_they_are(text: str) -> None:
+    assert inject(text, VALUES) == text
+    assert inject(f"{text} {{{{ VAR }}}}", VALUES) == f"{text} x"
+
+
+@pytest.mark.req("CAR-29")
+@pytest.mark.parametrize(("name", "value"), [("CAFÉ", "c"), ("日本語", "j"), ("a.b-c", "d")])
+def test_names_may_be_of_any_language(name: str, value: str) -> None:
+    assert inject(f"{{{{ {name} }}}}", VALUES) == value
+
+
+@pytest.mark.req("CAR-29")
+def test_a_megabyte_goes_in_whole_and_many_braces_cost_little() -> None:
+    assert inject("<{{ VAR }}>", {"VAR": "y" * 1_000_000}) == "<" + "y" * 1_000_000 + ">"
+    hostile = "{{" * 200_000 + " VAR " + "}}" * 200_000
+    assert inject(hostile, VALUES) == hostile
+    unclosed = "{{ VAR } " * 50_000
+    assert inject(unclosed + "{{ VAR }}", VALUES) == unclosed + "x"
+
+
+def test_code_with_braces_is_left_alone() -> None:
+    code = 'data = {"a": {"b": 1}}\nf"{{literal}} {VAR}"\n'
+    assert inject(code + "{{ VAR }}", VALUES) == code + "x"
+
+
+def test_braces_that_never_close_do_not_hide_what_follows_far_below() -> None:
+    assert inject("{{ VAR } " + "." * 500 + "{{ OTHER }} {'a': {'b': 1}}", VALUES).endswith("o {'a': {'b': 1}}")
+
+
+def test_names_are_told_once_in_their_order() -> None:
+    assert find_names("{{ B }} {{ A }} {{B}} {{ {{ C }} }} {{ }}") == ["B", "A"]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [("t", "t"), (3, "3"), (1.5, "1.5"), (True, "true"), (["a", "b"], "a, b"), ((), "")]
+)
+def test_numbers_flags_and_lists_are_shown_as_text(value: object, shown: str) -> None:
+    assert Variables({"A": value}, environ={}).resolve() == {"A": shown}  # type: ignore[dict-item]
+
+
+@pytest.mark.req("CAR-31")
+@pytest.mark.parametrize("value", [None, {"a": 1}, [1, 2], object()])
+def test_other_values_are_refused_with_what_is_allowed(value: object) -> None:
+    with pytest.raises(ValidationError, match="the variable A is") as raised:
+        Variables().resolve({"A": value})  # type: ignore[dict-item]
+    assert raised.value.context == {"variable": "A"}
+    assert "text" in raised.value.allowed
+
+
+@given(st.text(alphabet="{} VA\n"), st.text())
+def test_text_around_placeholders_is_never_changed(text: str, value: str) -> None:
+    assert inject(text, {}) == text
+    marker = inject(text, {"VA": value})
+    assert marker == text or value in marker
