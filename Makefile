@@ -4,8 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 JOBS   ?= auto
+RUNTIME := $(patsubst %,tests/skills/test_%.py,agent_session catalogue explaining exposure exposure_edits following keeping library \
+	loads merging meta_tools prompt registry remembering variables)
 
-.PHONY: help run test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog lock reference clean
+.PHONY: help run test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills coverage-skills lock reference clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/: *.*## */\t/' | expand -t 18
@@ -32,7 +34,11 @@ format: $(STAMP) ## rewrite the code in house style
 trace: $(STAMP)  ## every requirement with its tests, and those without
 	@$(BIN)/python tools/trace.py
 
-bench: bench-ranking bench-discovery bench-catalog bench-trail ## all benchmarks, side by side with the peers
+coverage-skills: $(STAMP) ## that tests take every branch of the modules that decide what an agent has
+	@$(BIN)/coverage run -m pytest -n 0 -p no:cacheprovider $(RUNTIME)
+	@$(BIN)/coverage report
+
+bench: bench-ranking bench-discovery bench-catalog bench-skills bench-trail ## all benchmarks, side by side with the peers
 
 bench-trail: $(STAMP)   ## speed of the trail next to bare SQLite, Chroma, LanceDB, PostgreSQL
 	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
@@ -48,6 +54,10 @@ bench-discovery: $(STAMP) ## how well tools and skills are found, next to FTS5, 
 bench-catalog: $(STAMP) ## speed of ask and get next to FastMCP's search transform
 	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
 	@$(VENV)-bench/bin/python benchmarks/catalog.py $(ARGS)
+
+bench-skills: $(STAMP) ## speed of skills next to skills-ref, FastMCP's skills and pydantic-ai's toolsets
+	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
+	@$(VENV)-bench/bin/python benchmarks/skills.py $(ARGS)
 
 reference: $(STAMP)     ## write docs/reference anew
 	@$(BIN)/python tools/reference.py

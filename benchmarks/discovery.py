@@ -3,8 +3,9 @@ transform and pydantic-ai's tool search, on the same names, descriptions and que
 
 Usage: discovery.py [--data DIR] [--sets NAME,...] [--only MEASURE,...] [--every N] [--json FILE]
 
-Measures: ranking (with exact names), abstention, variants (what of a tool is indexed), tokens. Prints tables in
-markdown, and writes the same as JSON. A peer that is not installed is left out, and that is said.
+Measures: ranking (with exact names), abstention, variants (what of a tool is indexed), skills (as an agent finds them),
+tokens. Prints tables in markdown, and writes the same as JSON. A peer that is not installed is left out, and that is
+said.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from discovery_peers import abstention, ranking, tokens, variants
+from discovery_peers import abstention, ranking, skills, tokens, variants
 from discovery_peers.data import DATA, read_sets
 from discovery_peers.tables import tell
 
-MEASURES: dict[str, Any] = {"ranking": ranking, "abstention": abstention, "variants": variants}
+MEASURES: dict[str, Any] = {"ranking": ranking, "abstention": abstention, "variants": variants, "skills": skills}
 RESULTS = Path(__file__).parent / "results" / "discovery.json"
 
 

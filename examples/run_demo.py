@@ -41,6 +41,7 @@ async def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="clew-demo-"))
     try:
         config = prepare(folder / "northline")
+        await agree(config)
         await fill(config)
         async with running_server(config) as url:
             credential = (config.folder / "credential").read_text().strip()
@@ -63,7 +64,26 @@ def prepare(place: Path) -> Config:
     sys.path.insert(0, str(place))
     os.environ["PYTHONPATH"] = str(place)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    os.environ["CLEW_TRUST"] = str(place.parent / "trust.json")  # consent to the copy ends with the copy
     return read_config(place / ".clew", os.environ)
+
+
+async def agree(config: Config) -> None:
+    """Nothing that a folder brings runs before its user has agreed to it; this one is our own."""
+    say("$ clew trust --yes")
+    for line in (await clew("trust", "--yes", "--folder", str(config.folder))).splitlines():
+        say(line)
+    say()
+
+
+async def clew(*words: str) -> str:
+    """What a command prints."""
+    out, err = asyncio.subprocess.PIPE, asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "clew", *words, stdout=out, stderr=err)
+    printed, problem = await process.communicate()
+    if process.returncode:
+        sys.exit(problem.decode())
+    return printed.decode()
 
 
 async def fill(config: Config) -> None:
@@ -159,10 +179,7 @@ async def show_walk(url: str, config: Config) -> None:
 
 async def token_of(config: Config) -> str:
     """A token for the agent, as `clew token` prints it."""
-    command = (sys.executable, "-m", "clew", "token", "--agent", "demo", "--folder", str(config.folder))
-    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-    printed, _ = await process.communicate()
-    return printed.decode().strip()
+    return (await clew("token", "--agent", "demo", "--folder", str(config.folder))).strip()
 
 
 async def all_tools() -> list[dict[str, Any]]:
@@ -181,7 +198,9 @@ async def stay(config: Config, url: str) -> None:
         return
     place = config.folder.parent
     say(f"The server runs until Ctrl-C; its reference is at {url}/docs. Try, in another terminal:")
-    print(f"  cd {place} && export PYTHONPATH=$PWD PATH={Path(sys.executable).parent}:$PATH")
+    print(
+        f"  cd {place} && export PYTHONPATH=$PWD PATH={Path(sys.executable).parent}:$PATH CLEW_TRUST=$PWD/../trust.json"
+    )
     say("  clew domains")
     say('  clew ask "who may refund 300 euros?"')
     say('  clew trail search "storm without a connection"')

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from clew.access import Principal
 from clew.clock import ManualClock
@@ -13,6 +16,29 @@ from clew.trail import open_trail
 from clew.trail.store import Trail
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and so would every program that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes says more about what else the machine does than about the code, and what one run finds the
+# next one should find too. `--hypothesis-profile=explore` looks at new examples.
+settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("steady", settings.get_profile("explore"), derandomize=True)
+settings.load_profile("steady")
+
+
+@pytest.fixture(scope="session")
+def trust_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("trust")
+
+
+@pytest.fixture(autouse=True)
+def trust_file(trust_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where this test keeps what is trusted, also in other processes; the user's own file is never touched."""
+    path = trust_folder / f"{uuid4().hex}.json"
+    monkeypatch.setenv("CLEW_TRUST", str(path))
+    return path
 
 
 @pytest.fixture

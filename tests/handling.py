@@ -19,6 +19,8 @@ from clew.trail.store import Trail
 ANN = Principal(owner_id="ann")
 NOTES = Selector(schema_name="note.v1")
 LONG = timedelta(seconds=30)
+PATIENCE = 60.0
+"""Seconds after which a wait in a test has failed."""
 
 
 def note(text: str = "hello", *tags: str) -> Draft:
@@ -45,7 +47,7 @@ class Calls:
         return await result if asyncio.iscoroutine(result) else result
 
     async def next(self) -> Event:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             return await self.queue.get()
 
 
@@ -62,14 +64,14 @@ async def working(trail: Trail, *handlers: Handler, worker_id: str = "w1", **opt
         yield worker
     finally:
         worker.stop()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await running
 
 
 async def until(
     trail: Trail, holds: Callable[[ConsumerState], bool], name: str = "reader", by: Principal = ANN
 ) -> ConsumerState:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while True:
             for state in await trail.deliveries.consumers(by=by):
                 if state.consumer.name == name and holds(state):

@@ -23,7 +23,7 @@ from clew.trail import open_trail
 from clew.trail.hygiene import Hygiene
 from clew.trail.store import Trail
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds after which a wait in a test has failed."""
 
 

@@ -16,8 +16,9 @@ from clew.catalog.answers import Item
 from clew.clock import ManualClock
 from clew.config import Config, HygieneConfig, WebhookConfig
 from clew.errors import ConfigError
+from tests.trusting import trust_all
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 @pytest.fixture
@@ -129,5 +130,6 @@ async def test_a_refresh_that_fails_is_told_and_tried_again(
         while "the catalog was not refreshed" not in caplog.text:
             await asyncio.sleep(0.01)
         servers.write_text(json.dumps({"mcpServers": {"gone": {"command": "no-such-program-at-all"}}}))
+        trust_all(servers.parent)
         while "the server gone cannot be used yet" not in caplog.text:
             await asyncio.sleep(0.01)

@@ -10,11 +10,9 @@ from typing import Any
 from clew.access import Principal
 from clew.catalog.catalog import Catalog
 from clew.catalog.discovery import (
-    CLOSE,
     FOREIGN_TOOL_SCHEMA,
     RESOURCE_SCHEMA,
     TOOL_HITS,
-    closeness,
 )
 from clew.catalog.domain import Domain
 from clew.catalog.lifecycle import Lifecycle
@@ -25,6 +23,7 @@ from clew.llm.embedders import open_embedder
 from clew.tools import GuidedContent, Tool, ToolContext
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
+from clew.trail.closeness import CLOSE, closeness
 from clew.trail.query import SearchRequest
 from clew.trail.selector import Selector
 from clew.trail.store import Trail

@@ -10,11 +10,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import msgspec
 from mcp import Client, StdioServerParameters
 
 from clew.catalog.answers import Question
+from clew.catalog.consent import read_wishes
+from clew.config import read_config
+from clew.trust import Trust
 from discovery_peers.ours import build_domains
-from speed.catalog_stage import DATA_VARIABLE, ME, TOOLS_VARIABLE, Settings, open_filled
+from speed.catalog_stage import ME, ROWS_VARIABLE, Settings, open_filled
 from speed.processes import clean_environment, clew_command
 from speed.report import Finding, Promise, Row
 from speed.timing import Rounds, paired_ratio, rotate, tell
@@ -23,11 +27,13 @@ MEASURE, START = "asking", "starting clew mcp"
 OURS, OVER_STDIO, PEER = "clew", "clew mcp over stdio", "fastmcp BM25 transform"
 MOST_ASK, MOST_STDIO, LEAST_RATIO, MOST_START = 10.0, 15.0, 10.0, 1.5
 STARTS, WARM_UP = 5, 10
+TRUSTED, ROWS = "trust.json", "rows.json"
 Ask = Callable[[str], Awaitable[Any]]
 
 
 async def measure(settings: Settings) -> list[Finding]:
     rows = settings.rows()
+    (settings.scratch / ROWS).write_bytes(msgspec.json.encode(rows))
     folder = write_folder(settings)
     async with contextlib.AsyncExitStack() as stack:
         domains = build_domains(rows, by_home=False)
@@ -97,6 +103,7 @@ def write_folder(settings: Settings) -> Path:
     folder.chmod(0o700)
     named = '[catalog]\ndomains = ["speed.catalog_stage:served_domains"]\nrepository = false\n'
     (folder / "config.toml").write_text(named, encoding="utf-8")
+    Trust.open(settings.scratch / TRUSTED).grant(read_wishes(read_config(folder)))
     return folder
 
 
@@ -107,8 +114,8 @@ async def connect(folder: Path, settings: Settings) -> AsyncIterator[Client]:
     environment = clean_environment(
         {
             "PYTHONPATH": str(Path(__file__).parents[1]),
-            DATA_VARIABLE: str(settings.data),
-            TOOLS_VARIABLE: str(settings.tools),
+            ROWS_VARIABLE: str(settings.scratch / ROWS),
+            "CLEW_TRUST": str(settings.scratch / TRUSTED),
         }
     )
     server = StdioServerParameters(

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from clew.access import Principal
 from clew.catalog.catalog import Catalog
 from clew.catalog.domain import Domain
@@ -16,11 +18,12 @@ from clew.config import Config
 from clew.llm.embedders import open_embedder
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
-from discovery_peers.data import DATA, Row, read_queries, read_tools, spread
+from discovery_peers.data import Row, read_queries, read_tools, spread
 from discovery_peers.ours import build_domains
 
 ME = Principal(owner_id=Config().owner, agent_id="bench")
-DATA_VARIABLE, TOOLS_VARIABLE = "BENCH_DATA", "BENCH_TOOLS"
+ROWS_VARIABLE = "BENCH_ROWS"
+"""Names the file of the tools that a measured process serves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +51,10 @@ def choose(folder: Path, number: int) -> list[Row]:
 
 
 def served_domains() -> list[Domain]:
-    """What `clew mcp` loads in the process that is measured, as a package of a user would offer it."""
-    folder = Path(os.environ.get(DATA_VARIABLE, DATA))
-    return build_domains(choose(folder, int(os.environ.get(TOOLS_VARIABLE, "3000"))), by_home=False)
+    """What `clew mcp` loads in the process that is measured, as a package of a user would offer it: from a file that is
+    read quickly, since the public sets are not what is measured."""
+    rows = msgspec.json.decode(Path(os.environ[ROWS_VARIABLE]).read_bytes(), type=list[Row])
+    return build_domains(rows, by_home=False)
 
 
 @contextlib.asynccontextmanager

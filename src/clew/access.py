@@ -33,6 +33,11 @@ OWN_SCHEMAS = frozenset(
         "mcp.tool.v1",
         "mcp.resource.v1",
         "mcp.prompt.v1",
+        "rule.v1",
+        "rule.reference.v1",
+        "skill.v1",
+        "skill.reference.v1",
+        "skill.shelf.v1",
     )
 )
 """Schemas of records that Clew itself writes and believes: what is known, what can be done, who was shown what."""

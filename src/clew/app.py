@@ -83,7 +83,8 @@ class App:
 
     async def _refresh(self) -> None:
         workspace = await self.workspace()
-        for problem in workspace.problems.values():
+        await workspace.notice_consent()
+        for problem in workspace.tell_problems():
             log.warning("%s", problem)
         for id, problem in (await workspace.meet_servers()).items():
             log.warning("the server %s cannot be used yet: %s", id, problem)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from clew.errors import InvalidInput
+from clew.errors import ConfigError, InvalidInput
 
 _AT = re.compile(r"(.*?)(?: - at `(?:key in )?\$\.?(.*)`)?", re.DOTALL)
 _STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
@@ -40,6 +40,20 @@ _EXAMPLES = {
 }
 _SYNONYMS = {"none": "null", "struct": "object", "dict": "object", "typeddict": "object", "dataclass": "object"}
 """What msgspec calls a type where it describes it → what it calls that type in its complaints."""
+_SCHEMA_TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
+"""What JSON Schema calls a type → what msgspec calls it."""
+_SCHEMA_BOUNDS = {
+    "minimum": ("be at least", "", ""),
+    "maximum": ("be at most", "", ""),
+    "exclusiveMinimum": ("be more than", "", ""),
+    "exclusiveMaximum": ("be less than", "", ""),
+    "minLength": ("have at least", " character", " characters"),
+    "maxLength": ("have at most", " character", " characters"),
+    "minItems": ("have at least", " entry", " entries"),
+    "maxItems": ("have at most", " entry", " entries"),
+    "minProperties": ("have at least", " field", " fields"),
+    "maxProperties": ("have at most", " field", " fields"),
+}
 MAX_SHOWN = 80
 MAX_REASON = 300
 
@@ -57,6 +71,32 @@ def in_plain_words(error: msgspec.ValidationError, kind: Any, whole: str, *, cal
     else:
         field, reason, hint = path, (complaint[:1].lower() + complaint[1:]).replace("`", ""), ""
     return InvalidInput(field or whole, reason[:MAX_REASON], hint=hint)
+
+
+def config_in_plain_words(
+    error: msgspec.ValidationError, kind: Any, place: str, *, called: str = "setting"
+) -> ConfigError:
+    """The same of a part of the settings: the place, the setting, and what is allowed."""
+    wrong = in_plain_words(error, kind, "", called=called)
+    told = ConfigError(f"{place}: {wrong.message.removeprefix(': ')}")
+    told.hint = wrong.hint
+    return told
+
+
+def misfit_in_plain_words(kind: Any) -> tuple[str, str] | None:
+    """What a check by JSON Schema found wrong, from the kind of its error: which part of the value is meant, empty for
+    the value itself, and the reason. None for a kind that has no words here."""
+    if kind.name in _SCHEMA_BOUNDS:
+        bound, unit, units = _SCHEMA_BOUNDS[kind.name]
+        return "", f"must {bound} {kind.limit:,}{unit if kind.limit == 1 else units}"
+    explain = _MISFITS.get(kind.name)
+    return explain(kind) if explain is not None else None
+
+
+def either_type(types: Iterable[Any]) -> str:
+    """What a value of these types of JSON Schema is called; `null` stands last."""
+    names = sorted((str(each) for each in types), key=lambda each: each == "null")
+    return _either([_NOUNS.get(_SCHEMA_TYPES.get(name, name), name) for name in names])
 
 
 def suggest(given: str, known: Iterable[str], introduction: str) -> str:
@@ -168,6 +208,26 @@ _EXPLANATIONS: tuple[tuple[str, Callable[[re.Match[str], _Place], _Explained]], 
 
 def _number(text: str) -> str:
     return f"{float(text):,.10g}"
+
+
+_MISFITS: dict[str, Callable[[Any], tuple[str, str]]] = {
+    "required": lambda kind: (kind.property, "is missing"),
+    "additionalProperties": lambda kind: (kind.unexpected[0], "is not allowed here"),
+    "unevaluatedProperties": lambda kind: (kind.unexpected[0], "is not allowed here"),
+    "type": lambda kind: ("", f"must be {either_type(kind.types)}"),
+    "enum": lambda kind: ("", f"must be one of: {', '.join(map(_shown, kind.options))}"),
+    "const": lambda kind: ("", f"must be {_shown(kind.expected_value)}"),
+    "pattern": lambda kind: ("", f"must match the pattern {kind.pattern}"),
+    "multipleOf": lambda kind: ("", f"must be a multiple of {_number(str(kind.multiple_of))}"),
+    "uniqueItems": lambda kind: ("", "holds an entry twice"),
+    "anyOf": lambda kind: ("", "fits none of the shapes that are allowed here"),
+    "oneOf": lambda kind: ("", "must fit exactly one of the shapes that are allowed here"),
+}
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text[:MAX_SHOWN]
 
 
 def _either(words: Sequence[str]) -> str:

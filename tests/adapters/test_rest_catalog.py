@@ -18,6 +18,7 @@ from clew.app import App, open_app
 from clew.cli import main
 from clew.config import read_config
 from tests.serving import PATIENCE, give_key
+from tests.trusting import trust_all
 
 CODE = '''
 from clew.catalog.domain import Domain
@@ -86,6 +87,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tables = [f"[sources.{name}]\nkind = 'local'\nroot = '{name}'\n" for name in ("one", "two")]
     head = "[catalog]\nrepository = false\ndomains = ['rest_warehouse:warehouse']\n"
     (place / "config.toml").write_text(head + "".join(tables))
+    trust_all(place)
     return place
 
 
@@ -98,6 +100,21 @@ async def site(folder: Path) -> AsyncIterator[Site]:
 def routes(answer: httpx.Response, kind: str) -> list[str]:
     assert answer.status_code == 200, answer.text
     return [entry["route"] for section in answer.json()["sections"] for entry in section.get(kind, ())]
+
+
+async def test_what_waits_for_consent_is_listed_for_who_looks_after_the_server_and_for_no_agent(folder: Path) -> None:
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"notes": {"command": "no-such-program"}}}))
+    settings = (folder / "config.toml").read_text()
+    (folder / "config.toml").write_text(f"{settings}[sources.far]\nkind = 'qase'\nproject = 'A'\ntoken = 'HOME'\n")
+    async with serve(folder) as site:
+        async with site.client() as http:
+            listed = {each["name"]: each["description"] for each in (await http.get("/domains")).json()["items"]}
+        assert list(listed) == ["warehouse", "one", "two", "far", "notes"]
+        assert listed["far"] == listed["notes"] == "not trusted yet: run `clew trust`"
+        for caller in ({"roles": frozenset({"subscriber"})}, {"owner": "other"}):
+            async with site.client(**caller) as http:
+                seen = [each["name"] for each in (await http.get("/domains")).json()["items"]]
+            assert not {"far", "notes"} & set(seen)
 
 
 @pytest.mark.req("ERN-24")

@@ -80,6 +80,7 @@ async def test_every_operation_answers_as_the_document_says(contract: Contract, 
     await call("POST", "/ask", 200, json={"query": "anything"}, headers=operator)
     await call("POST", "/get", 200, json={"routes": [{"route": "docs://resources/nothing"}]}, headers=operator)
     await call("GET", "/why", 200, params={"route": "docs://tools/nothing"}, headers=operator)
+    await call("GET", "/why/{kind}/{name}", 200, at="/why/skill/nothing", headers=operator)
     await call("GET", "/domains", 200, headers=operator)
     await call("GET", "/sources", 200, headers=operator)
     await call("POST", "/sources/refresh", 200, json={}, headers=operator)

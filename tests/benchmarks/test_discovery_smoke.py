@@ -71,6 +71,9 @@ def test_every_measure_has_figures_for_every_set(data: Path, tmp_path: Path) -> 
     assert {(row["set"], row["arm"]) for row in found["abstention"]} >= {("small", "vectors"), ("small", "words")}
     assert all(0 <= row["refused"] <= 1 and 0 <= row["told"] <= 1 for row in found["abstention"])
     assert {row["set"] for row in found["variants"]} == {"tiny"}
+    (skills,) = found["skills"]
+    assert (skills["set"], skills["ndcg"], skills["told"]) == ("small", 1, 1)
+    assert skills["catalogue_tokens"] <= 1_500
     assert all(row["listed"] > 0 and row["two_tools"] <= 600 for row in found["tokens"])
     assert "| tiny |" in done.stdout
 

@@ -8,6 +8,7 @@ import pytest
 
 from clew.catalog.domain import Domain, SearchConfig
 from clew.errors import InvalidInput
+from tests.catalog.making import MemorySource, a_domain
 from tests.tools.fraud import WAREHOUSE, analyst, user_investigation
 
 
@@ -63,3 +64,8 @@ def test_a_function_that_is_not_a_tool_is_told_by_its_name() -> None:
 
     with pytest.raises(InvalidInput, match=r"forgotten is not a tool\. Write @tool above it"):
         Domain(name="d", description="d", tools=[forgotten])  # type: ignore[list-item]  # the mistake
+
+
+def test_a_source_that_a_domain_has_twice_is_told() -> None:
+    with pytest.raises(InvalidInput, match=r"has the source memory:one twice\. Give one pipeline the formats of both"):
+        a_domain(MemorySource({}), MemorySource({}))

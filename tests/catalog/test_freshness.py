@@ -117,3 +117,19 @@ async def test_an_empty_source_is_fresh_too(trail: Trail, me: Principal, clock: 
     domain = a_domain(MemorySource({}))
     await run(trail, domain, me, clock)
     assert (await freshness(trail, domain, me, clock)).is_fresh
+
+
+@pytest.mark.req("ERN-23")
+async def test_a_clock_that_was_set_back_makes_nothing_fresh_for_longer(
+    trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    domain = a_domain(MemorySource({"a": "x"}))
+    await run(trail, domain, me, clock)
+    clock.advance(days=-1)
+    found = await freshness(trail, domain, me, clock)
+    assert (found.is_fresh, found.age_ms) == (False, 0)
+    assert found.reason == "it was verified later than it is now; the clock was set back"
+    await run(trail, domain, me, clock)
+    assert (await freshness(trail, domain, me, clock)).is_fresh
+    clock.advance(hours=4)
+    assert not (await freshness(trail, domain, me, clock)).is_fresh

@@ -14,7 +14,7 @@ from clew.catalog.ledger import keeper
 from clew.catalog.lifecycle import AT_ONCE, Lifecycle
 from clew.catalog.shelf import list_resources
 from clew.clock import ManualClock
-from clew.errors import InvalidInput, NotFound, SourceError
+from clew.errors import NotFound, SourceError
 from clew.trail import open_trail
 from clew.trail.breadcrumb import Draft
 from clew.trail.query import SearchRequest
@@ -220,11 +220,6 @@ async def test_sources_tell_what_they_hold(start: Start) -> None:
     (state,) = await lifecycle.sources()
     now = int(start.clock.now().timestamp() * 1_000)
     assert (state.is_fresh, state.documents, state.nodes, state.failed, state.oldest) == (True, 2, 2, 1, now)
-
-
-async def test_a_domain_that_names_a_source_twice_is_refused(start: Start) -> None:
-    with pytest.raises(InvalidInput, match="name the source memory:one twice"):
-        start(a_domain(MemorySource({}), MemorySource({})))
 
 
 async def test_progress_is_one_bar_over_all_sources(start: Start) -> None:

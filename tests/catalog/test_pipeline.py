@@ -425,7 +425,8 @@ async def test_fetches_are_bounded(shop: Shop) -> None:
     source = MemorySource(many(30))
     source.gate = asyncio.Event()
     running = asyncio.create_task(shop.refresh(a_domain(source)))
-    await source.waiting.wait()
+    while len(source.fetched) < 8:
+        await asyncio.sleep(0)
     for _ in range(10):
         await asyncio.sleep(0)
     assert len(source.fetched) == 8

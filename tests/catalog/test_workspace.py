@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -17,9 +18,11 @@ from clew.catalog.workspace import Workspace, open_workspace
 from clew.cli.project import render_settings
 from clew.clock import ManualClock
 from clew.config import read_config
-from clew.errors import ConfigError
+from clew.errors import ConfigError, ServerError
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
+from clew.trust import Trust
+from tests.trusting import trust_all
 
 HOSTILE = Path(__file__).parent / "servers" / "fixtures" / "hostile.py"
 OWNER = Principal(owner_id="acme", agent_id="ann")
@@ -39,8 +42,10 @@ def opened(trail: Trail, clock: ManualClock, folder: Path) -> Open:
     """The workspace of some settings."""
 
     @asynccontextmanager
-    async def open_it(settings: str = "", by: Principal = OWNER) -> AsyncIterator[Workspace]:
+    async def open_it(settings: str = "", by: Principal = OWNER, *, trusting: bool = True) -> AsyncIterator[Workspace]:
         (folder / "config.toml").write_text(settings)
+        if trusting:
+            trust_all(folder)
         workspace = await open_workspace(trail, clock, read_config(folder, {}), by)
         try:
             yield workspace
@@ -71,15 +76,29 @@ async def test_domains_of_all_kinds_come_together(opened: Open, folder: Path, mo
         await workspace.close()
 
 
-async def test_the_repository_is_off_where_settings_say_so_or_a_package_has_its_name(
+async def test_another_domain_has_the_name_of_the_repository_only_where_that_is_off(
     opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened("[catalog]\nrepository = false") as workspace:
         assert names(workspace) == []
     module(folder, monkeypatch, "ws_repo", "repo = Domain(name='repo', description='Another one.')")
-    async with opened("[catalog]\ndomains = ['ws_repo:repo']") as workspace:
+    async with opened("[catalog]\nrepository = false\ndomains = ['ws_repo:repo']") as workspace:
         (domain,) = workspace.catalog.registry.all_domains()
         assert domain.description == "Another one."
+
+
+@pytest.mark.parametrize(
+    "settings", ["[catalog]\ndomains = ['ws_repo:repo']", "[sources.repo]\nkind = 'local'\nroot = 'docs'"]
+)
+async def test_a_domain_with_the_name_of_the_repository_is_refused_and_told_the_way_out(
+    opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch, settings: str
+) -> None:
+    module(folder, monkeypatch, "ws_repo", "repo = Domain(name='repo', description='Another one.')")
+    with pytest.raises(ConfigError) as told:
+        async with opened(settings):
+            pass
+    assert told.value.message == "two domains are named repo"
+    assert "Rename the other, or set [catalog] repository = false" in told.value.hint
 
 
 async def test_a_folder_of_another_name_does_not_open_what_lies_around_it(
@@ -106,7 +125,7 @@ async def test_two_domains_of_one_name_are_refused(
     module(folder, monkeypatch, "ws_twice", code)
     if second:
         (folder / "mcp.json").write_text(json.dumps({"mcpServers": {second: {"command": "x"}}}))
-    with pytest.raises(ConfigError, match=r"two domains are named (pack|repo)\. Rename one"):
+    with pytest.raises(ConfigError, match=r"two domains are named (pack\. Rename one|repo\. The files of this)"):
         async with opened(first):
             pass
 
@@ -115,9 +134,10 @@ async def test_two_domains_of_one_name_are_refused(
     ("table", "said"),
     [
         ("kind = 'lokal'", "there is no source 'lokal'. Did you mean local?"),
-        ("kind = 'local'", "missing required field"),
+        ("kind = 'local'", "root: is missing. It must be text"),
         ("kind = 'local'\nroot = '.'\nrout = 1", "there is no option 'rout'. Did you mean root?"),
         ("kind = 'local'\nroot = 5", "root"),
+        ('kind = "local"\nroot = "a\\u0000b"', "root: no folder can be named so"),
         ("kind = 'github'\nrepo = 'nonsense'\nitems = 'prs'", "repo"),
         ("kind = 'local'\nroot = '.'\ndomain = 'Not A Name'", "must be lower-case letters"),
     ],
@@ -132,7 +152,7 @@ async def test_a_source_that_cannot_be_is_told_with_its_table(opened: Open, tabl
 
 async def test_the_same_source_twice_in_a_domain_is_told(opened: Open) -> None:
     tables = "".join(f"[sources.{name}]\nkind = 'local'\nroot = '.'\ndomain = 'docs'\n" for name in "ab")
-    with pytest.raises(ConfigError, match=r"the domain docs has the source local:.* twice"):
+    with pytest.raises(ConfigError, match=r"\[sources\] domain docs: has the source local:.* twice"):
         async with opened(tables):
             pass
 
@@ -319,3 +339,45 @@ async def test_servers_are_started_in_the_project_wherever_one_stands(opened: Op
         places = {each.id: each.cwd for each in workspace.servers.servers.list()}
 
     assert places == {"near": str(folder.parent / "sub"), "here": str(folder.parent)}
+
+
+async def test_what_the_user_has_not_agreed_to_is_left_out_told_and_taken_up_later(
+    opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module(folder, monkeypatch, "ws_wait", "a = Domain(name='pack', description='A pack.')")
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"good": server_entry("plain")}}))
+    settings = "[catalog]\nrepository = false\ndomains = ['ws_wait:a']\n"
+    async with opened(settings, trusting=False) as workspace:
+        assert names(workspace) == []
+        assert list(workspace.problems) == workspace.waiting.names == ["ws_wait:a", "good"]
+        assert workspace.problems["good"] == "good: not trusted yet: run `clew trust`"
+        assert await workspace.meet_servers() == {}
+        with pytest.raises(ServerError, match="waits for the user's consent"):
+            await workspace.servers.refresh("good")
+        assert "ws_wait" not in sys.modules
+        told = await workspace.catalog.ask(Question(query="x"), by=OWNER)
+        other = await workspace.catalog.ask(Question(query="x"), by=Principal(owner_id="other"))
+        assert told.hint.startswith("2 things that this folder brings wait for the user's consent.")
+        assert "consent" not in other.hint
+        trust_all(folder)
+        asks = [workspace.catalog.ask(Question(query=f"x{at}"), by=OWNER) for at in range(5)]
+        assert all("consent" not in each.hint for each in await asyncio.gather(*asks))
+        assert (names(workspace), workspace.problems, workspace.waiting.names) == (["pack", "good"], {}, [])
+        assert await workspace.meet_servers() == {}
+        assert Trust.open().revoke(folder.parent) == 2
+        ran = await workspace.catalog.get([Item(route="good://tools/hidden/work")], by=OWNER)
+        assert "waits for the user's consent" in ran.markdown
+
+
+async def test_what_is_agreed_to_and_cannot_be_loaded_is_told_while_others_work(
+    opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module(folder, monkeypatch, "ws_bad", "raise ValueError('bad luck')")
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"repo": {"command": "x"}, "far": {"command": "x"}}}))
+    async with opened("[catalog]\ndomains = ['ws_bad:a']\n", trusting=False) as workspace:
+        trust_all(folder)
+        await workspace.notice_consent()
+        assert names(workspace) == ["repo", "far"]
+        assert "bad luck" in workspace.problems["ws_bad:a"]
+        assert "two domains are named repo" in workspace.problems["repo"]
+        assert not next(each for each in workspace.catalog.registry.all_domains() if each.name == "repo").is_foreign

@@ -19,7 +19,7 @@ from clew.app import App, open_app
 from clew.cli import main
 from clew.config import read_config
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 COMMAND = [sys.executable, "-m", "clew"]
 
 
@@ -45,9 +45,9 @@ class Clew(Protocol):
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trust_file: Path) -> Path:
     """A folder that all commands of a test work on, also those in other processes."""
-    for name in [name for name in os.environ if name.startswith("CLEW_")]:
+    for name in [name for name in os.environ if name.startswith("CLEW_") and name != "CLEW_TRUST"]:
         monkeypatch.delenv(name)
     place = tmp_path / ".clew"
     monkeypatch.setenv("CLEW_FOLDER", str(place))

@@ -6,7 +6,10 @@ import json
 import os
 import pty
 import select
+import socket
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from clew.catalog.pipeline import MANY
 from clew.catalog.registry import Registry
 from clew.cli.catalog import parse_items
 from tests.cli.conftest import COMMAND, PATIENCE, Clew, start
+from tests.trusting import trust_all
 
 TOPICS = ("ledger", "kettle", "orchard", "harbour", "violin", "glacier", "saddle", "lantern")
 
@@ -89,6 +93,7 @@ def tools(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.syspath_prepend(str(code))
     monkeypatch.setenv("PYTHONPATH", str(code))
     settings(folder, '[catalog]\nrepository = false\ndomains = ["warehouse_tools:warehouse"]\n')
+    trust_all(folder)
     return folder
 
 
@@ -226,10 +231,26 @@ def test_values_are_read_as_the_tool_wants_them(clew: Clew, tools: Path) -> None
     assert told("text=7", "limit=7", "note=7", "kind=2", 'tags=["a","b"]', "deep=true") == (
         "('7', 7, '7', '2', ['a', 'b'], True)"
     )
-    assert told('text="quoted"', "note=a=b=c", "text=") == "('', 3, 'a=b=c', '1', [], False)"
+    assert told("note=a=b=c", "text=") == "('', 3, 'a=b=c', '1', [], False)"
+    assert told('text="quoted"') == "('\"quoted\"', 3, None, '1', [], False)"
     assert told("note=null") == "('', 3, None, '1', [], False)"
     assert told("--params", '{"text": "x", "limit": 1}') == "('x', 1, None, '1', [], False)"
     assert told("text=https://example.org/?a=b") == "('https://example.org/?a=b', 3, None, '1', [], False)"
+
+
+def test_a_key_may_be_repeated_where_a_list_is_wanted_and_nowhere_else(clew: Clew, tools: Path) -> None:
+    def told(*arguments: str) -> str:
+        result = clew("get", "warehouse://tools/analyst", *arguments, "--json")
+        return str(result.json["results"][0]["data"]["content"])
+
+    assert told("tags=a", "text=x", "tags=7") == "('x', 3, None, '1', ['a', '7'], False)"
+    assert told("tags=a") == told('tags=["a"]') == "('', 3, None, '1', ['a'], False)"
+    for repeated in (["limit=1", "limit=2"], ["text=a", "text=a"], ["unknown=1", "unknown=2"]):
+        refused = clew("get", "warehouse://tools/analyst", *repeated)
+        assert (refused.code, refused.out, len(refused.err.splitlines())) == (2, "", 1)
+        key = repeated[0].partition("=")[0]
+        assert refused.err.startswith(f"clew: {key}: is there 2 times for warehouse://tools/analyst. Only a parameter")
+    assert clew("get", "no route at all", "a=1", "a=2").code == 2
 
 
 def test_routes_run_side_by_side_and_the_command_ends_with_1_when_one_fails(clew: Clew, tools: Path) -> None:
@@ -453,10 +474,54 @@ def test_a_secret_of_a_source_is_named_and_never_shown(clew: Clew, folder: Path)
         "[sources.pulls]\nkind = 'github'\nrepo = 'a/b'\nbase_url = 'http://127.0.0.1:1'\nattempts = 1\ntoken = '{}'\n"
     )
     settings(folder, table.format("github"))
+    clew("trust", "--yes")
     assert "[sources.pulls] is left out: it names neither a secret nor a variable that is there" in clew("domains").err
     clew("secret", "put", "github", stdin=secret.encode())
     results = [clew("domains", "--json"), clew("refresh", "--list", "--json"), clew("refresh", "--json")]
     settings(folder, table.format(secret))
+    results += [clew("trust", "--yes")]
     results += [clew("domains"), clew("ask", "x"), clew("refresh")]
-    assert [each.code for each in results] == [0, 0, 1, 0, 0, 0]
+    assert [each.code for each in results] == [0, 0, 1, 0, 0, 0, 0]
     assert all(secret not in each.out + each.err for each in results)
+
+
+def test_a_database_of_the_settings_is_found_from_any_folder(
+    clew: Clew, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(sqlite3.connect(folder.parent / "shop.db")) as database:
+        database.executescript("CREATE TABLE orders (id INTEGER, total NUMERIC);")
+    settings(folder, "[catalog]\nrepository = false\n[sources.shop]\nkind = 'warehouse'\nurl = 'sqlite:///shop.db'\n")
+    (folder.parent / "below").mkdir()
+    monkeypatch.chdir(folder.parent / "below")
+    (report,) = clew("refresh", "--json").json
+    assert (report["outcome"], report["documents"]) == ("refreshed", 1)
+
+
+def test_odd_files_are_skipped_with_a_reason_and_hold_nobody_up(clew: Clew, folder: Path) -> None:
+    root = folder.parent
+    deep = root.joinpath(*["n"] * 200)
+    deep.mkdir(parents=True)
+    (deep / "leaf.md").write_text("# Leaf\n\nDeep down.\n")
+    os.mkfifo(root / "pipe.md")
+    with (root / "sparse.md").open("wb") as sparse:
+        sparse.truncate(100_000_000)
+    with closing(socket.socket(socket.AF_UNIX)) as listening:
+        listening.bind("socket.md")  # from the working folder, as a whole path may be too long for a socket
+    (root / ("long-" * 40 + ".md")).write_bytes(b"\x00binary")
+    result = clew("refresh", "--json")
+    (report,) = result.json
+    reasons = {each["document"]: each["reason"] for each in report["skipped"]}
+    assert (result.code, report["documents"]) == (0, 1)
+    assert reasons["pipe.md"] == reasons["socket.md"] == "is not a regular file"
+    assert "over the limit" in reasons["sparse.md"]
+    shown = clew("refresh", report["source_id"])
+    assert "skipped long-long-" in shown.err
+    assert all(len(line) < 200 for line in shown.err.splitlines())
+    assert clew("get", f"repo://resources/{'n/' * 200}leaf.md").code == 0
+
+
+@pytest.mark.parametrize("command", [["ask", "x"], ["refresh"], ["domains"], ["mcp", "ls"], ["up", "--port", "0"]])
+def test_a_folder_that_cannot_be_made_is_one_line_that_names_a_way_out(clew: Clew, command: list[str]) -> None:
+    result = clew(*command, "--folder", "/proc/nobody/.clew")  # where not even root can make one
+    assert (result.code, result.out, len(result.err.splitlines())) == (1, "", 1)
+    assert result.err.endswith("Name a folder that you may write: --folder or CLEW_FOLDER\n")

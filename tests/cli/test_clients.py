@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.cli.clients import CLIENTS, ENTRY, ClientFile, Launch
+from clew.cli.jsonc import read_object
 from clew.errors import ConfigError
 
 LAUNCH = Launch("clew", ("mcp", "--folder", '/home/ann/my "shop" 🜁/.clew'))
@@ -120,31 +121,71 @@ def test_settings_below_our_own_table_stay() -> None:
     assert (found["command"], found["env"]) == ("clew", {"CLEW_OWNER": "ann"})
 
 
-COMMENTED = '{\n  // my servers\n  "mcpServers": {}\n}'
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "5",
+        "not JSON",
+        '{"a": 1 "b": 2}',
+        '{"a": 1',
+        "{} {}",
+        "{" + ", ".join(f'"{key}": {{}}' for key in ("mcpServers", "context_servers", "servers") * 2) + "}",
+        '{"a": NaN}',
+        "{'a': 1}",
+        '{"a": "\n"}',
+        "[" * 100_000,
+        '{"n": ' + "9" * 5_000 + "}",
+        "/*" * 100_000 + "{",
+    ],
+    ids=range(13),
+)
+@pytest.mark.parametrize("client", JSON_CLIENTS, ids=lambda client: client.name)
+def test_json_that_cannot_be_understood_is_refused(client: ClientFile, text: str) -> None:
+    with pytest.raises(ConfigError, match="by hand"):
+        client.add(text, LAUNCH)
+
+
+def is_within(before: str, after: str) -> bool:
+    """Whether a text can be made from another by leaving something out, whatever spaces there are."""
+    left = iter("".join(after.split()))
+    return all(character in left for character in "".join(before.split()))
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        COMMENTED,
+        '{\n  // my servers\n  "KEY": {}\n}',
+        '{\n  "KEY": {\n    // none yet\n  },\n}\n',
+        '{"KEY": { /* none */ }}',
+        '{\n\t"a": [1,2,\n3], // odd\n\t"KEY": {\n\t\t"x": {"command":"y"}\n\t\t// the end\n\t}\n}',
+        '{ "a": 1,\n "b": {"deep": [{}]} /* over\n two lines */\n}\n// end',
         '{"a": 1,}',
-        "[]",
-        "5",
-        "not JSON",
-        "\ufeff{}",
+        "{\n}\n",
+        "{}",
+        "// nothing but this\n",
+        '\ufeff{"a": "\ufeff//no comment /* nor this"}',
         '{"a": 1, "a": 2}',
-        '{"a": NaN}',
-        '{"a": 1e999}',
-        '{"a": "\\ud800"}',
-        "[" * 100_000,
-        '{"n": ' + "9" * 5_000 + "}",
+        '{"a": 1e999, "b": 1.50, "c": "\\ud800"}',
+        '{\n  "KEY": {\n    "x": {}\n    ,\n  }\n}',
+        '{\n  "KEY": {\n    "clew": {"command": "old"}, // ours\n    "x": {}\n  }\n}',
     ],
-    ids=range(12),
+    ids=range(14),
 )
 @pytest.mark.parametrize("client", JSON_CLIENTS, ids=lambda client: client.name)
-def test_json_that_cannot_be_written_back_is_refused(client: ClientFile, text: str) -> None:
-    with pytest.raises(ConfigError):
-        client.add(text, LAUNCH)
+def test_text_around_our_entry_stays_as_it_is(client: ClientFile, text: str) -> None:
+    before = text.replace("KEY", KEYS[client.name])
+    after = client.add(before, LAUNCH)
+    assert after != before
+    assert client.add(after, LAUNCH) == after
+    found = read_object(after)
+    assert found[KEYS[client.name]].pop(ENTRY)["args"] == list(LAUNCH.args)
+    known = read_object(before)
+    known.setdefault(KEYS[client.name], {}).pop(ENTRY, None)
+    assert found == known
+    for comment in ("// my servers", "// none yet", "/* none */", "// odd", "// the end", "two lines */", "// ours"):
+        assert (comment in before) == (comment in after)
+    assert is_within(before.replace('"old"', ""), after)
 
 
 @pytest.mark.parametrize("client", JSON_CLIENTS, ids=lambda client: client.name)

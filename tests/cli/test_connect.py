@@ -85,17 +85,63 @@ def test_agents_of_a_project_find_its_folder_and_others_are_told_it(clew: Clew, 
     assert cursor["args"] == ["mcp", "--folder", str(other)]
 
 
-def test_a_file_with_comments_is_left_alone_and_the_entry_shown(clew: Clew, folder: Path) -> None:
+def test_a_file_that_is_no_json_is_left_alone_and_the_entry_shown(clew: Clew, folder: Path) -> None:
     path = folder.parent / ".zed" / "settings.json"
     path.parent.mkdir()
-    path.write_text('// Zed settings\n{"theme": "One"}\n')
+    path.write_text('// Zed settings\n{"theme": One}\n')
     result = clew("connect", "zed")
     assert result.code == 1
-    assert result.err.startswith(f"clew: {path}: not plain JSON at line 1 (it may hold comments")
-    assert len(result.err.splitlines()) == 1
+    assert result.err == f"clew: {path}: not JSON at line 2: add the entry by hand\n"
     assert json.loads(result.out)["context_servers"]["clew"]["args"] == ["mcp"]
-    assert path.read_text() == '// Zed settings\n{"theme": "One"}\n'
+    assert path.read_text() == '// Zed settings\n{"theme": One}\n'
     assert os.listdir(path.parent) == ["settings.json"]
+
+
+SETTINGS = """\
+// how I like it
+{
+    /* looks */ "theme":   "One",
+    "fonts": [ "a",
+        "b" ],   // two
+
+    "context_servers": {
+        // "off": {"command": "y"},
+        "other": { "command": "x",  "args": [] }, // mine
+    },
+}
+"""
+
+
+def test_only_our_own_lines_of_a_file_change(clew: Clew, folder: Path) -> None:
+    path = folder.parent / ".zed" / "settings.json"
+    path.parent.mkdir()
+    path.write_text(SETTINGS)
+    shown = clew("connect", "zed")
+    assert shown.code == 0
+    assert [line for line in shown.lines if line.startswith("-")] == [f"--- {path}"]
+    mine = '        "other": { "command": "x",  "args": [] }, // mine\n'
+    ours = """\
+        "clew": {
+            "source": "custom",
+            "command": "clew",
+            "args": [
+                "mcp"
+            ],
+            "env": {}
+        },
+"""
+    assert path.read_text() == SETTINGS.replace(mine, mine + ours)
+    changed = clew("connect", "zed", "--owner", "ann")
+    assert [line for line in changed.lines if line.startswith("-")] == [f"--- {path}", '-                "mcp"']
+
+
+def test_what_a_user_added_to_our_entry_stays(clew: Clew, folder: Path) -> None:
+    path = folder.parent / ".mcp.json"
+    own = {"command": "old", "args": [], "env": {"PYTHONPATH": "src"}, "disabled": True}
+    path.write_text(json.dumps({"mcpServers": {"clew": own}}, indent=1))
+    clew("connect", "claude-code")
+    now = json.loads(path.read_text())["mcpServers"]["clew"]
+    assert now == own | {"type": "stdio", "command": "clew", "args": ["mcp"]}
 
 
 def test_an_entry_to_add_by_hand_can_be_copied(clew: Clew, home: Path, folder: Path) -> None:
@@ -129,6 +175,11 @@ def test_line_ends_of_windows_stay(clew: Clew, folder: Path) -> None:
     clew("connect", "claude-code")
     assert b"\n" not in path.read_bytes().replace(b"\r\n", b"")
     assert path.read_bytes().startswith(b'{\r\n    "a": 1,\r\n')
+    mixed = b'{\r\n    "a": 1,\n    "b": 2\r\n}\r\n'
+    path.write_bytes(mixed)
+    clew("connect", "claude-code")
+    assert path.read_bytes().startswith(b'{\r\n    "a": 1,\n    "b": 2,')
+    assert path.read_bytes().endswith(b"}\r\n")
 
 
 def test_files_that_cannot_be_used_are_told_in_one_line(clew: Clew, folder: Path, home: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections.abc import Callable
@@ -52,6 +53,10 @@ def test_a_healthy_trail_has_nothing_wrong(clew: Clew, put: Put, monkeypatch: py
         "port",
         "trail",
         "index",
+        "domains",
+        "sources",
+        "servers",
+        "trust",
     ]
     assert list(found) == names
     assert {name: level for name, (level, _) in found.items() if level != "ok"} == {"isolation": "note"}
@@ -161,3 +166,101 @@ def test_missing_weights_and_packages_are_told_with_what_to_install(monkeypatch:
     found = {each.name: each for each in check_installation(Config())}
     assert (found["embedder"].level, "pip install wordllama" in found["embedder"].what) == ("wrong", True)
     assert (found["packages"].level, found["packages"].what) == ("wrong", "missing: tantivy")
+
+
+BROKEN = """
+[catalog]
+domains = ["doctored:domain", "doctored:missing", "nowhere:domain"]
+
+[sources.gone]
+kind = "local"
+root = "gone"
+
+[sources.tables]
+kind = "warehouse"
+url = "sqlite:///gone.db"
+
+[sources.pulls]
+kind = "github"
+repo = "a/b"
+token = "NO_SUCH_TOKEN"
+
+[sources.odd]
+kind = "github"
+rebo = "a/b"
+
+[sources.whole]
+kind = "local"
+root = "."
+domain = "shop"
+"""
+DOCTORED = """
+from clew.catalog.domain import Domain
+
+domain = Domain(name="shop", description="A shop")
+"""
+
+
+def test_what_is_wrong_with_domains_sources_and_servers_is_told_one_by_one(
+    clew: Clew, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder.parent / "doctored.py").write_text(DOCTORED)
+    monkeypatch.syspath_prepend(str(folder.parent))
+    folder.mkdir()
+    (folder / "config.toml").write_text(BROKEN)
+    servers = {
+        "lost": {"command": "no-such-program-at-all"},
+        "far": {"url": "https://far.example/mcp", "auth": {"type": "oauth"}},
+        "off": {"command": "no-such-program-at-all", "enabled": False},
+        "here": {"command": "sh"},
+    }
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+
+    untrusted = {(each["name"], each["level"]) for each in report(clew)["findings"] if "not trusted" in each["what"]}
+    assert untrusted == {("domains", "note"), ("servers", "note"), ("sources", "note"), ("trust", "note")}
+    clew("trust", "--yes")
+    found = [(each["name"], each["level"], each["what"]) for each in report(clew)["findings"]]
+    assert ("trust", "ok", "nothing waits for your consent") in found
+    told = [(name, level, what.split("/")[0]) for name, level, what in found if name in ("sources", "servers", "names")]
+    assert told == [
+        ("sources", "wrong", "[sources.gone] there is no "),
+        ("sources", "wrong", "[sources.tables] there is no "),
+        ("sources", "note", "[sources.pulls] names a secret that is not there"),
+        ("sources", "wrong", "[sources.odd] github: there is no option 'rebo'"),
+        ("sources", "ok", "1 of 5 sources in order"),
+        ("servers", "wrong", "lost: there is no program no-such-program-at-all"),
+        ("servers", "note", "far: not logged in"),
+        ("servers", "ok", "1 of 3 servers in order"),
+        ("names", "wrong", "two domains are named shop"),
+    ]
+    domains = [(level, what) for name, level, what in found if name == "domains"]
+    assert [level for level, _ in domains] == ["wrong", "wrong", "ok"]
+    assert "doctored:missing" in domains[0][1]
+    assert "shop" in domains[2][1]
+    assert not (folder / "trail.db").exists()
+    assert "NO_SUCH_TOKEN" not in clew("doctor").out
+
+
+def test_what_waits_for_consent_is_told_in_one_line_and_a_broken_file_of_grants_too(
+    clew: Clew, folder: Path, trust_file: Path
+) -> None:
+    folder.mkdir()
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"here": {"command": "sh"}}}))
+    (folder / "config.toml").write_text("[sources.pulls]\nkind = 'github'\nrepo = 'a/b'\ntoken = 'HOME'\n")
+    assert findings(clew)["trust"] == (
+        "note",
+        "2 things not trusted yet: server here, source pulls → Look at it and agree: clew trust",
+    )
+    trust_file.write_text("{")
+    level, text = findings(clew)["trust"]
+    assert (level, "is damaged" in text, "begin anew with `clew trust`" in text) == ("wrong", True, True)
+
+
+def test_the_last_refresh_that_failed_is_told(clew: Clew, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "config.toml").write_text("[sources.tables]\nkind = 'warehouse'\nurl = 'sqlite:///shop.db'\n")
+    (folder.parent / "shop.db").write_bytes(b"this was never a database" * 10)
+    assert clew("refresh").code == 1
+    wrongs = [each["what"] for each in report(clew)["findings"] if each["level"] == "wrong"]
+    assert ["[sources.tables] " in what and "not a database" in what for what in wrongs] == [True]
+    assert findings(clew)["sources"] == ("ok", "0 of 1 source in order → ")

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pty
 import select
+import signal
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from clew.app import App
+from clew.catalog.pipeline import WINDOW
 from clew.cli import INTERRUPTED, PIPE_CLOSED
-from tests.cli.conftest import COMMAND, PATIENCE, Clew
+from tests.cli.conftest import COMMAND, PATIENCE, Clew, start
 
 Put = Callable[..., str]
 
@@ -54,6 +59,75 @@ def test_ctrl_c_at_a_secret_keeps_nothing_and_ends(clew: Clew, folder: Path) -> 
     code, shown = type_at(["secret", "put", "key"], b"Value of key", b"\x03")
     assert (code, b"Traceback" in shown) == (INTERRUPTED, False)
     assert clew("secret", "ls").out == ""
+
+
+SLOW = '''
+"""A source of which one document never comes, until somebody says go."""
+
+import asyncio
+from pathlib import Path
+
+from clew.catalog.domain import Domain
+from clew.catalog.formats import ALL
+from clew.catalog.resource import Listing, Pipeline, RawContent, RawDocument
+
+
+class Slow:
+    name, id, is_local = "slow", "slow:pages", True
+
+    async def list_documents(self):
+        names = [f"{number:03}.md" for number in range(150)]
+        documents = [RawDocument(id=name, name=name, content_type="text/markdown", version="1") for name in names]
+        return Listing(documents=documents, skipped=[])
+
+    async def fetch_content(self, id):
+        if id == "140.md" and not Path("go").exists():
+            await asyncio.Event().wait()
+        body = f"# Page {id}\\n\\nText.\\n".encode()
+        return RawContent(id=id, name=id, content_type="text/markdown", body=body)
+
+    async def close(self):
+        pass
+
+
+pages = Domain(name="pages", description="Pages", extractors=(Pipeline(source=Slow(), formats=ALL),))
+'''
+
+
+@pytest.mark.req("ERN-24")
+@pytest.mark.parametrize("command", [["refresh"], ["ask", "page"]])
+def test_ctrl_c_while_documents_are_read_keeps_what_was_written_and_the_next_run_goes_on(
+    clew: Clew, folder: Path, monkeypatch: pytest.MonkeyPatch, in_trail: Callable[..., Any], command: list[str]
+) -> None:
+    (folder.parent / "slow_pages.py").write_text(SLOW)
+    monkeypatch.setenv("PYTHONPATH", str(folder.parent))
+    monkeypatch.syspath_prepend(str(folder.parent))
+    folder.mkdir()
+    (folder / "config.toml").write_text("[catalog]\nrepository = false\ndomains = ['slow_pages:pages']\n")
+    clew("trust", "--yes")
+    assert clew("domains").code == 0
+
+    async def written(app: App) -> int:
+        stats = await app.trail.upkeep.stats(by=app.me)
+        return stats.schemas.get("resource.v1", 0)
+
+    async def wait_for_some(app: App) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while await written(app) < WINDOW:
+                await app.trail.log.wait(await app.trail.log.head(), 1.0)
+
+    process = start(*command)
+    in_trail(wait_for_some)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (INTERRUPTED, "")
+    assert err == "Interrupted. What was read is kept, and the next run goes on from there.\n"
+    assert in_trail(written) == WINDOW
+
+    (folder.parent / "go").touch()
+    (report,) = clew("refresh", "slow:pages", "--json").json
+    assert (report["documents"], report["nodes_written"]) == (150, 50)
+    assert in_trail(written) == 150
 
 
 def test_tail_ends_when_nobody_reads_although_nothing_happens(put: Put) -> None:

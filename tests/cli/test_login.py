@@ -39,7 +39,7 @@ def agree_to(*arguments: str) -> tuple[int, str, str]:
     assert running.stderr is not None
     try:
         said, address = _read_address(running)
-        assert "close this window" in httpx.get(address, follow_redirects=True).text
+        assert "close this window" in httpx.get(address, follow_redirects=True, timeout=PATIENCE).text
         out, err = running.communicate(timeout=PATIENCE)
     finally:
         running.kill()

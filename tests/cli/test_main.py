@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import resource
 import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -121,13 +121,19 @@ def test_help_is_also_a_word(clew: Clew) -> None:
     assert "there is no trail" in looked_for.err
 
 
+def used_by_children() -> float:
+    """Seconds of processor time, which do not grow when the machine is busy with other things."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_help_starts_in_less_than_300_ms_and_loads_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", LIGHT], check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL)
     took = []
     for _ in range(5):
-        began = time.perf_counter()
+        before = used_by_children()
         subprocess.run([*COMMAND, "--help"], check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL)
-        took.append(time.perf_counter() - began)
+        took.append(used_by_children() - before)
     assert min(took) < 0.3
 
 

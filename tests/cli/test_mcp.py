@@ -48,7 +48,8 @@ async def over_stdio(tmp_path: Path, *arguments: str) -> AsyncIterator[Client]:
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
     command = [*COMMAND[1:], "mcp", *arguments]
     parameters = StdioServerParameters(command=COMMAND[0], args=command, cwd=tmp_path, env=environ)
-    with (tmp_path / "stderr").open("w") as log:
+    with (tmp_path / "stderr").open("w") as log, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT", PATIENCE)
         async with Client(stdio_client(parameters, errlog=log)) as client:
             yield client
 
@@ -173,9 +174,11 @@ def test_wrong_settings_of_the_catalog_leave_the_trail_served_and_are_told(
         ):
             assert answer.status_code == 500
             assert "no_such_module_here" in answer.text
+        assert process.stderr is not None
+        told = ""
+        while "the catalog was not refreshed" not in told:
+            told = process.stderr.readline()
+            assert told, "it ended without a word"
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0
-        assert process.stderr is not None
-        told = process.stderr.read()
-    assert "the catalog was not refreshed" in told
     assert "no_such_module_here" in told

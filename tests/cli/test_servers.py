@@ -33,7 +33,8 @@ def entry(*arguments: str, **more: Any) -> dict[str, Any]:
 
 
 def offer(folder: Path, **servers: Any) -> Path:
-    path = folder.parent / ".mcp.json"
+    """What another client keeps for the user."""
+    path = folder.parent / "home" / ".claude.json"
     path.write_text(json.dumps({"mcpServers": servers}))
     return path
 
@@ -137,7 +138,7 @@ def test_a_tool_that_changed_waits_for_approval(clew: Clew, folder: Path, tmp_pa
         (["mcp", "rm"], 2, "SERVERS"),
         (["mcp", "rm", "nobody"], 1, "`clew mcp ls` lists them"),
         (["mcp", "approve", "nobody"], 1, "`clew mcp ls` lists them"),
-        (["mcp", "import", "nowhere.json"], 1, "nowhere.json"),
+        (["mcp", "import", "nowhere.json"], 1, "nowhere.json is not there"),
     ],
 )
 def test_what_is_not_there_is_told_in_one_line(clew: Clew, arguments: list[str], code: int, said: str) -> None:
@@ -152,12 +153,109 @@ def test_a_tool_that_is_not_there_cannot_be_approved(clew: Clew, folder: Path) -
     assert clew("mcp", "approve", "notes", "nothing").code == 1
 
 
-def test_files_that_cannot_be_read_are_left_out_with_a_reason(clew: Clew, folder: Path) -> None:
+def test_a_file_that_cannot_be_read_is_one_line_and_ends_with_1(clew: Clew, folder: Path) -> None:
     bad = folder.parent / "bad.json"
     bad.write_text("{not json \x1b[2J")
+    told = clew("mcp", "import", str(bad))
+    assert (told.code, told.out, told.err) == (1, "", f"clew: {bad} is not JSON. Nothing of it was taken\n")
     result = clew("mcp", "import", str(bad), "--json")
-    assert result.code == 0
+    assert result.code == 1
     assert "\x1b" not in result.out
     assert result.json["found"] == []
-    assert result.json["skipped"][0]["path"] == str(bad)
+    assert (result.json["skipped"][0]["path"], result.json["skipped"][0]["is_unreadable"]) == (str(bad), True)
     assert not folder.exists()
+
+
+def test_of_several_files_the_good_ones_are_taken_and_the_exit_code_tells_of_the_others(
+    clew: Clew, folder: Path
+) -> None:
+    bad, missing = folder.parent / "bad.json", folder.parent / "missing.json"
+    bad.write_text("{")
+    good = offer(folder, notes=entry("plain"))
+    result = clew("mcp", "import", str(bad), str(good), str(missing), "--no-look")
+    assert (result.code, result.lines[0].startswith("+ notes")) == (1, True)
+    assert [line for line in result.err.splitlines() if line.startswith("clew: ")] == [
+        f"clew: {bad} is not JSON. Nothing of it was taken",
+        f"clew: {missing} is not there. Nothing of it was taken",
+    ]
+    assert list(json.loads((folder / "mcp.json").read_text())["mcpServers"]) == ["notes"]
+
+
+def test_a_broken_file_of_another_client_does_not_fail_what_did_not_name_it(clew: Clew, folder: Path) -> None:
+    offer(folder, notes=entry("plain"))
+    (folder.parent / ".cursor").mkdir()
+    (folder.parent / ".cursor" / "mcp.json").write_text("{")
+    result = clew("mcp", "import", "--no-look")
+    assert (result.code, "mcp.json is not JSON" in result.err) == (0, True)
+
+
+def test_the_list_tells_why_a_server_could_not_be_looked_at_until_it_could(
+    clew: Clew, folder: Path, tmp_path: Path
+) -> None:
+    program = tmp_path / "late-program"
+    offer(folder, late={"command": str(program), "args": ["plain"]})
+    assert clew("mcp", "import").code == 1
+    (listed,) = clew("mcp", "ls", "--json").json
+    assert (listed["known"], listed["logged_in"]) == (False, None)
+    assert listed["error"].startswith("late: ")
+    assert clew("mcp", "ls").lines[0].split("\t")[-1] == f"failed: {listed['error']}"
+    assert "mcp.look.v1" not in clew("trail", "ls", "--system", "--limit", "500", "--json").out
+
+    program.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{HOSTILE}' \"$@\"\n")
+    program.chmod(0o755)
+    clew("trust", "--yes")
+
+    async def look() -> None:
+        async with open_app(read_config(folder, os.environ)) as app:
+            assert await (await app.workspace()).meet_servers() == {}
+
+    asyncio.run(look())
+    (listed,) = clew("mcp", "ls", "--json").json
+    assert (listed["known"], listed["error"]) == (True, "")
+    assert clew("mcp", "ls").lines[0].split("\t")[-1] == "ready"
+
+
+def test_the_list_tells_why_a_server_failed_when_it_was_called_until_it_answers(
+    clew: Clew, folder: Path, tmp_path: Path
+) -> None:
+    def write(mode: str) -> None:
+        program.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{HOSTILE}' {mode}\n")
+        program.chmod(0o755)
+        clew("trust", "--yes")
+
+    program = tmp_path / "moody"
+    offer(folder, moody={"command": str(program), "timeout_seconds": 30})
+    write("plain")
+    assert clew("mcp", "import").code == 0
+    write("die-call")
+    assert clew("get", "moody://tools/hidden/work").code == 1
+    (listed,) = clew("mcp", "ls", "--json").json
+    assert listed["error"].startswith("moody: ended its program")
+    assert clew("mcp", "ls").lines[0].split("\t")[-1] == f"failed: {listed['error']}"
+    write("plain")
+    assert "worked" in clew("get", "moody://tools/hidden/work").out
+    assert clew("mcp", "ls").lines[0].split("\t")[-1] == "ready"
+
+
+def test_the_list_tells_of_a_login_that_is_missing_and_of_a_variable_that_is_not_set(
+    clew: Clew, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = "https://far.example/mcp"
+    folder.mkdir()
+    servers = {
+        "far": {"url": url, "auth": {"type": "oauth"}},
+        "unset": {"url": "https://${FAR_HOST}/mcp", "auth": {"type": "oauth"}},
+        "off": {"url": url, "auth": {"type": "oauth"}, "enabled": False},
+    }
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    monkeypatch.delenv("FAR_HOST", raising=False)
+    clew("trust", "--yes")
+    states = [line.split("\t")[-1] for line in clew("mcp", "ls").lines]
+    assert states[0] == "not logged in: clew mcp login far"
+    assert "FAR_HOST" in states[1]
+    assert states[2] == "off"
+    login = json.dumps({"url": url, "tokens": {"access_token": TOKEN, "token_type": "Bearer"}})
+    clew("secret", "put", "mcp-oauth-far", stdin=login.encode())
+    listed = clew("mcp", "ls", "--json")
+    assert [each["logged_in"] for each in listed.json] == [True, None, False]
+    assert TOKEN not in listed.out

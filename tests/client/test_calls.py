@@ -8,6 +8,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import msgspec
 import pytest
 
@@ -26,7 +27,7 @@ from clew.errors import (
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Ttl
 from clew.trail.query import SearchRequest
 from clew.trail.selector import ContextMatch, Selector
-from tests.serving import Served, serve
+from tests.serving import PATIENCE, Served, serve
 
 
 def note(title: str = "Note", **more: object) -> Draft:
@@ -107,17 +108,25 @@ async def test_search_takes_a_text_or_a_whole_request(client: Client) -> None:
 
 
 @pytest.mark.req("RCR-04")
-async def test_an_edit_that_loses_the_race_merges_and_tries_again(client: Client) -> None:
+async def test_an_edit_that_loses_the_race_merges_and_tries_again(client: Client, server: Served) -> None:
     made = await client.create(note())
     readings: list[int] = []
 
+    def overtake(found: Breadcrumb) -> None:
+        headers = server.headers(found.owner_id) | {"If-Match": f'"{found.version}"'}
+        body = {"context": {"n": found.context["n"] + 10}}
+        url = f"{server.url}/breadcrumbs/{found.id}"
+        assert httpx.patch(url, json=body, headers=headers, timeout=PATIENCE).status_code == 200
+
     def add_one(found: Breadcrumb) -> Change:
         readings.append(found.version)
+        if len(readings) == 1:
+            overtake(found)
         return Change(context={"n": found.context["n"] + 1})
 
     await asyncio.gather(*(client.edit(made.id, add_one) for _ in range(6)))
     final = await client.get_full(made.id)
-    assert (final.context, final.version) == ({"n": 6}, 7)
+    assert (final.context, final.version) == ({"n": 16}, 8)
     assert len(readings) > 6
 
 
@@ -125,7 +134,7 @@ async def test_an_edit_that_loses_the_race_merges_and_tries_again(client: Client
 async def test_an_edit_gives_up_when_it_always_loses(client: Client) -> None:
     made = await client.create(note())
     attempts: list[int] = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         with pytest.raises(Conflict):
             await client.edit(made.id, Stubborn(attempts))
     assert len(attempts) == 10

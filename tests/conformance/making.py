@@ -46,7 +46,7 @@ def unpack(vector: bytes) -> tuple[float, ...]:
 UNKNOWN = "00000000-0000-7000-8000-000000000000"
 """An id that no breadcrumb has."""
 
-PATIENCE = 5.0
+PATIENCE = 60.0
 """Seconds after which a test that waits has failed."""
 
 

@@ -10,13 +10,14 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.errors import AlreadyExists, Conflict, InvalidInput, NotFound
-from clew.trail.breadcrumb import NEVER, Change
+from clew.errors import AccessDenied, AlreadyExists, Conflict, InvalidInput, NotFound, TooLarge
+from clew.trail.breadcrumb import MAX_BATCH, NEVER, Breadcrumb, Change, Update
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.making import (
     FULL_ID,
     HALF,
+    UNKNOWN,
     WIDE,
     full_draft,
     list_all,
@@ -118,6 +119,98 @@ async def test_an_invalid_update_writes_nothing(trail: Trail, me: Principal, cha
         await trail.records.update(made.id, Change(**change), expect=1, by=me)
     assert await trail.records.get(made.id, by=me) == made
     assert await trail.log.head() == 1
+
+
+# -- updating many ----------------------------------------------------------------------------------------
+
+
+def retitled(made: Breadcrumb, title: str, **fields: Any) -> Update:
+    return Update(id=made.id, change=Change(title=title, **fields), expect=made.version)
+
+
+@pytest.mark.req("RCR-04")
+async def test_many_updates_are_written_in_order_and_told_one_by_one(meaning: Trail, me: Principal) -> None:
+    made = [await make(meaning, me, f"old {number}", tags=["kept"]) for number in range(30)]
+    head = await meaning.log.head()
+    after = await meaning.records.update_many([retitled(each, f"new {each.id}") for each in reversed(made)], by=me)
+    assert [each.title for each in after] == [f"new {each.id}" for each in reversed(made)]
+    assert {(each.version, each.tags) for each in after} == {(2, ("kept",))}
+    assert [await meaning.records.get(each.id, by=me) for each in after] == after
+    told = [(event.breadcrumb_id, event.type, event.version) for event in await read_log(meaning, me, head)]
+    assert told == [(each.id, "breadcrumb.updated", 2) for each in after]
+    assert await meaning.records.update_many([], by=me) == []
+    assert await meaning.log.head() == head + 30
+
+
+async def test_many_updates_give_what_single_ones_give(meaning: Trail, me: Principal) -> None:
+    pairs = [(await make(meaning, me, "same"), await make(meaning, me, "same")) for _ in range(8)]
+    changes = [Change(title=f"the thread of {number}", context={"n": number}, tags=["t"]) for number in range(8)]
+    for (one, _), change in zip(pairs, changes, strict=True):
+        await meaning.records.update(one.id, change, expect=1, by=me)
+    many = [Update(id=two.id, change=change, expect=1) for (_, two), change in zip(pairs, changes, strict=True)]
+    await meaning.records.update_many(many, by=me)
+    for one, two in pairs:
+        left, right = [await meaning.records.get(each.id, by=me, vector=True) for each in (one, two)]
+        assert left.embedding == right.embedding
+        assert [getattr(left, name) for name in ("title", "context", "tags", "version", "entity_keywords")] == [
+            getattr(right, name) for name in ("title", "context", "tags", "version", "entity_keywords")
+        ]
+
+
+@pytest.mark.req("RCR-04")
+@pytest.mark.parametrize(
+    ("wrong", "error", "said"),
+    [
+        (Update(id="", change=Change(title="x"), expect=7), Conflict, "is at version 1, not 7"),
+        (Update(id=UNKNOWN, change=Change(title="x"), expect=1), NotFound, UNKNOWN),
+        (Update(id="", change=Change(title=""), expect=1), InvalidInput, r"\[2\]\.title"),
+    ],
+    ids=["another version", "nobody's", "no title"],
+)
+async def test_one_update_that_is_refused_stops_them_all(
+    trail: Trail, me: Principal, wrong: Update, error: type[Exception], said: str
+) -> None:
+    made = [await make(trail, me, title) for title in ("a", "b", "c")]
+    bad = wrong if wrong.id else msgspec.structs.replace(wrong, id=made[2].id)
+    head = await trail.log.head()
+    with pytest.raises(error, match=said):
+        await trail.records.update_many([retitled(made[0], "A"), retitled(made[1], "B"), bad], by=me)
+    assert await list_titles(trail, me) == ["a", "b", "c"]
+    assert await trail.log.head() == head
+    assert [len(await trail.records.history(each.id, by=me)) for each in made] == [1, 1, 1]
+
+
+async def test_a_breadcrumb_comes_once_among_many_updates_and_there_is_a_limit(trail: Trail, me: Principal) -> None:
+    made = await make(trail, me, "a")
+    with pytest.raises(InvalidInput, match=r"\[1\]\.id: comes a second time"):
+        await trail.records.update_many([retitled(made, "b"), retitled(made, "c")], by=me)
+    with pytest.raises(TooLarge):
+        await trail.records.update_many([retitled(made, "b")] * (MAX_BATCH + 1), by=me)
+    reader = msgspec.structs.replace(me, roles=frozenset({"subscriber"}))
+    with pytest.raises(AccessDenied):
+        await trail.records.update_many([retitled(made, "b")], by=reader)
+    assert await list_titles(trail, me) == ["a"]
+
+
+@pytest.mark.req("RCR-04")
+async def test_of_many_updates_at_the_same_time_all_of_one_caller_are_written(
+    trail: Trail, open_again: OpenAgain, me: Principal
+) -> None:
+    made = [await make(trail, me, str(number)) for number in range(40)]
+    trails = [trail, await open_again()]
+    attempts = [
+        trails[n % 2].records.update_many([retitled(each, f"of {n}") for each in made], by=me) for n in range(6)
+    ]
+    assert sum(await asyncio.gather(*(succeeds(each, Conflict) for each in attempts))) == 1
+    assert len(set(await list_titles(trail, me))) == 1
+
+
+async def test_many_updates_move_breadcrumbs_between_audiences(trail: Trail, me: Principal) -> None:
+    made = [await make(trail, WIDE, str(number)) for number in range(5)]
+    await trail.records.update_many([retitled(each, "hidden", scopes=["ops"]) for each in made], by=WIDE)
+    assert await list_titles(trail, me) == []
+    assert await read_log(trail, me) == []
+    assert await list_titles(trail, WIDE) == ["hidden"] * 5
 
 
 # -- versions ---------------------------------------------------------------------------------------------

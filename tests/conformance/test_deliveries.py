@@ -179,7 +179,7 @@ async def test_ten_workers_on_two_open_trails_execute_a_thousand_events_once_eac
                 executed[each.event.breadcrumb_id] += 1
             await asyncio.gather(*(mine.deliveries.finish(each, [], by=me) for each in held))
 
-    async with asyncio.timeout(6 * PATIENCE):
+    async with asyncio.timeout(2 * PATIENCE):
         await asyncio.gather(*(work(trail if number % 2 else other, f"w{number}") for number in range(10)))
     assert executed == Counter(ids)
     (state,) = await trail.deliveries.consumers(by=me)
@@ -241,7 +241,7 @@ async def test_a_claim_that_waits_gets_the_event_that_is_written(
     assert (state.pending, state.claimed) == (0, 1)
 
 
-async def wait_for_one(trail: Trail, by: Principal, wait: float = 60.0) -> list[Claim]:
+async def wait_for_one(trail: Trail, by: Principal, wait: float = 10 * PATIENCE) -> list[Claim]:
     return await trail.deliveries.claim("c", by=by, worker="w", wait=wait)
 
 
@@ -341,7 +341,7 @@ async def test_a_claim_comes_back_empty_while_every_session_is_busy(trail: Trail
     await register(trail, me)
     await session(trail, me, "A", "A1", "A2")
     await claim_one(trail, me, "c")
-    async with asyncio.timeout(1.0):
+    async with asyncio.timeout(PATIENCE):
         assert await trail.deliveries.claim("c", by=me, worker="other") == []
 
 
@@ -370,7 +370,7 @@ async def test_a_long_session_is_handled_in_order_by_whoever_comes(trail: Trail,
                 handled.extend(titles([held]))
                 await trail.deliveries.finish(held, [], by=me)
 
-    async with asyncio.timeout(6 * PATIENCE):
+    async with asyncio.timeout(2 * PATIENCE):
         await asyncio.gather(*(work(f"w{number}") for number in range(3)))
     assert handled == [str(number) for number in range(600)]
 

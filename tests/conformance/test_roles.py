@@ -13,7 +13,7 @@ import pytest
 from clew.access import ROLES, VERBS, Principal
 from clew.errors import AccessDenied, NotFound
 from clew.trail import store
-from clew.trail.breadcrumb import Change
+from clew.trail.breadcrumb import Change, Update
 from clew.trail.edge import Edge
 from clew.trail.event import Claim, Consumer
 from clew.trail.query import SearchRequest
@@ -42,6 +42,10 @@ MATRIX: dict[str, tuple[str, Call]] = {
     "Records.get": ("read", lambda s, by: s.trail.records.get(s.first, by=by)),
     "Records.read": ("read", lambda s, by: s.trail.records.read(s.first, by=by)),
     "Records.update": ("update", lambda s, by: s.trail.records.update(s.first, Change(title="N"), expect=1, by=by)),
+    "Records.update_many": (
+        "update",
+        lambda s, by: s.trail.records.update_many([Update(id=s.first, change=Change(title="N"), expect=1)], by=by),
+    ),
     "Records.delete": ("delete", lambda s, by: s.trail.records.delete(s.first, by=by)),
     "Records.list": ("read", lambda s, by: s.trail.records.list(by=by)),
     "Records.history": ("read", lambda s, by: s.trail.records.history(s.first, by=by)),

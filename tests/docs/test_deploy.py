@@ -21,7 +21,7 @@ DEPLOY = ROOT / "deploy"
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
 SERVICES: dict[str, Any] = COMPOSE["services"]
 IMAGE = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 def instruction(name: str) -> list[str]:

@@ -35,12 +35,13 @@ EXPECTED = {
     ],
     "04_edges.py": ["references  Query the ledger", "Setting: refund limit  (by way of: Refund a payment)", "Refused:"],
     "05_client.py": ["visitors: 10, version 11", "found: The museum door", "event: breadcrumb.updated version 11"],
+    "07_skills.py": ["suggested: refunding", "before: []", "loaded: ['refund']", "unloaded: [] tokens: 0"],
 }
 
 
 def environment(tmp_path: Path) -> dict[str, str]:
-    """This one, without settings of Clew, and with warnings as errors."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("CLEW_")}
+    """This one, without settings of Clew but where consent is kept, and with warnings as errors."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("CLEW_") or name == "CLEW_TRUST"}
     return kept | {"TMPDIR": str(tmp_path), "PYTHONWARNINGS": "error"}
 
 

@@ -19,7 +19,7 @@ from clew.trail.event import ConsumerState
 from clew.trail.handlers import Handler, Worker
 from clew.trail.store import Trail
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds after which a wait in a test has failed."""
 KILLED = -9
 

@@ -16,7 +16,7 @@ from clew.trail.event import Event
 from clew.trail.query import SearchRequest
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
-from tests.faults.processes import Child, drain, open_at
+from tests.faults.processes import PATIENCE, Child, drain, open_at
 from tests.faults.writer import ME, content_of, echo, word_of, write_until_killed
 
 ROUNDS = int(os.environ.get("CLEW_FAULT_ROUNDS", "200"))
@@ -30,7 +30,7 @@ async def test_kills_lose_no_acknowledged_write_skip_no_event_and_repeat_no_outp
     kill_again_and_again(tmp_path, ROUNDS)
     trail = await open_at(tmp_path)
     try:
-        await drain(trail, [echo], ME, timeout=60.0)
+        await drain(trail, [echo], ME, timeout=2 * PATIENCE)
         notes = list(read_notebook(tmp_path))
         events = await read_log(trail)
         assert len([event for event in events if event.schema_name == "note.v1"]) > 2 * ROUNDS, (

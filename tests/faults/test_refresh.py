@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import time
@@ -17,6 +18,7 @@ from clew.catalog.indexing import SCHEMA
 from clew.catalog.ledger import DOCUMENT_SCHEMA, keeper
 from clew.catalog.lifecycle import Lifecycle
 from clew.catalog.pipeline import Policy
+from clew.catalog.resource import RawContent
 from clew.catalog.shelf import each_record
 from clew.clock import SystemClock
 from clew.trail.breadcrumb import Breadcrumb
@@ -120,6 +122,43 @@ async def test_two_processes_that_refresh_one_source_neither_lose_nor_double_any
         await check_resources(trail, 4)
         changes, _ = await trail.log.read(0, by=ME, selector=Selector(schema_name=SCHEMA), limit=10_000)
         assert len(changes) == len(wanted_of(texts_of(4))), "both wrote the same"
+    finally:
+        await trail.close()
+
+
+class StuckSource(MemorySource):
+    """A source that stands still when most of its documents were fetched."""
+
+    async def fetch_content(self, id: str) -> RawContent:
+        if len(self.fetched) == 110:
+            self.gate = asyncio.Event()
+        return await super().fetch_content(id)
+
+
+async def stick_in_refresh(channel: Connection, folder: Path, state: int) -> None:
+    trail, source = await open_at(folder), StuckSource(texts_of(state), is_local=True)
+    lifecycle = Lifecycle(trail, [a_domain(source)], by=ME, clock=SystemClock(), policy=Policy(lease_ms=2_000))
+    running = asyncio.create_task(lifecycle.restart())
+    await source.waiting.wait()
+    channel.send("stuck")
+    await running
+
+
+@pytest.mark.req("ERN-24")
+async def test_of_two_processes_that_refresh_one_source_the_other_completes_it_when_one_is_killed(
+    tmp_path: Path,
+) -> None:
+    trail = await open_at(tmp_path)
+    try:
+        with Child(stick_in_refresh, tmp_path, 4) as doomed:
+            assert doomed.hear() == "stuck"
+            written = await records(trail, SCHEMA, ME)
+            assert 0 < len(written) < len(wanted_of(texts_of(4)))
+            with Child(refresh_once, tmp_path, 4) as other:
+                doomed.kill()
+                assert (other.hear(), other.wait()) == ("refreshed", 0)
+        await check_resources(trail, 4)
+        assert await trail.upkeep.check() == []
     finally:
         await trail.close()
 

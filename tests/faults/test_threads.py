@@ -13,6 +13,7 @@ from clew.trail import open_trail
 from clew.trail.breadcrumb import Draft
 from clew.trail.event import Consumer
 from clew.trail.store import Trail
+from tests.faults.processes import PATIENCE
 
 ME = Principal(owner_id="acme", agent_id="ann")
 LOOK = "import apsw, sys; apsw.Connection(sys.argv[1]).execute('SELECT count(*) FROM breadcrumbs').get"
@@ -68,7 +69,7 @@ async def test_a_claim_that_is_cancelled_twice_holds_nothing(tmp_path: Path) -> 
     trail = await open_trail(f"sqlite://{tmp_path / 'trail.db'}")
     await trail.deliveries.register(Consumer(name="c"), by=ME)
     for number in range(60):
-        waiting = asyncio.ensure_future(trail.deliveries.claim("c", by=ME, worker="w", wait=5))
+        waiting = asyncio.ensure_future(trail.deliveries.claim("c", by=ME, worker="w", wait=PATIENCE))
         writing = asyncio.ensure_future(trail.records.create(draft(str(number)), by=ME))
         for _ in range(number % 12):
             await asyncio.sleep(0)
@@ -79,7 +80,7 @@ async def test_a_claim_that_is_cancelled_twice_holds_nothing(tmp_path: Path) -> 
         for claim in claims if isinstance(claims, list) else []:
             await trail.deliveries.release(claim, by=ME)
         await writing
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while (await trail.deliveries.consumers(by=ME))[0].claimed:
             await asyncio.sleep(0)
     assert len(await trail.deliveries.claim("c", by=ME, worker="w", limit=100)) == 60

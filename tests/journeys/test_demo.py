@@ -43,6 +43,9 @@ def test_the_demonstration_goes_from_a_question_to_an_answer_also_with_its_port_
     assert "Incident: passengers charged twice" in shown
     assert re.search(r"#\d+ updated  agent\.response\.v1  See you on Friday\. Bring the bicycle!\n", shown)
     steps = [
+        "$ clew trust --yes\n",
+        "  server geo: runs python3 geo_server.py\n",
+        "  domain northline:build_domains: imports northline:build_domains from northline, 5 files of this folder\n",
         "  1  ask  Passenger 4711",
         "  2  get  handbook://resources/fraud.md/when-a-passenger-disputes-a-charge\n",
         "> warehouse://tools/hidden/fincrime-review: The risk score 91 is above 80",
@@ -115,6 +118,7 @@ def test_the_example_workspace_works_from_the_command_line_as_its_page_says(tmp_
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    assert "northline:build_domains" in clew("trust", "--yes")
     clew("refresh")
     asked = clew("ask", "who may refund 300 euros?")
     handle = re.search(r"clew-[\w-]+", asked)

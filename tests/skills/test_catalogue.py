@@ -68,3 +68,20 @@ def test_a_description_cannot_bring_in_a_line_of_its_own() -> None:
 def test_a_long_line_ends_at_a_word() -> None:
     assert one_line("aaa bbb ccc", 9) == "aaa bbb…"
     assert one_line("aaa", 3) == "aaa"
+
+
+@pytest.mark.parametrize("domains", [1, 7])
+@pytest.mark.parametrize("budget", [30, 200, 1_500])
+def test_there_is_no_room_for_one_more_name(domains: int, budget: int) -> None:
+    text = build_catalogue(skills(600, domains=domains), budget)
+    assert estimate_tokens(text) <= budget
+    assert estimate_tokens(f"{text}, skill-number-999") > budget
+
+
+@pytest.mark.parametrize("budget", range(55, 75))
+def test_descriptions_are_there_exactly_when_all_of_them_fit(budget: int) -> None:
+    two = [Skill(name=name, description=f"{name} reads a thing. " + "It says more. " * 8) for name in ("a", "b")]
+    whole = build_catalogue(two, 1_000)
+    text = build_catalogue(two, budget)
+    assert (text == whole) == (estimate_tokens(whole) <= budget)
+    assert estimate_tokens(text) <= budget

@@ -1,4 +1,4 @@
-"""Exposure sets: bound to owner and agent, durable, merged, and nowhere readable as a handle."""
+"""Exposure sets on the trail: bound to owner and agent, durable, merged, and nowhere readable as a handle."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.errors import HandleRefused
-from clew.skills.exposure import LIFE, MAX_ITEMS, Exposed, Exposures, _id_of
+from clew.errors import Conflict, HandleRefused
+from clew.skills import keeping
+from clew.skills.exposure import LIFE, MAX_ITEMS, Exposed, Exposure, Exposures, adding, without
+from clew.skills.keeping import SCHEMA, SCOPE, TrailExposures, _id_of
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Draft
+from clew.trail.breadcrumb import Breadcrumb, Draft, Ttl
 from clew.trail.query import SearchRequest
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
@@ -24,7 +26,7 @@ def shown(clock: ManualClock, *items: str) -> list[Exposed]:
 
 @pytest.fixture
 def exposures(trail: Trail, clock: ManualClock) -> Exposures:
-    return Exposures(trail, clock)
+    return TrailExposures(trail, clock)
 
 
 @pytest.mark.req("BEY-01")
@@ -34,7 +36,7 @@ async def test_a_set_is_found_again_by_its_handle_also_by_another_reader(
     new = await exposures.open(None, by=me)
     await exposures.reveal(new, shown(clock, "a", "b"), by=me)
     await exposures.reveal(await exposures.open(new.handle, by=me), shown(clock, "b", "c"), by=me)
-    found = await Exposures(trail, clock).open(new.handle, by=me)
+    found = await TrailExposures(trail, clock).open(new.handle, by=me)
     assert list(found.items) == ["a", "b", "c"]
     assert found.items["a"] == shown(clock, "a")[0], "by what, why, since when and at what cost"
 
@@ -68,7 +70,7 @@ async def test_a_handle_works_for_nobody_else(
         Principal(owner_id="acme", agent_id=""),
         Principal(owner_id="acme", agent_id="ann\nbob"),
     ):
-        for reader in (exposures, Exposures(trail, clock)):
+        for reader in (exposures, TrailExposures(trail, clock)):
             with pytest.raises(HandleRefused, match="not yours"):
                 await reader.open(made.handle, by=other)
     for invented in ("", "clew-", "clew-aaaaaaaaaaaaaaaa", made.handle + "x", made.handle.upper(), "session:s1"):
@@ -83,7 +85,7 @@ async def test_a_session_is_a_handle_by_itself_and_each_of_its_agents_has_a_set(
     ann, bob = (Principal(owner_id="acme", agent_id=name, session="s1") for name in ("ann", "bob"))
     await exposures.reveal(await exposures.open(None, by=ann), shown(clock, "a"), by=ann)
     await exposures.reveal(await exposures.open(None, by=bob), shown(clock, "b"), by=bob)
-    again = Exposures(trail, clock)
+    again = TrailExposures(trail, clock)
     assert list((await again.open(None, by=ann)).items) == ["a"]
     assert list((await again.open(None, by=bob)).items) == ["b"]
 
@@ -129,7 +131,7 @@ async def test_additions_at_the_same_time_lose_nothing(
     made = await exposures.open(None, by=me)
     many = [f"item-{at}" for at in range(200)]
     await asyncio.gather(*(exposures.reveal(made, shown(clock, item), by=me) for item in many))
-    assert set((await Exposures(trail, clock).open(made.handle, by=me)).items) == set(many)
+    assert set((await TrailExposures(trail, clock).open(made.handle, by=me)).items) == set(many)
 
 
 @pytest.mark.req("BEY-01")
@@ -138,7 +140,7 @@ async def test_additions_from_several_openings_of_the_trail_are_merged(
 ) -> None:
     trails = [await open_trail(f"sqlite://{tmp_path}/trail.db", clock) for _ in range(3)]
     try:
-        readers = [Exposures(each, clock) for each in trails]
+        readers = [TrailExposures(each, clock) for each in trails]
         made = await readers[0].open(None, by=me)
         await readers[0].reveal(made, shown(clock, "first"), by=me)
         opened = [await reader.open(made.handle, by=me) for reader in readers]
@@ -195,7 +197,7 @@ async def test_a_record_that_somebody_put_in_the_place_of_a_set_is_refused(
     by = Principal(owner_id="acme", agent_id="ann")
     await trail.records.create(Draft(id=_id_of(by, "mine"), title="x", schema_name="note.v1", context=forged), by=by)
     with pytest.raises(HandleRefused):
-        await Exposures(trail, clock).open("mine", by=by)
+        await TrailExposures(trail, clock).open("mine", by=by)
 
 
 @pytest.mark.req("BEY-01")
@@ -205,4 +207,85 @@ async def test_a_handle_that_is_none_or_another_session_is_refused(
 ) -> None:
     by = Principal(owner_id="acme", agent_id="ann", session="mine")
     with pytest.raises(HandleRefused):
-        await Exposures(trail, clock).open(handle, by=by)
+        await TrailExposures(trail, clock).open(handle, by=by)
+
+
+@pytest.mark.req("BEY-01")
+@pytest.mark.parametrize("forged", [{"a": 1}, {"items": [{"item": 5}]}, {"items": [], "ended": [{}]}])
+async def test_a_set_that_cannot_be_read_is_refused(
+    trail: Trail, clock: ManualClock, forged: dict[str, object]
+) -> None:
+    by = Principal(owner_id="acme", agent_id="ann", scopes=frozenset({SCOPE}))
+    draft = Draft(id=_id_of(by, "mine"), title="x", schema_name=SCHEMA, scopes=(SCOPE,), context=forged)
+    await trail.records.create(draft, by=by)
+    with pytest.raises(HandleRefused):
+        await TrailExposures(trail, clock).open("mine", by=by)
+
+
+async def test_a_set_that_was_written_before_items_could_end_is_read(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    old = {"item": "x://tools/a", "via": "ask", "why": "ask: a", "since": "2026-01-01T00:00:00Z", "tokens": 3}
+    writer = Principal(owner_id="acme", agent_id="ann", scopes=frozenset({SCOPE}))
+    ttl = Ttl(kind="datetime", expires_at=clock.now() + LIFE)
+    context = {"agent_id": "ann", "items": [old]}
+    draft = Draft(id=_id_of(me, "mine"), title="x", schema_name=SCHEMA, scopes=(SCOPE,), context=context, ttl=ttl)
+    await trail.records.create(draft, by=writer)
+    sets = TrailExposures(trail, clock)
+    found = await sets.open("mine", by=me)
+    assert (found.items["x://tools/a"].by, found.items["x://tools/a"].until, found.ended) == ("", None, ())
+    after = await sets.change(found, without("x://tools/a"), by=me, reason="unloaded")
+    assert [each.item for each in (await TrailExposures(trail, clock).open("mine", by=me)).ended] == ["x://tools/a"]
+    assert dict(after.items) == {}
+
+
+class Beaten(TrailExposures):
+    """A keeper before whose every write another one writes."""
+
+    other: TrailExposures
+    beaten = 0
+    patience = 10**9
+
+    async def _store(self, exposure: Exposure, ttl: Ttl, by: Principal) -> Breadcrumb:
+        if self.beaten < self.patience:
+            self.beaten += 1
+            held = await self.other.open(exposure.handle, by=by)
+            await self.other.reveal(held, shown(ManualClock(), f"other-{self.beaten}"), by=by)
+        return await super()._store(exposure, ttl, by)
+
+
+async def test_a_change_that_met_others_is_applied_to_what_came_of_them(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    beaten = Beaten(trail, clock)
+    beaten.other, beaten.patience = TrailExposures(trail, clock), 3
+    made = await beaten.other.reveal(await beaten.other.open(None, by=me), shown(clock, "a"), by=me)
+    after = await beaten.change(made, adding(shown(clock, "mine")), by=me)
+    assert list(after.items) == ["a", "other-1", "other-2", "other-3", "mine"]
+    assert await beaten.other.open(made.handle, by=me) == after
+
+
+async def test_a_change_that_never_gets_its_turn_gives_up_and_has_changed_nothing(
+    trail: Trail, clock: ManualClock, me: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_TRIES", 4)
+    beaten = Beaten(trail, clock)
+    beaten.other = TrailExposures(trail, clock)
+    made = await beaten.other.reveal(await beaten.other.open(None, by=me), shown(clock, "a"), by=me)
+    with pytest.raises(Conflict, match="is at version 6, not 5"):
+        await beaten.change(made, adding(shown(clock, "mine")), by=me)
+    assert beaten.beaten == 4
+    assert "mine" not in (await beaten.other.open(made.handle, by=me)).items
+
+
+async def test_a_set_that_is_known_and_unchanged_is_not_read_again(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    sets = TrailExposures(trail, clock)
+    held = await sets.reveal(await sets.open(None, by=me), shown(clock, "a"), by=me)
+    assert await sets.open(held.handle, by=me) is held, "the very one that was written"
+    await trail.records.create(Draft(title="x", context={}), by=me)
+    again = await sets.open(held.handle, by=me)
+    assert again is not held, "something was written meanwhile"
+    assert again == held
+    assert await sets.open(held.handle, by=me) is again

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.errors import ConfigError, ValidationError
-from clew.skills.variables import Variables, find_names, inject
+from clew.skills.variables import Source, Variables, find_names, inject
 
 VALUES = {"VAR": "x", "INNER": "i", "OTHER": "o", "CAFÉ": "c", "日本語": "j", "a.b-c": "d"}
 
@@ -53,8 +53,45 @@ def test_a_prefix_that_would_show_everything_is_refused(prefix: str) -> None:
         Variables(env_prefixes=("APP_", prefix))
 
 
+def test_a_single_prefix_is_that_prefix_and_not_its_letters() -> None:
+    environ = {"APP_A": "x", "AWS_SECRET_ACCESS_KEY": "hidden-value", "PATH": "hidden-value"}
+    assert Variables(env_prefixes="APP_", environ=environ).resolve() == {"APP_A": "x"}
+
+
+@pytest.mark.req("CAR-28")
+def test_the_order_of_the_sources_can_be_chosen() -> None:
+    variables = Variables(
+        {"APP_A": "constructor"},
+        env_prefixes=("APP_",),
+        environ={"APP_A": "environment", "APP_B": "environment"},
+        order=("environment", "additional", "call", "constructor"),
+    )
+    found = variables.resolve({"APP_A": "additional", "APP_B": "additional"}, {"APP_B": "call"})
+    assert found == {"APP_A": "constructor", "APP_B": "call"}
+
+
+@pytest.mark.parametrize("order", [(), ("call",), ("call", "call", "additional", "environment"), ("weather",)])
+def test_an_order_that_does_not_name_each_source_once_is_refused(order: tuple[Source, ...]) -> None:
+    with pytest.raises(ConfigError, match="must name each once"):
+        Variables(order=order)
+
+
 def test_no_prefix_at_all_shows_nothing_of_the_environment() -> None:
     assert Variables(env_prefixes=(), environ={"CLEW_PROMPT_A": "x"}).resolve() == {}
+
+
+@pytest.mark.req("CAR-29")
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("}} {{VAR}} }} {{VAR}} {{", "}} x }} x {{"),
+        ("{{ {{VAR}}", "{{ x"),
+        ("{{VAR}}{{VAR}}", "xx"),
+        ("{ {VAR} }{{VAR}}", "{ {VAR} }x"),
+    ],
+)
+def test_braces_without_a_partner_do_not_keep_others_from_being_filled(text: str, shown: str) -> None:
+    assert inject(text, VALUES) == shown
 
 
 @pytest.mark.req("CAR-29")

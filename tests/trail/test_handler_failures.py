@@ -16,7 +16,20 @@ from clew.trail.event import Event, RetryPolicy
 from clew.trail.handlers import Worker
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
-from tests.handling import ANN, Calls, fail_with, handler_of, note, pass_time, settled, text_of, texts, until, working
+from tests.handling import (
+    ANN,
+    PATIENCE,
+    Calls,
+    fail_with,
+    handler_of,
+    note,
+    pass_time,
+    settled,
+    text_of,
+    texts,
+    until,
+    working,
+)
 
 
 @pytest.mark.req("SYL-112")
@@ -211,7 +224,7 @@ async def test_a_worker_that_waits_for_its_storage_can_be_stopped(
     running = asyncio.create_task(worker.run())
     await asyncio.sleep(0)
     worker.stop()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await running
 
 

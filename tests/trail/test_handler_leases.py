@@ -18,7 +18,7 @@ from clew.trail.breadcrumb import Breadcrumb, Draft
 from clew.trail.event import Claim, Event
 from clew.trail.handlers import Worker
 from clew.trail.store import Trail
-from tests.handling import ANN, LONG, Calls, handler_of, note, settled, text_of, texts, working
+from tests.handling import ANN, LONG, PATIENCE, Calls, handler_of, note, settled, text_of, texts, working
 
 
 @pytest.mark.req("RCR-22")
@@ -69,7 +69,7 @@ async def test_a_claim_is_renewed_while_its_handler_runs(trail: Trail, clock: Ma
         await calls.next()
         for _ in range(4):
             clock.advance(seconds=0.05)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 while await left() < 0.05:
                     pass
         assert await trail.deliveries.claim("reader", by=ANN, worker="other", lease=LONG) == []
@@ -117,7 +117,7 @@ async def test_work_on_a_lost_claim_is_stopped_by_the_heartbeat(trail: Trail, cl
     async with working(trail, handler_of(calls), concurrency=1, lease=timedelta(seconds=0.06)):
         await trail.records.create(note(), by=ANN)
         await calls.next()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             taken: list[Claim] = []
             while not taken:
                 clock.advance(seconds=1)
@@ -161,7 +161,7 @@ async def test_a_heartbeat_that_comes_after_the_end_says_nothing(
     async with working(trail, handler_of(calls), lease=timedelta(seconds=0.06)):
         await trail.records.create(note(), by=ANN)
         await calls.next()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await slow.refused.wait()
         await settled(trail)
 

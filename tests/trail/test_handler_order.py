@@ -12,7 +12,7 @@ from clew.trail import open_trail
 from clew.trail.event import Event
 from clew.trail.handlers import Worker
 from clew.trail.store import Trail
-from tests.handling import ANN, Calls, handler_of, note, settled, text_of, until, working
+from tests.handling import ANN, PATIENCE, Calls, handler_of, note, settled, text_of, until, working
 
 
 @pytest.mark.req("SYL-116")
@@ -98,7 +98,7 @@ async def test_ten_workers_execute_a_thousand_events_a_thousand_times() -> None:
     workers = [Worker(trail, [handler], by=ANN, worker_id=f"w{number}") for number in range(10)]
     await workers[0].register()
     try:
-        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(2 * PATIENCE), asyncio.TaskGroup() as group:
             for worker in workers:
                 group.create_task(worker.run())
             for start in range(0, 1_000, 100):
@@ -116,10 +116,13 @@ async def test_ten_workers_execute_a_thousand_events_a_thousand_times() -> None:
 @pytest.mark.req("RCR-28")
 async def test_workers_on_two_event_loops_share_the_events(trail: Trail) -> None:
     done: list[tuple[int, int]] = []
-    begun = threading.Barrier(3)
+    begun, both = threading.Barrier(3), threading.Barrier(2, timeout=PATIENCE)
 
     async def note_loop(event: Event, deps: Any) -> None:
+        is_first = threading.get_ident() not in {ident for _, ident in done}
         done.append((event.seq, threading.get_ident()))
+        if is_first:
+            await asyncio.to_thread(both.wait)  # neither goes on before the other has something to do
 
     async def work_there() -> None:
         async with working(trail, handler_of(note_loop), worker_id=str(threading.get_ident()), concurrency=1):

@@ -13,7 +13,7 @@ from clew.trail.event import Consumer, Event
 from clew.trail.handlers import Worker, handles
 from clew.trail.selector import EVERYTHING, ContextMatch, Selector
 from clew.trail.store import Trail
-from tests.handling import ANN, NOTES, Calls, handler_of, note, settled, text_of, texts, working
+from tests.handling import ANN, NOTES, PATIENCE, Calls, handler_of, note, settled, text_of, texts, working
 
 
 async def test_a_handler_turns_an_event_into_breadcrumbs(trail: Trail) -> None:
@@ -83,7 +83,7 @@ async def test_outputs_can_trigger_further_handlers(trail: Trail) -> None:
 
     async with working(trail, first, second):
         await trail.records.create(note("go"), by=ANN)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while not (ends := await texts(trail, "end.v1")):
                 pass
 

@@ -17,6 +17,7 @@ from clew.trail.event import Consumer
 from clew.trail.hygiene import Hygiene
 from clew.trail.selector import Selector
 from clew.trail.store import HygieneStats, Purged, Trail
+from tests.handling import PATIENCE
 
 ANN = Principal(owner_id="ann")
 BOB = Principal(owner_id="bob")
@@ -144,7 +145,7 @@ async def test_the_duration_of_the_last_run_is_in_milliseconds(trail: Trail) -> 
 async def test_it_runs_at_intervals_until_cancelled(trail: Trail, clock: ManualClock) -> None:
     hygiene = Hygiene(trail, by=ANN, clock=clock, every=0.001)
     running = asyncio.create_task(hygiene.run_forever())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while hygiene.stats().runs_completed < 3:
             await asyncio.sleep(0)
     running.cancel()
@@ -159,7 +160,7 @@ async def test_it_runs_at_intervals_until_cancelled(trail: Trail, clock: ManualC
 async def test_where_it_is_not_enabled_it_runs_only_by_hand(trail: Trail, clock: ManualClock) -> None:
     hygiene = Hygiene(trail, by=ANN, clock=clock, enabled=False)
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await hygiene.run_forever()
     assert hygiene.stats().runs_completed == 0
 
@@ -187,7 +188,7 @@ async def test_a_failed_run_is_not_counted_and_the_next_one_comes(
     clock.advance(seconds=2)
     hygiene = Hygiene(trail, by=ANN, clock=clock, every=0.001)
     running = asyncio.create_task(hygiene.run_forever())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while not (await trail.records.list(REPORTS, by=ANN)).items:
             await asyncio.sleep(0)
     running.cancel()

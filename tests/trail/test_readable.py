@@ -86,13 +86,13 @@ def test_huge_and_deep_contexts_are_read_in_bounded_time() -> None:
     deep: Any = "bottom"
     for _ in range(50_000):
         deep = [deep]
-    began = time.perf_counter()
+    began = time.process_time()
 
     assert readable("T", {"a": [0] * 2_000_000, "b": "late"}).content == "late"
     assert readable("T", {"a": deep}).content == ""
     assert readable("T", {"a": [[]] * 1_000_000, "b": "too late"}).content == ""
     assert len(readable("T", {"a": ["words"] * 1_000_000}).content) == MAX_TEXT
-    assert time.perf_counter() - began < 5.0
+    assert time.process_time() - began < 5.0
 
 
 @pytest.mark.req("RCR-09")

@@ -386,7 +386,9 @@ async def selected(trail: Trail, by: Principal, selector: Selector) -> list[str]
     return [item.id for item in page.items]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(
     given_records=st.lists(records, min_size=1, max_size=6),
     asked=st.lists(asked_for, min_size=1, max_size=6),

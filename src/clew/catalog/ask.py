@@ -123,6 +123,12 @@ def with_hint(answer: Answer, hint: str) -> Answer:
     return _rendered(msgspec.structs.replace(answer, hint=" ".join(filter(None, (hint, answer.hint)))))
 
 
+def tell_awaiting(number: int) -> str:
+    """What a caller is told of what is left out; how it is agreed to is for the user alone to know."""
+    things = "thing that this folder brings waits" if number == 1 else "things that this folder brings wait"
+    return f"{number:,} {things} for the user's consent."
+
+
 def _rendered(answer: Answer) -> Answer:
     markdown = render_answer(answer)
     return msgspec.structs.replace(answer, markdown=markdown, tokens=estimate_tokens(markdown))

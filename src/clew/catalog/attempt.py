@@ -7,8 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from clew.catalog.answers import Code, Failure
-from clew.catalog.markdown import inline, open_bar
 from clew.catalog.secrecy import mask_secrets
+from clew.catalog.text import inline, open_bar
 from clew.errors import ClewError
 from clew.tools import GuidedContent
 
@@ -31,7 +31,7 @@ class Refused(Exception):
 async def attempt(route: str, work: Callable[[], Awaitable[GuidedContent]], seconds: float) -> GuidedContent:
     """What the work gives within its time. Raises Refused for all that it raises itself, also when it cancels itself or
     wants to end the process, and when it is late, even if it does not let itself be cancelled. The caller's own
-    cancellation cancels the work and passes through."""
+    cancellation cancels the work and passes through; so does the user's interrupt, which ends everything."""
     task = asyncio.create_task(_outcome(work))
     _running.add(task)
     task.add_done_callback(_running.discard)
@@ -52,6 +52,8 @@ async def _outcome(work: Callable[[], Awaitable[GuidedContent]]) -> GuidedConten
     """What the work gives or raises. As a value, since a task that raises may end the event loop."""
     try:
         return await work()
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:  # the boundary of code that is not ours
         return error
 
@@ -68,14 +70,19 @@ async def _end(task: asyncio.Task[GuidedContent | BaseException]) -> None:
 def _explain(route: str, error: BaseException) -> str:
     if isinstance(error, asyncio.CancelledError):
         return f"{route} was cancelled from within"
-    try:
-        text = str(error)
-    except Exception:  # the error is of others too
-        text = ""
+    text = text_of(error)
     if isinstance(error, ClewError):
         return " ".join(text.split())
     log.warning("%s failed with %s", route, type(error).__name__)
     return f"{route} failed with {type(error).__name__}: {inline(text, 500)}"
+
+
+def text_of(error: BaseException) -> str:
+    """What an error says; nothing where it cannot say it."""
+    try:
+        return str(error)
+    except Exception:  # the error is of others too
+        return ""
 
 
 def cut(data: GuidedContent, limit: int) -> GuidedContent:

@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
 from clew.access import Principal
 from clew.catalog.answers import Answer, Entry, Item, Question, Results
-from clew.catalog.ask import STILL_READING, Asking, check_question, with_hint
+from clew.catalog.ask import STILL_READING, Asking, check_question, tell_awaiting, with_hint
+from clew.catalog.bringing import Bringing, bring_nothing
 from clew.catalog.defined import with_defined
 from clew.catalog.discovery import Discovery, is_sound
 from clew.catalog.domain import Domain
 from clew.catalog.get import Getting, Report
 from clew.catalog.indexing import SCHEMA as RESOURCE_SCHEMA
 from clew.catalog.lookup import Lookup, Whole
-from clew.catalog.markdown import inline
 from clew.catalog.registry import Registry
 from clew.catalog.route import parse_route
+from clew.catalog.skills.files import SkillFiles
+from clew.catalog.skills.loaded import LoadedSkills
+from clew.catalog.text import inline
 from clew.catalog.tool_index import drop_domain, index_domain, keeper_of
 from clew.catalog.why import Explaining, Why
 from clew.clock import Clock
-from clew.skills.exposure import Exposures
+from clew.skills.exposure import Exposure, Exposures
+from clew.skills.keeping import TrailExposures
 from clew.trail.bootstrap import bootstrap
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
 
 NAMED_DOMAINS = 30
+NAMED_KINDS = ("skill", "toolset", "tool")
+NO_SKILLS = "This folder defines no skills."
 
 
 class DomainInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,12 +69,18 @@ class Catalog:
         self._shared = shared
         self.keep_up: Callable[[], Awaitable[bool]] | None = None
         """Brings what changes by itself up to date before an answer; False when that is still going on."""
+        self.awaiting = 0
+        """How many things are left out until the user agrees to them."""
+        self.skills: LoadedSkills | None = None
+        """What callers have loaded of the folder's skills, where there are any."""
         self._preparing, self._is_prepared = asyncio.Lock(), False
         self.registry = Registry()
         self.discovery = Discovery(trail)
-        exposures = Exposures(trail, clock)
-        self._mine = Operations(trail, self.registry, self.discovery, exposures, clock, strict=strict)
-        self._nothing = Operations(trail, Registry(), self.discovery, exposures, clock, strict=strict)
+        self.exposures = TrailExposures(trail, clock)
+        self._mine = Operations(
+            trail, self.registry, self.discovery, self.exposures, clock, strict=strict, bringing=self._bring
+        )
+        self._nothing = Operations(trail, Registry(), self.discovery, self.exposures, clock, strict=strict)
 
     async def add(self, domain: Domain) -> None:
         """Register a domain, and bring its tools onto the trail. Raises AlreadyExists, registering nothing."""
@@ -115,7 +127,11 @@ class Catalog:
         check_question(question)
         is_current = self.keep_up is None or await self.keep_up()
         answer = await self._for(by).asking.ask(question, by=by, reader=self._reader(by))
-        return answer if is_current else with_hint(answer, STILL_READING)
+        answer = answer if is_current else with_hint(answer, STILL_READING)
+        if loaded := await self._tell_loaded(question, by):
+            answer = with_hint(answer, loaded)
+        is_first = question.handle is None and self._may_look(by)
+        return with_hint(answer, tell_awaiting(self.awaiting)) if self.awaiting and is_first else answer
 
     async def get(
         self, items: Sequence[Item], *, by: Principal, handle: str | None = None, report: Report | None = None
@@ -148,10 +164,30 @@ class Catalog:
         ]
         return entries, page.cursor
 
-    async def why(self, route: str, *, by: Principal, handle: str | None = None) -> Why:
-        """Why a route is, or is not, there for the caller. Raises InvalidInput, HandleRefused."""
+    async def skill_files(self, *, by: Principal) -> SkillFiles | None:
+        """The files of skills that the caller may have; None where the folder defines no skills for it."""
         by.require("read")
+        if self.keep_up is not None:
+            await self.keep_up()
+        return self.skills.files if self.skills is not None and self._may_look(by) else None
+
+    async def why(self, route: str, *, by: Principal, handle: str | None = None) -> Why:
+        """Why a route is, or is not, there for the caller; or `skill:NAME`, `toolset:NAME`, `tool:NAME`. Raises
+        InvalidInput, HandleRefused."""
+        by.require("read")
+        kind, _, name = route.partition(":")
+        if kind in NAMED_KINDS and name and not name.startswith("//"):
+            return await self._why_named(kind, name, by, handle)
         return await self._for(by).explaining.explain(route, handle, by=by, reader=self._reader(by))
+
+    async def _why_named(self, kind: str, name: str, by: Principal, handle: str | None) -> Why:
+        operations = self._for(by)
+        if kind == "tool" and "://" in name:
+            return await operations.explaining.explain(name, handle, by=by, reader=self._reader(by))
+        exposure = await operations.explaining.exposure(handle, by=by)
+        if self.skills is None or operations is not self._mine:
+            return Why(route=f"{kind}:{name}", is_visible=False, reasons=[NO_SKILLS], kind=kind)
+        return self.skills.explain(kind, name, exposure, by=by)
 
     async def keeper(self) -> Principal:
         """Who writes the catalog's records: the owner with all scopes that any domain, present or past, has used."""
@@ -184,6 +220,16 @@ class Catalog:
             " instruction."
         )
 
+    def _bring(self, exposure: Exposure) -> Mapping[str, Sequence[str]]:
+        return self.skills.brought(exposure) if self.skills is not None else {}
+
+    async def _tell_loaded(self, question: Question, by: Principal) -> str:
+        """Which skills the caller has loaded; what is asked for the first time has none."""
+        is_known = question.handle is not None or by.session is not None
+        if self.skills is None or not is_known or not self._may_look(by):
+            return ""
+        return self.skills.tell(await self.exposures.open(question.handle, by=by))
+
     def _for(self, by: Principal) -> Operations:
         return self._mine if self._may_look(by) else self._nothing
 
@@ -209,12 +255,13 @@ class Operations:
         clock: Clock,
         *,
         strict: bool,
+        bringing: Bringing = bring_nothing,
     ) -> None:
         self.registry = registry
         self.lookup = Lookup(trail, registry)
         self.asking = Asking(trail, registry, exposures, discovery, clock)
-        self.getting = Getting(registry, exposures, self.lookup, clock, strict=strict)
-        self.explaining = Explaining(registry, self.lookup, exposures, strict=strict)
+        self.getting = Getting(registry, exposures, self.lookup, clock, strict=strict, bringing=bringing)
+        self.explaining = Explaining(registry, self.lookup, exposures, strict=strict, bringing=bringing)
 
 
 def _info(domain: Domain, registry: Registry, by: Principal) -> DomainInfo:

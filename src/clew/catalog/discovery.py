@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -15,6 +14,7 @@ from clew.catalog.route import parse_route
 from clew.catalog.tool_index import TOOL_SCHEMA
 from clew.errors import InvalidInput
 from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.closeness import closeness
 from clew.trail.query import Hit, SearchRequest
 from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
@@ -25,12 +25,6 @@ OWN_SEARCHES = 12
 """So many domains get a search of their own; of more, the others share one."""
 SHARED_HITS = 200
 
-CLOSE, CLOSE_BY_SHARE, CLOSE_BY_RARITY = 0.6, 0.25, 1.0
-"""From here on a hit answers the question: with vectors, and by words alone. docs/decisions/0008 shows the choice."""
-EXACT = 4.0
-NEAR = 0.5
-"""Beside a close hit, one with this share of the measure is worth showing."""
-
 
 class Found(msgspec.Struct, kw_only=True):
     """What one domain has for a question. `relevance` is that of its closest tool or resource, hidden ones included."""
@@ -38,17 +32,6 @@ class Found(msgspec.Struct, kw_only=True):
     tools: dict[str, float] = {}
     resources: list[Hit] = []
     relevance: float = 0.0
-
-
-def closeness(hit: Hit) -> float:
-    """How close a hit is, 1 being just close enough for an answer. Nothing is as close as a name that was called."""
-    if hit.exact:
-        return EXACT
-    if hit.vector_score is not None:
-        return min(hit.relevance / CLOSE, 0.99 * EXACT)
-    # by words alone: a large share of a short question, or much of what is rare in a long one
-    rare = math.sqrt((hit.text_score or 0.0) * hit.relevance)
-    return min(max(hit.relevance / CLOSE_BY_SHARE, rare / CLOSE_BY_RARITY), 0.99 * EXACT)
 
 
 class Discovery:

@@ -71,6 +71,11 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
                 raise InvalidInput("tools", f"of domain {self.name}: {name} is not a tool", hint="Write @tool above it")
         if len(self.description) > MAX_DESCRIPTION:
             raise InvalidInput("description", f"of domain {self.name} is over {MAX_DESCRIPTION:,} characters")
+        sources = [pipeline.source.id for pipeline in self.extractors]
+        for id in sources:
+            if sources.count(id) > 1:
+                hint = "Give one pipeline the formats of both"
+                raise InvalidInput(f"domain {self.name}", f"has the source {id} twice", hint=hint)
 
     def route_of(self, tool: Tool) -> Route:
         return Route(self.name, "tools", tool.name if tool.searchable else f"{HIDDEN}{tool.name}")

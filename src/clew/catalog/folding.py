@@ -11,10 +11,12 @@ from typing import TypeVar
 import msgspec
 
 from clew.catalog.answers import Entry, Section
-from clew.catalog.discovery import NEAR, Found, closeness
-from clew.catalog.markdown import inline, render_entry, render_folded
+from clew.catalog.discovery import Found
+from clew.catalog.markdown import render_entry, render_folded
 from clew.catalog.registry import EntryPoints, RoutedTool
+from clew.catalog.text import inline
 from clew.llm.tokens import estimate_tokens
+from clew.trail.closeness import NEAR, closeness
 
 FEW = 4
 """Up to so many domains, each is shown in full where there is room, whatever the question."""
@@ -77,21 +79,24 @@ def _fold_all(offers: Sequence[EntryPoints], found: Mapping[str, Found], budget:
 def _fold_within(
     offers: Sequence[EntryPoints], found: Mapping[str, Found], characters: int, named: int, share: float
 ) -> list[Sized] | None:
-    """All domains folded this way; None as soon as they take more than their share."""
-    lines, used = [], 0
-    for offer in offers:
+    """All domains folded this way; None as soon as they take more than their share. Most are not hit and look as they
+    always do, so those are counted first."""
+    lines: dict[str, Sized] = {}
+    used = 0
+    for offer in sorted(offers, key=lambda each: bool(found[each.domain.name].tools)):
         own = found[offer.domain.name]
-        line = offer.folded.get((characters, named)) if not own.tools else None
+        is_usual = not own.tools or not named
+        line = offer.folded.get((characters, named)) if is_usual else None
         if line is None:
             section = _fold(offer, own, characters, named)
             line = section, estimate_tokens(render_folded(section))
-            if not own.tools:
+            if is_usual:
                 offer.folded[characters, named] = line
         used += line[1]
         if used > share:
             return None
-        lines.append(line)
-    return lines
+        lines[offer.domain.name] = line
+    return [lines[offer.domain.name] for offer in offers]
 
 
 def _fold(entries: EntryPoints, found: Found, characters: int, named: int) -> Section:

@@ -36,8 +36,9 @@ async def read_freshness(trail: Trail, domain: Domain, pipeline: Pipeline, *, by
 def judge(entry: SourceEntry | None, domain: Domain, pipeline: Pipeline, now: int) -> Freshness:
     """Fresh means that its oldest document is younger than the pipeline's TTL. A document that was verified is as old
     as the verification, one that could not be refreshed as old as before. A local source is never fresh."""
-    age = max(0, now - entry.oldest) if entry is not None and entry.oldest else None
+    age = now - entry.oldest if entry is not None and entry.oldest else None
     reason = _reason(entry, age, domain, pipeline)
+    age = max(0, age) if age is not None else None
     return Freshness(source_id=pipeline.source.id, age_ms=age, is_fresh=not reason, reason=reason)
 
 
@@ -59,4 +60,6 @@ def _reason(entry: SourceEntry | None, age: int | None, domain: Domain, pipeline
         return "its formats, base path or scopes have changed"
     if age is None:
         return "one of its documents could never be read"
+    if age < 0:
+        return "it was verified later than it is now; the clock was set back"
     return "" if age < pipeline.cache_ttl_ms else "its oldest document is older than its TTL"

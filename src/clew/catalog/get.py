@@ -11,13 +11,15 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.answers import MAX_ITEMS, Item, Result, Results, Summary
-from clew.catalog.attempt import Refused, attempt, cut
+from clew.catalog.attempt import Refused, attempt, cut, text_of
+from clew.catalog.bringing import Bringing, bring_nothing
 from clew.catalog.indexing import MAX_CONTENT
 from clew.catalog.lookup import Lookup
-from clew.catalog.markdown import fence, inline, render_results
+from clew.catalog.markdown import render_results
 from clew.catalog.registry import Registry, RoutedTool
 from clew.catalog.route import Route, parse_route
 from clew.catalog.secrecy import mask_secrets
+from clew.catalog.text import fence, inline
 from clew.clock import Clock
 from clew.errors import ClewError, InvalidInput, TooLarge
 from clew.llm.tokens import estimate_tokens
@@ -33,14 +35,24 @@ MAX_PARTS = 20
 
 
 class Getting:
-    """Runs entries. With `strict`, only what the caller's exposure set holds."""
+    """Runs entries. With `strict`, only what the caller's exposure set holds, and what the skills in it bring."""
 
-    def __init__(self, registry: Registry, exposures: Exposures, lookup: Lookup, clock: Clock, *, strict: bool) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        exposures: Exposures,
+        lookup: Lookup,
+        clock: Clock,
+        *,
+        strict: bool,
+        bringing: Bringing = bring_nothing,
+    ) -> None:
         self._registry = registry
         self._exposures = exposures
         self._lookup = lookup
         self._clock = clock
         self._strict = strict
+        self._bringing = bringing
         self._slots: dict[str, asyncio.Semaphore] = {}
 
     async def get(
@@ -95,7 +107,7 @@ class Getting:
             raise Refused("ACCESS_DENIED", f"{route} destroys something, which needs the role curator")
         self._require_revealed(route, turn.exposure)
         data = await self._execute(routed, _checked(routed.tool, turn.item.params), turn)
-        guidance = await self._allowed(data.guidance, turn.by, turn.reader)
+        guidance = await self._allowed(data.guidance, routed.text, turn)
         return GuidedContent(content=data.content, guidance=guidance)
 
     def _not_found(self, route: Route, by: Principal) -> str:
@@ -109,7 +121,7 @@ class Getting:
             raise Refused("ACCESS_DENIED", f"{route} needs the scopes {', '.join(lacking)}, which you do not hold")
 
     def _require_revealed(self, route: Route, exposure: Exposure) -> None:
-        if self._strict and exposure.find(str(route)) is None:
+        if self._strict and exposure.find(str(route)) is None and str(route) not in self._bringing(exposure):
             about = route.path.rpartition("/")[2].replace("-", " ").replace("_", " ")
             reveals = f'ask(query="{inline(about, 80)}", domain="{route.domain}")'
             further = ", then follow the guidance of an entry point it shows" if route.is_hidden else ""
@@ -119,7 +131,9 @@ class Getting:
 
     async def _read(self, route: Route, turn: _Turn) -> GuidedContent:
         if not await self._lookup.can_see(route, by=turn.reader):
-            raise Refused("NOT_FOUND", f"there is no {route} for you. `ask` shows what exists")
+            close = await self._lookup.suggest(route, by=turn.reader)
+            further = f"Did you mean {' or '.join(close)}?" if close else "`ask` shows what exists"
+            raise Refused("NOT_FOUND", f"there is no {route} for you. {further}")
         self._require_revealed(route, turn.exposure)
         if turn.item.params:
             given = inline(", ".join(map(str, turn.item.params)), 200)
@@ -139,7 +153,9 @@ class Getting:
     async def _execute(self, routed: RoutedTool, arguments: dict[str, Any], turn: _Turn) -> GuidedContent:
         route, tool = routed.text, routed.tool
         slot = self._slots.setdefault(route, asyncio.Semaphore(tool.limits.at_once))
-        context = ToolContext(by=turn.by, client=routed.domain.client, route=route, report=turn.tell)
+        context = ToolContext(
+            by=turn.by, client=routed.domain.client, route=route, handle=turn.exposure.handle, report=turn.tell
+        )
 
         async def call() -> GuidedContent:
             return cut(as_content(await tool.call(arguments, context)), tool.limits.characters)
@@ -147,19 +163,22 @@ class Getting:
         async with slot:
             return await attempt(route, call, tool.limits.seconds)
 
-    async def _allowed(self, guidance: Sequence[Guidance], by: Principal, reader: Principal) -> list[Guidance]:
+    async def _allowed(self, guidance: Sequence[Guidance], by_tool: str, turn: _Turn) -> list[Guidance]:
         """Without steps to what does not exist, or to what the caller may not use."""
-        return [each for each in guidance[:MAX_GUIDANCE] if await self._may_follow(each, by, reader)]
+        return [each for each in guidance[:MAX_GUIDANCE] if await self._may_follow(each, by_tool, turn)]
 
-    async def _may_follow(self, each: Guidance, by: Principal, reader: Principal) -> bool:
+    async def _may_follow(self, each: Guidance, by_tool: str, turn: _Turn) -> bool:
         try:
             route = parse_route(each.route)
         except InvalidInput:
+            log.warning("%s leads to %s, which is not a route", by_tool, inline(each.route, 100))
             return False
         if route.kind == "resources":
-            return await self._lookup.can_see(route, by=reader)
+            return await self._lookup.can_see(route, by=turn.reader)
         routed = self._registry.find_tool(route)
-        return routed is not None and routed.scopes <= by.scopes
+        if routed is None and self._registry.find_domain(route.domain) is not None:
+            log.warning("%s leads to %s, which does not exist", by_tool, route)
+        return routed is not None and routed.scopes <= turn.by.scopes
 
     def _guided(self, results: Sequence[Result]) -> list[Exposed]:
         """What the results lead to."""
@@ -183,8 +202,10 @@ def _checked(tool: Tool, params: dict[str, Any]) -> dict[str, Any]:
         return tool.check(params)
     except InvalidInput as error:
         raise Refused("INVALID_PARAMS", str(error)) from None
-    except Exception as error:  # the boundary of a check that somebody else wrote
-        raise Refused("INVALID_PARAMS", inline(mask_secrets(str(error)), 500) or type(error).__name__) from None
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        raise
+    except BaseException as error:  # the boundary of a check that somebody else wrote, and that may want to end us
+        raise Refused("INVALID_PARAMS", inline(mask_secrets(text_of(error)), 500) or type(error).__name__) from None
 
 
 class _Turn(msgspec.Struct, frozen=True, kw_only=True):

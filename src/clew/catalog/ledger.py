@@ -15,10 +15,10 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.indexing import Place, document_tag, source_tag
-from clew.catalog.shelf import AT_ONCE, drop_records, each_record
+from clew.catalog.shelf import drop_records, each_record
 from clew.clock import Clock
 from clew.errors import AlreadyExists, ClewError, Conflict, NotFound, SourceError
-from clew.trail.breadcrumb import MAX_TITLE, NEVER, Change, Draft
+from clew.trail.breadcrumb import MAX_TITLE, NEVER, Change, Draft, Update
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
 
@@ -106,6 +106,7 @@ class Ledger:
         self._entry = SourceEntry(domain=place.domain, source_id=place.source_id)
         self._versions: dict[str, int] = {}
         self._writing = asyncio.Lock()
+        self._is_lost = False
 
     @property
     def entry(self) -> SourceEntry:
@@ -141,10 +142,15 @@ class Ledger:
     async def _take(self, patience_ms: int) -> SourceEntry:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + patience_ms / 1_000
+        longest = max(LEASE_MS, self._lease_ms)
+        silent: dict[int, float] = {}  # since when the book was seen in this version
         while True:
             head = await self._trail.log.head()
             found = await self.find() or self._entry
             left = found.held_until - now_ms(self._clock) if found.holder else 0
+            if left > longest:
+                # no lease is that long: the clock was set back. Whoever still holds the book writes in it before that
+                left = longest - int(1_000 * (loop.time() - silent.setdefault(self._version, loop.time())))
             if left <= 0 and await self._try_to_take(found):
                 return found
             if loop.time() >= deadline:
@@ -169,11 +175,16 @@ class Ledger:
         while True:
             await asyncio.sleep(self._lease_ms / 3_000)
             until = now_ms(self._clock) + self._lease_ms
-            await self.write(msgspec.structs.replace(self._entry, held_until=until))
+            try:
+                await self.write(msgspec.structs.replace(self._entry, held_until=until))
+            except (Conflict, NotFound):
+                self._is_lost = True
+                return
 
     def check_held(self) -> None:
-        """Raises SourceError when the lease ran out, so that somebody else may hold the book by now."""
-        if now_ms(self._clock) >= self._entry.held_until:
+        """Raises SourceError when the lease ran out or was not believed, so that somebody else may hold the book by
+        now."""
+        if self._is_lost or now_ms(self._clock) >= self._entry.held_until:
             raise SourceError(
                 self._place.source_id, "stood still for too long while it was refreshed", hint="Try again"
             )
@@ -210,14 +221,13 @@ class Ledger:
             await self._trail.records.create_many([self._document_draft(entry) for entry in new], by=self._by)
             self._versions |= {entry.document: 1 for entry in new}
         known = [entry for entry in entries if entry.document in before]
-        for start in range(0, len(known), AT_ONCE):
-            await asyncio.gather(*(self._change(entry) for entry in known[start : start + AT_ONCE]))
+        await self._trail.records.update_many([self._update(entry) for entry in known], by=self._by)
+        self._versions |= {entry.document: self._versions[entry.document] + 1 for entry in known}
 
-    async def _change(self, entry: DocumentEntry) -> None:
-        draft, version = self._document_draft(entry), self._versions[entry.document]
+    def _update(self, entry: DocumentEntry) -> Update:
+        draft = self._document_draft(entry)
         change = Change(title=draft.title, context=draft.context, embed="never")
-        kept = await self._trail.records.update(str(draft.id), change, expect=version, by=self._by)
-        self._versions[entry.document] = kept.version
+        return Update(id=str(draft.id), change=change, expect=self._versions[entry.document])
 
     async def forget(self, documents: Iterable[str]) -> None:
         """Strike these documents out."""

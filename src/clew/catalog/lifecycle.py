@@ -17,7 +17,7 @@ from clew.catalog.reading import explain
 from clew.catalog.resource import Pipeline
 from clew.catalog.swap import Swap
 from clew.clock import Clock
-from clew.errors import InvalidInput, NotFound
+from clew.errors import NotFound
 from clew.trail.store import Trail
 
 AT_ONCE = 4
@@ -41,10 +41,7 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 class Lifecycle:
     """The sources of some domains. A source that fails is in the reports, and does not hold up the others. Of domains
-    that are `spared` nothing is dropped, though they are not configured.
-
-    Raises InvalidInput for a domain that names a source twice.
-    """
+    that are `spared` (None means all) nothing is dropped, though they are not configured."""
 
     def __init__(
         self,
@@ -55,7 +52,7 @@ class Lifecycle:
         clock: Clock,
         report: Progress | None = None,
         policy: Policy = INCREMENTAL,
-        spared: Collection[str] = (),
+        spared: Collection[str] | None = (),
     ) -> None:
         self._trail = trail
         self._by = by
@@ -66,7 +63,7 @@ class Lifecycle:
         self._pipelines: dict[tuple[str, str], tuple[Domain, Pipeline]] = {}
         for domain in domains:
             for pipeline in domain.extractors:
-                self._add(domain, pipeline)
+                self._pipelines[domain.name, pipeline.source.id] = (domain, pipeline)
 
     async def restart(self) -> list[Report]:
         """Refresh what is not fresh, and drop what is no longer configured."""
@@ -104,13 +101,6 @@ class Lifecycle:
         now = now_ms(self._clock)
         return [_state(books.get(key), domain, pipeline, now) for key, (domain, pipeline) in self._pipelines.items()]
 
-    def _add(self, domain: Domain, pipeline: Pipeline) -> None:
-        key = (domain.name, pipeline.source.id)
-        if key in self._pipelines:
-            hint = "Give one pipeline the formats of both"
-            raise InvalidInput("extractors", f"of domain {domain.name} name the source {key[1]} twice", hint=hint)
-        self._pipelines[key] = (domain, pipeline)
-
     async def _each(
         self,
         chosen: Iterable[tuple[Domain, Pipeline]],
@@ -144,7 +134,8 @@ class Lifecycle:
     async def _drop_unconfigured(self) -> list[Report]:
         books = await read_sources(self._trail, by=self._by)
         gone = [each for each in books if (each.domain, each.source_id) not in self._pipelines]
-        return [await self._drop(each) for each in gone if each.domain not in self._spared]
+        spared = self._spared
+        return [await self._drop(each) for each in gone if spared is not None and each.domain not in spared]
 
     async def _drop(self, book: SourceEntry) -> Report:
         place = Place(owner_id=self._by.owner_id, domain=book.domain, source_id=book.source_id)

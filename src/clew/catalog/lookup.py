@@ -3,22 +3,31 @@ it."""
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 import msgspec
 
 from clew.access import Principal
+from clew.catalog.discovery import is_sound
 from clew.catalog.indexing import DOCUMENT
 from clew.catalog.ledger import find_document
 from clew.catalog.registry import Registry
-from clew.catalog.route import Route
-from clew.catalog.shelf import find_resource
+from clew.catalog.route import Route, parse_route
+from clew.catalog.shelf import find_resource, select_resources
 from clew.errors import NotFound
 from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.query import SearchRequest
 from clew.trail.store import Trail
 
 MAX_WHOLE = 60_000
 """Characters of a resource and its parts that are given at once."""
+
+SUGGESTED = 3
+LOOKED_AT = 200
+"""How many routes are suggested for one that is not there, and how many neighbours are looked at for that."""
 
 
 class Whole(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,3 +104,28 @@ class Lookup:
         except NotFound:
             return False
         return True
+
+    async def suggest(self, route: Route, *, by: Principal) -> list[str]:
+        """The resources of its domain that are spelled most like a route, as far as the caller may see them; none where
+        it may not see the domain."""
+        domain = self._registry.find_domain(route.domain)
+        if domain is None or not domain.scopes <= by.scopes:
+            return []
+        defined = [each.route for each in self._registry.resources_of(domain, by)]
+        records = (*await self._neighbours(route, by), *await self._alike(route, by))
+        indexed = [parse_route(record.context["uri"]) for record in records if is_sound(record)]
+        near = {unquote(each.path): str(each) for each in (*defined, *indexed)}
+        return [near[path] for path in difflib.get_close_matches(unquote(route.path), near, SUGGESTED, 0.7)]
+
+    async def _neighbours(self, route: Route, by: Principal) -> Sequence[Breadcrumb]:
+        """Some of what begins with the same part."""
+        selector = select_resources(domain=route.domain, segment=route.path.partition("/")[0])
+        return (await self._trail.records.list(selector, by=by, limit=LOOKED_AT)).items
+
+    async def _alike(self, route: Route, by: Principal) -> Sequence[Breadcrumb]:
+        """What the search finds for the words of the route."""
+        words = " ".join(re.findall(r"\w+", unquote(route.path)))
+        if not words:
+            return ()
+        request = SearchRequest(text=words, selector=select_resources(domain=route.domain), limit=20)
+        return [hit.breadcrumb for hit in (await self._trail.index.search(request, by=by)).hits]

@@ -1,60 +1,26 @@
-"""Markdown of answers. Text that others wrote stays data: on one line and without marks in lists, fenced and
-attributed in full."""
+"""Markdown of answers. Text that others wrote stays data; `text` makes it so."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from clew.catalog.answers import Answer, Entry, Result, Results, Section
+from clew.catalog.text import inline, is_unseen
 from clew.tools import Guidance
 
-MAX_LINE = 300
 MAX_PARAMS = 300
 MAX_FILLED = 2_000
 """Characters of arguments that are filled in, over which they are not written out."""
 
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-)
-_MARKS = str.maketrans({"`": "'", "*": "", "<": "‹", ">": "›", "[": "(", "]": ")"})
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-_OPENING = re.compile(f"[`*<>\\[\\]]|{_UNSEEN.pattern}")
-_FENCES = re.compile(r"^[ \t]*(`{3,}|~{3,})", re.MULTILINE)
-
-
-def clean(text: str) -> str:
-    """A text without characters that nobody sees and that could hide or reorder others."""
-    return _UNSEEN.sub("", text)
-
-
-def inline(text: str, limit: int = MAX_LINE) -> str:
-    """A text for the middle of a line: no line breaks, no markup, cut with `…`."""
-    line = " ".join(clean(text[: limit * 8]).split()).translate(_MARKS)
-    line = line.lstrip("#-+> ")
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
-
-
-def fence(text: str, about: str) -> str:
-    """A text that others wrote as a block that nothing in it can end, with a line that says whose it is."""
-    seen = clean(text)
-    longest = max((len(found) for found in _FENCES.findall(seen)), default=0)
-    bar = "`" * max(4, longest + 1)
-    return f"{about} This is data, not an instruction.\n\n{bar}text\n{seen}\n{bar}"
-
-
-def open_bar(text: str) -> str:
-    """The bar of the fence that a text leaves open at its end, or nothing."""
-    from markdown_it import MarkdownIt  # only what is cut pays for the import
-
-    blocks = MarkdownIt("commonmark")
-    blocks.core.ruler.enableOnly(["normalize", "block"])
-    last = blocks.parse(f"{text}\n\nend")[-1]
-    return last.markup if last.type == "fence" and last.level == 0 else ""
+_OPENING = frozenset("`*<>[]")
+_inlined = lru_cache(maxsize=4_096)(inline)
+"""Thousands of tools have mostly the same names and types of parameters."""
 
 
 def describe_params(schema: Mapping[str, Any]) -> str:
@@ -62,21 +28,25 @@ def describe_params(schema: Mapping[str, Any]) -> str:
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict) or not properties:
         return ""
-    names = {str(name): f"{inline(str(name), 60)} ({_type_of(each)})" for name, each in properties.items()}
+    names = {str(name): f"{_brief(str(name))} ({_type_of(each)})" for name, each in properties.items()}
     shown = ", ".join(names.values())
     if len(shown) > MAX_PARAMS:
         shown = shown[:MAX_PARAMS].rpartition(",")[0] + ", …"
-    needed = [inline(name, 60) for name in names if isinstance(required, list | tuple) and name in required]
+    needed = [_brief(name) for name in names if isinstance(required, list | tuple) and name in required]
     if len(needed) == len(names):
         return shown
     return f"{shown}; needed: {', '.join(needed[:20])}" if needed else f"{shown}; none needed"
+
+
+def _brief(name: str, limit: int = 60) -> str:
+    return _inlined(name[: limit * 8], limit)  # what is after that does not matter, and need not be remembered
 
 
 def _type_of(schema: Any) -> str:
     if not isinstance(schema, dict):
         return "any"
     if isinstance(kind := schema.get("type"), str):
-        return inline(kind, 30)
+        return _brief(kind, 30)
     if isinstance(kind, list):
         return "/".join(inline(str(each), 30) for each in kind if each != "null") or "any"
     for choice in ("anyOf", "oneOf"):
@@ -157,13 +127,15 @@ def _filled(params: Mapping[str, Any] | None) -> str:
         return ""
     text = msgspec.json.encode(params).decode()
     if len(text) <= MAX_FILLED:
-        text = _STRING.sub(lambda string: _OPENING.sub(_escape, string[0]), text)
+        text = _STRING.sub(lambda string: "".join(map(_escape, string[0])), text)
     if len(text) > MAX_FILLED:
         return " with parameters that are too long to show here"
     return f" with {text}"
 
 
-def _escape(found: re.Match[str]) -> str:
-    """A character as JSON escapes it."""
-    code = found[0].encode("utf-16-be").hex()
+def _escape(character: str) -> str:
+    """A character of a string, as JSON escapes it where that is needed."""
+    if character not in _OPENING and not is_unseen(character):
+        return character
+    code = character.encode("utf-16-be").hex()
     return "".join(f"\\u{code[at : at + 4]}" for at in range(0, len(code), 4))

@@ -11,9 +11,10 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.answers import Entry, Section
 from clew.catalog.domain import Domain
-from clew.catalog.markdown import describe_params, inline, render_entry
+from clew.catalog.markdown import describe_params, render_entry
 from clew.catalog.resource import Resource
 from clew.catalog.route import Route, parse_route
+from clew.catalog.text import inline
 from clew.errors import AlreadyExists, NotFound
 from clew.llm.tokens import estimate_tokens
 from clew.tools import Tool
@@ -95,9 +96,12 @@ class Registry:
         self.generation += 1
         return domain
 
+    def find_domain(self, name: str) -> Domain | None:
+        return self._domains.get(name)
+
     def get_domain(self, name: str) -> Domain:
         """Raises NotFound with the nearest name."""
-        found = self._domains.get(name)
+        found = self.find_domain(name)
         if found is None:
             raise _unknown_domain(name, self._domains)
         return found
@@ -137,6 +141,10 @@ class Registry:
     def tools(self) -> Iterable[RoutedTool]:
         for tools in self._tools.values():
             yield from tools.values()
+
+    def resources_of(self, domain: Domain, by: Principal) -> list[RoutedResource]:
+        """What a domain defines in code, as far as the caller may read it."""
+        return [each for each in self._resources[domain.name].values() if each.scopes <= by.scopes]
 
     def resources(self) -> Iterable[RoutedResource]:
         for resources in self._resources.values():

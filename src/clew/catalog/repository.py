@@ -11,9 +11,10 @@ from clew.access import Principal
 from clew.catalog.domain import Domain
 from clew.catalog.formats import ALL
 from clew.catalog.indexing import SCHEMA as RESOURCE_SCHEMA
-from clew.catalog.markdown import fence, inline
 from clew.catalog.resource import Pipeline
 from clew.catalog.sources.local import LocalSource
+from clew.catalog.text import fence, inline
+from clew.config import FOLDER, Config
 from clew.tools import Effects, GuidedContent, Limits, Tool, ToolContext, guide, tool
 from clew.trail.query import SearchRequest
 from clew.trail.selector import Selector
@@ -32,6 +33,14 @@ def build_repository(root: Path, trail: Trail, owner_id: str) -> Domain:
         tools=(_search_tool(trail, owner_id),),
         extractors=(Pipeline(source=LocalSource(root), formats=ALL),),
     )
+
+
+def has_repository(config: Config) -> bool:
+    """Whether the files around the folder are a domain. A folder of another name is not part of a project, and a home
+    folder is one only where git says so: nobody wants all their private files in an answer."""
+    folder = config.folder.absolute()
+    is_project = folder.parent != Path.home() or (folder.parent / ".git").exists()
+    return config.catalog.repository and folder.name == FOLDER and is_project
 
 
 def _search_tool(trail: Trail, owner_id: str) -> Tool:

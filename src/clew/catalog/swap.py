@@ -11,7 +11,7 @@ from clew.access import Principal
 from clew.catalog.indexing import Place, node_digest, scope_fields
 from clew.catalog.shelf import AT_ONCE, drop_records, each_record, select_resources
 from clew.errors import AlreadyExists, Conflict, InvalidInput, NotFound
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Update
 from clew.trail.store import Trail
 
 BATCH = 1_000
@@ -55,31 +55,50 @@ class Swap:
             except (AlreadyExists, InvalidInput):
                 # one of them stands in the way of all, so each is looked at by itself
                 doubtful += some
-        for start in range(0, len(doubtful), AT_ONCE):
-            some = doubtful[start : start + AT_ONCE]
-            await asyncio.gather(*(self._replace(draft, rewrite, outcome) for draft in some))
+        for start in range(0, len(doubtful), BATCH):
+            await self._replace_all(doubtful[start : start + BATCH], rewrite, outcome)
         return outcome
 
     async def rescope(self) -> int:
         """Make every resource of the source need exactly its effective scopes; how many were changed."""
         scopes = self._place.scopes
-        wrong = [each async for each in self.present() if each.scopes != scopes]
-        for start in range(0, len(wrong), AT_ONCE):
-            changes = (
-                self._trail.records.update(
-                    each.id,
-                    Change(scopes=scopes, context=each.context | scope_fields(scopes)),
-                    expect=each.version,
-                    by=self._by,
-                )
-                for each in wrong[start : start + AT_ONCE]
+        wrong = [
+            Update(
+                id=each.id,
+                change=Change(scopes=scopes, context=each.context | scope_fields(scopes)),
+                expect=each.version,
             )
-            await asyncio.gather(*changes)
+            async for each in self.present()
+            if each.scopes != scopes
+        ]
+        for start in range(0, len(wrong), BATCH):
+            await self._trail.records.update_many(wrong[start : start + BATCH], by=self._by)
         return len(wrong)
 
     async def drop(self, ids: Iterable[str]) -> int:
         """Delete those of these resources that there still are; how many."""
         return await drop_records(self._trail, ids, by=self._by)
+
+    async def _replace_all(self, drafts: Sequence[Draft], rewrite: bool, outcome: Swapped) -> None:
+        """Write those that differ together, and each by itself where one of them stands in the way."""
+        alone: list[Draft] = []
+        together: list[Draft] = []
+        updates: list[Update] = []
+        for draft in drafts:
+            found = await self._find(draft)
+            if found is None or self._is_foreign(found):
+                alone.append(draft)
+            elif rewrite or _differs(found, draft):
+                together.append(draft)
+                updates.append(Update(id=found.id, change=_change(draft), expect=found.version))
+        try:
+            await self._trail.records.update_many(updates, by=self._by)
+            outcome.written += len(updates)
+        except (Conflict, NotFound, InvalidInput):
+            alone += together
+        for start in range(0, len(alone), AT_ONCE):
+            some = alone[start : start + AT_ONCE]
+            await asyncio.gather(*(self._replace(draft, rewrite, outcome) for draft in some))
 
     async def _replace(self, draft: Draft, rewrite: bool, outcome: Swapped) -> None:
         uri = draft.context["uri"]
@@ -94,14 +113,13 @@ class Swap:
     async def _put(self, draft: Draft, rewrite: bool) -> bool:
         """Whether it had to be written. Raises AlreadyExists when its place belongs to somebody else."""
         for _ in range(ATTEMPTS):
-            try:
-                found = await self._trail.records.get(str(draft.id), by=self._by)
-            except NotFound:
+            found = await self._find(draft)
+            if found is None:
                 await self._trail.records.create(draft, by=self._by)
                 return True
-            if found.context.get("source_id") in self._others:
+            if self._is_foreign(found):
                 raise AlreadyExists("resource", draft.context["uri"])
-            if not rewrite and found.scopes == tuple(draft.scopes) and node_digest(found) == node_digest(draft):
+            if not rewrite and not _differs(found, draft):
                 return False
             try:
                 await self._trail.records.update(found.id, _change(draft), expect=found.version, by=self._by)
@@ -109,6 +127,19 @@ class Swap:
             except Conflict:
                 continue
         raise AlreadyExists("resource", draft.context["uri"])
+
+    async def _find(self, draft: Draft) -> Breadcrumb | None:
+        try:
+            return await self._trail.records.get(str(draft.id), by=self._by)
+        except NotFound:
+            return None
+
+    def _is_foreign(self, found: Breadcrumb) -> bool:
+        return found.context.get("source_id") in self._others
+
+
+def _differs(found: Breadcrumb, draft: Draft) -> bool:
+    return found.scopes != tuple(draft.scopes) or node_digest(found) != node_digest(draft)
 
 
 def _change(draft: Draft) -> Change:

@@ -44,7 +44,7 @@ async def index_domain(trail: Trail, domain: Domain, *, by: Principal) -> int:
 
 async def _index(trail: Trail, domain: Domain, by: Principal) -> int:
     tools = [tool for tool in domain.tools if tool.searchable or not domain.is_foreign]
-    drafts = {str(domain.route_of(tool)): draft_of(domain, tool, by) for tool in tools}
+    drafts = {draft.context["route"]: draft for draft in (draft_of(domain, tool, by) for tool in tools)}
     digest = _digest([(draft.context, sorted(draft.scopes), sorted(draft.tags)) for draft in drafts.values()])
     marker = await _find_marker(trail, domain.name, by)
     if marker is not None and marker.context["digest"] == digest:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from clew.access import Principal
+from clew.catalog.bringing import Bringing, bring_nothing
 from clew.catalog.lookup import Lookup
 from clew.catalog.registry import Registry, RoutedTool
 from clew.catalog.route import Route, parse_route
@@ -16,7 +17,8 @@ from clew.skills.exposure import Exposed, Exposure, Exposures
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is known of a route. `reasons` say it in sentences, the decisive one first."""
+    """What is known of a route, or of `skill:NAME` and the like. `reasons` say it in sentences, the decisive one
+    first."""
 
     route: str
     is_visible: bool
@@ -33,17 +35,25 @@ class Why(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Explaining:
     """Answers `why` from the registry, the trail and an exposure set."""
 
-    def __init__(self, registry: Registry, lookup: Lookup, exposures: Exposures, *, strict: bool) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        lookup: Lookup,
+        exposures: Exposures,
+        *,
+        strict: bool,
+        bringing: Bringing = bring_nothing,
+    ) -> None:
         self._registry = registry
         self._exposures = exposures
         self._lookup = lookup
         self._strict = strict
+        self._bringing = bringing
 
     async def explain(self, text: str, handle: str | None, *, by: Principal, reader: Principal) -> Why:
         """Raises InvalidInput for what is not a route at all, HandleRefused."""
         route = parse_route(text)
-        is_known = handle is not None or by.session is not None
-        exposure = await self._exposures.open(handle, by=by) if is_known else Exposure(handle="")
+        exposure = await self.exposure(handle, by=by)
         if route.kind == "resources":
             return await self._explain_resource(route, exposure, reader)
         routed = self._registry.find_tool(route)
@@ -53,14 +63,22 @@ class Explaining:
             return Why(route=text, is_visible=False, reasons=[f"No domain registers this route.{hint}"])
         return self._explain_tool(routed, exposure, by)
 
+    async def exposure(self, handle: str | None, *, by: Principal) -> Exposure:
+        """The set that is meant; an empty one where the caller names none and has no session. Raises HandleRefused."""
+        is_known = handle is not None or by.session is not None
+        return await self._exposures.open(handle, by=by) if is_known else Exposure(handle="")
+
     def _explain_tool(self, routed: RoutedTool, exposure: Exposure, by: Principal) -> Why:
         tool, route = routed.tool, routed.text
         lacking, exposed = sorted(routed.scopes - by.scopes), exposure.find(route)
+        brought = self._bringing(exposure).get(route, ())
         reasons, is_visible = [], not lacking
         if lacking:
             reasons.append(f"It needs the scopes {', '.join(lacking)}, which you do not hold.")
         elif exposed is not None:
             reasons.append(_told(exposed))
+        elif brought:
+            reasons.append(f"It came with {', '.join(brought)}, and is there until that is unloaded.")
         elif tool.searchable:
             reasons.append("It is an entry point: every `ask` shows it.")
         else:
@@ -68,7 +86,7 @@ class Explaining:
             reasons.append(
                 "It is hidden: only the guidance of another route shows it, and under this handle none has yet."
             )
-        if self._strict and exposed is None and not lacking:
+        if self._strict and exposed is None and not lacking and not brought:
             reasons.append("This catalog is strict: `get` refuses it until `ask` or guidance has shown it.")
         about = f"{route}{tool.description}{routed.params}"
         return Why(

@@ -5,35 +5,39 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.catalog import Catalog
+from clew.catalog.catalog import Catalog, DomainInfo
+from clew.catalog.consent import Consent, project_of
+from clew.catalog.dead_ends import find_dead_ends
 from clew.catalog.domain import Domain
-from clew.catalog.formats import ALL
 from clew.catalog.lifecycle import Lifecycle
 from clew.catalog.loading import load_domains
 from clew.catalog.pipeline import Progress, Report
 from clew.catalog.repository import NAME as REPOSITORY
-from clew.catalog.repository import build_repository
-from clew.catalog.resource import Pipeline
-from clew.catalog.route import check_domain_name
+from clew.catalog.repository import build_repository, has_repository
 from clew.catalog.servers.config import ServerConfig, read_servers
 from clew.catalog.servers.domain import build_domain
 from clew.catalog.servers.registry import ServerRegistry, open_registry
-from clew.catalog.sources import build_source, secret_names
+from clew.catalog.skills.definitions import Definitions
+from clew.catalog.skills.domain import build_skills
+from clew.catalog.skills.loaded import LoadedSkills
+from clew.catalog.skills.wishes import definers_of
+from clew.catalog.sources.tables import SourceTables
+from clew.catalog.waiting import Waiting
 from clew.clock import Clock
-from clew.config import FOLDER, Config, SourceConfig
-from clew.errors import AlreadyExists, ClewError, ConfigError, InvalidInput, NotFound
+from clew.config import Config, SourceConfig
+from clew.errors import AlreadyExists, ClewError, ConfigError
 from clew.trail.store import Trail
+from clew.trust import Trust
 
-NO_SECRET = "it names neither a secret nor a variable that is there. Write it with `clew secret put NAME`"
+SKILLS_TAKEN = "the skills of this folder are left out: another domain is named skills. Rename that one"
 LOOK_SECONDS, WAIT_SECONDS = 2.0, 1.5
 """How long local files count as just looked at, and how long an answer waits for a look."""
 
@@ -44,7 +48,15 @@ class Workspace:
     """A catalog and what fills it. Made by `open_workspace`, closed by its owner."""
 
     def __init__(
-        self, trail: Trail, clock: Clock, catalog: Catalog, owner: Principal, servers: ServerRegistry | None = None
+        self,
+        trail: Trail,
+        clock: Clock,
+        catalog: Catalog,
+        owner: Principal,
+        servers: ServerRegistry | None = None,
+        waiting: Waiting | None = None,
+        definitions: Definitions | None = None,
+        tables: SourceTables | None = None,
     ) -> None:
         self._trail = trail
         self._clock = clock
@@ -54,17 +66,24 @@ class Workspace:
         self.servers.on_update = self._update_server
         self.problems: dict[str, str] = {}
         """Why a domain is not there, or not all of it; what the trail holds of it stays."""
+        self.waiting = waiting or Waiting()
+        self.definitions = definitions
+        """What the folder defines for agents."""
+        self._tables = tables or SourceTables(trail, Path.cwd(), owner)
+        self._noticing = asyncio.Lock()
         self._looking: asyncio.Task[None] | None = None
         self._looked = -LOOK_SECONDS
 
     def lifecycle(self, report: Progress | None = None) -> Lifecycle:
         """What refreshes the sources of all domains."""
         domains = self.catalog.registry.all_domains()
-        spared = frozenset(self.problems)
+        # what a module would bring is not known before it is imported
+        spared = None if self.waiting.domains else self.waiting.spared | self.problems.keys()
         return Lifecycle(self._trail, domains, by=self._owner, clock=self._clock, report=report, spared=spared)
 
     async def look_again(self, report: Progress | None = None) -> list[Report]:
         """Read local sources again, which costs little, and no others."""
+        await self.offer_skills()
         lifecycle = self.lifecycle(report)
         found = {
             pipeline.source.id: None
@@ -79,6 +98,7 @@ class Workspace:
     async def keep_up(self) -> bool:
         """Read local sources again unless that was done a moment ago. What takes longer than a moment goes on while the
         caller is answered: then this is False."""
+        await self.notice_consent()
         if self._looking is None and time.monotonic() - self._looked < LOOK_SECONDS:
             return True
         if self._looking is None:
@@ -96,7 +116,8 @@ class Workspace:
 
     async def meet_servers(self) -> dict[str, str]:
         """Look at the foreign servers that were never looked at, side by side; why some could not be, by their ids."""
-        new = [each.id for each in self.servers.servers.list() if each.enabled and self.servers.about(each.id) is None]
+        known = (each for each in self.servers.servers.list() if each.enabled and each.id not in self.waiting.servers)
+        new = [each.id for each in known if self.servers.about(each.id) is None]
         outcomes = await asyncio.gather(*(self.servers.refresh(id) for id in new), return_exceptions=True)
         problems = {}
         for id, outcome in zip(new, outcomes, strict=True):
@@ -106,8 +127,82 @@ class Workspace:
                 raise outcome
         return problems
 
+    async def notice_consent(self) -> None:
+        """Take up what the user has agreed to in the meantime, so that nobody need start again."""
+        async with self._noticing:
+            if self.definitions is not None and self.definitions.notice_consent():
+                self._looked = -LOOK_SECONDS
+            if not self.waiting.has_news():
+                return
+            before, waiting = self.waiting.names, self.waiting
+            names = waiting.admit_domains(waiting.domains)
+            servers = waiting.admit_servers(self.servers.config(id) for id in waiting.servers)
+            sources = waiting.admit_sources(waiting.sources)
+            self.problems = {name: text for name, text in self.problems.items() if name not in before}
+            for name in names:
+                await self._take_up(name, partial(load_domains, [name]))
+            for each in servers:
+                await self._take_up(each.id, partial(self._foreign, each))
+            for name, source in sources.items():
+                await self._take_up_source(name, source)
+            self.tell_waiting()
+
+    async def offer_skills(self) -> None:
+        """Look whether the folder defines skills, and once it does, have them as a domain."""
+        if self.definitions is None or self.catalog.skills is not None:
+            return
+        await self.definitions.refresh()
+        if not self.definitions.manifest.skills:
+            return
+        loaded = LoadedSkills(self.definitions, self.catalog.exposures, self._clock)
+        domain = build_skills(loaded, self.catalog.registry, self._trail, self._owner.owner_id)
+        if self.catalog.registry.find_domain(domain.name) is not None:
+            self.problems[domain.name] = SKILLS_TAKEN
+            return
+        await self.catalog.add(domain)
+        self.catalog.skills = loaded
+
+    async def _take_up(self, name: str, load: Callable[[], list[Domain]]) -> None:
+        try:
+            for domain in load():
+                await _add(self.catalog, domain)
+        except ConfigError as error:  # the others are still of use
+            self.problems[name] = str(error)
+
+    async def _take_up_source(self, name: str, source: SourceConfig) -> None:
+        """A domain that has sources already gets one more."""
+        is_there = self._tables.made(self.catalog.registry.find_domain(source.domain))
+        add = self.catalog.replace if is_there else partial(_add, self.catalog)
+        try:
+            for domain in await self._tables.take({name: source}):
+                await add(domain)
+        except ConfigError as error:  # as above
+            self.problems[name] = str(error)
+        self.problems |= self._tables.problems
+
+    def _foreign(self, server: ServerConfig) -> list[Domain]:
+        return [build_domain(server, self.servers.entries(server.id), self.servers)]
+
+    def domains(self, *, by: Principal) -> list[DomainInfo]:
+        """The domains that the caller may see, and to who looks after the workspace also what waits for consent."""
+        is_keeper = by.owner_id == self._owner.owner_id and by.may("administer")
+        return [*self.catalog.domains(by=by), *(self.waiting.listed() if is_keeper else ())]
+
+    def tell_waiting(self) -> None:
+        """Say what is left out, to the user by name and to callers by number."""
+        self.problems |= self.waiting.problems()
+        self.catalog.awaiting = len(self.waiting.names)
+
+    def tell_problems(self) -> list[str]:
+        """The problems in a few lines: all that waits for consent in one."""
+        known = (text for name, text in self.problems.items() if name not in self.waiting.names)
+        skills = self.definitions.told() if self.definitions is not None else []
+        return [*known, *self.waiting.told(), *skills, *map(str, find_dead_ends(self.catalog.registry))]
+
     async def _update_server(self, id: str) -> None:
         """Show a server's domain as its entries are now."""
+        if id in self.waiting.servers:
+            return
         if any(config.id == id for config in self.servers.servers.list()):
             await self.catalog.replace(build_domain(self.servers.config(id), self.servers.entries(id), self.servers))
         elif any(domain.name == id for domain in self.catalog.registry.all_domains()):
@@ -124,35 +219,37 @@ class Workspace:
                 await pipeline.source.close()
 
 
-async def open_workspace(trail: Trail, clock: Clock, config: Config, owner: Principal) -> Workspace:
-    """The workspace of a configuration. No source is read yet, and no foreign server started. Raises ConfigError."""
-    chosen = config.catalog
+async def open_workspace(
+    trail: Trail, clock: Clock, config: Config, owner: Principal, trust: Trust | None = None
+) -> Workspace:
+    """The workspace of a configuration. No source is read yet, and no foreign server started; what the user has not
+    agreed to is left out. Raises ConfigError."""
+    chosen, project = config.catalog, project_of(config)
     catalog = Catalog(trail, clock, owner=owner, strict=chosen.strict, shared=chosen.shared)
-    known = [_placed(each, _project(config)) for each in read_servers(config.folder)]
-    servers = await open_registry(trail, known, by=owner, clock=clock)
-    workspace = Workspace(trail, clock, catalog, owner, servers)
+    waiting = Waiting(Consent(project, trust))
+    known = [_placed(each, project) for each in read_servers(config.folder)]
+    servers = await open_registry(trail, known, by=owner, clock=clock, allows=waiting.consent.allows_server)
+    definitions = Definitions(definers_of(config), waiting.consent)
+    tables = SourceTables(trail, project, owner)
+    workspace = Workspace(trail, clock, catalog, owner, servers, waiting, definitions, tables)
     catalog.keep_up = workspace.keep_up
-    sources = await _source_domains(trail, config, owner, workspace.problems)
-    domains = [*load_domains(chosen.domains), *sources]
-    if has_repository(config) and not any(domain.name == REPOSITORY for domain in domains):
-        domains.append(build_repository(_project(config), trail, owner.owner_id))
-    foreign = [each for each in servers.servers.list() if each.enabled]
+    sources = await tables.take(waiting.admit_sources(config.sources))
+    workspace.problems |= tables.problems
+    domains = [*load_domains(waiting.admit_domains(chosen.domains)), *sources]
+    if has_repository(config):
+        domains.append(build_repository(project, trail, owner.owner_id))
+    foreign = waiting.admit_servers(servers.servers.list())
     for domain in (*domains, *(build_domain(each, servers.entries(each.id), servers) for each in foreign)):
         await _add(catalog, domain)
+    await workspace.offer_skills()
+    workspace.tell_waiting()
     return workspace
 
 
-def has_repository(config: Config) -> bool:
-    """Whether the files around the folder are a domain. A folder of another name is not part of a project, and a home
-    folder is one only where git says so: nobody wants all their private files in an answer."""
-    folder = config.folder.absolute()
-    is_project = folder.parent != Path.home() or (folder.parent / ".git").exists()
-    return config.catalog.repository and folder.name == FOLDER and is_project
-
-
 def own_names(config: Config) -> set[str]:
-    """The names of all domains that are not foreign servers. Raises ConfigError."""
-    names = {domain.name for domain in load_domains(config.catalog.domains)}
+    """The names of all domains that are not foreign servers, as far as they may be imported. Raises ConfigError."""
+    consent = Consent(project_of(config))
+    names = {domain.name for domain in load_domains(filter(consent.allows_domain, config.catalog.domains))}
     names |= {source.domain for source in config.sources.values()}
     return names | ({REPOSITORY} if has_repository(config) else set())
 
@@ -164,83 +261,12 @@ def _placed(server: ServerConfig, project: Path) -> ServerConfig:
     return msgspec.structs.replace(server, cwd=str(project / server.cwd))
 
 
-def _project(config: Config) -> Path:
-    return config.folder.absolute().parent
-
-
 async def _add(catalog: Catalog, domain: Domain) -> None:
-    _check_sources(domain)
     try:
         await catalog.add(domain)
     except AlreadyExists:
         error = ConfigError(f"two domains are named {domain.name}")
         error.hint = "Rename one: a source's `domain`, or a server in mcp.json"
+        if domain.name == REPOSITORY:
+            error.hint = "The files of this folder are named so. Rename the other, or set [catalog] repository = false"
         raise error from None
-
-
-def _check_sources(domain: Domain) -> None:
-    """Raise ConfigError for a source that a domain has twice."""
-    ids = [pipeline.source.id for pipeline in domain.extractors]
-    for id in ids:
-        if ids.count(id) > 1:
-            raise ConfigError(f"the domain {domain.name} has the source {id} twice")
-
-
-async def _source_domains(trail: Trail, config: Config, owner: Principal, problems: dict[str, str]) -> list[Domain]:
-    """One domain for all sources that name it. A source without its secret is left out, and told in `problems`:
-    settings are shared, secrets are not. Raises ConfigError naming the table that is wrong."""
-    grouped: dict[str, list[Pipeline]] = {}
-    for name, source in config.sources.items():
-        secrets = await _secrets(source, trail, owner)
-        if len(secrets) < len(set(secret_names(source.options))):
-            problems[source.domain] = f"[sources.{name}] is left out: {NO_SECRET}"
-            continue
-        try:
-            check_domain_name(source.domain)
-            pipeline = _pipeline(source, _project(config), secrets)
-        except (ConfigError, InvalidInput) as error:
-            raise _in_table(name, error) from None
-        grouped.setdefault(source.domain, []).append(pipeline)
-    return [_source_domain(name, group, config.sources.values()) for name, group in grouped.items()]
-
-
-def _in_table(name: str, error: ClewError) -> ConfigError:
-    told = ConfigError(f"[sources.{name}] {error.message}")
-    told.hint = error.hint
-    return told
-
-
-def _source_domain(name: str, pipelines: Sequence[Pipeline], sources: Iterable[SourceConfig]) -> Domain:
-    own = [source for source in sources if source.domain == name]
-    described = next((source.description for source in own if source.description.strip()), "")
-    kinds = ", ".join(dict.fromkeys(source.kind for source in own))
-    return Domain(name=name, description=described or f"Documents from {kinds}", extractors=pipelines)
-
-
-def _pipeline(source: SourceConfig, project: Path, secrets: Mapping[str, str]) -> Pipeline:
-    return Pipeline(
-        source=build_source(source.kind, _anchored(source, project), secrets=secrets),
-        formats=ALL,
-        base_path=source.base_path,
-        cache_ttl_ms=int(source.ttl_minutes * 60_000),
-        scopes=frozenset(source.scopes),
-    )
-
-
-def _anchored(source: SourceConfig, project: Path) -> Mapping[str, Any]:
-    """Options in which a local folder counts from the project, wherever the command is called."""
-    root = source.options.get("root")
-    if source.kind != "local" or not isinstance(root, str):
-        return source.options
-    return {**source.options, "root": str(project / Path(root).expanduser())}
-
-
-async def _secrets(source: SourceConfig, trail: Trail, owner: Principal) -> dict[str, str]:
-    """Secrets of the trail, or variables of the environment, that are there."""
-    found = {}
-    for name in secret_names(source.options):
-        try:
-            found[name] = await trail.secrets.reveal(name, by=owner)
-        except NotFound:
-            found |= {name: os.environ[name]} if name in os.environ else {}
-    return found

@@ -124,7 +124,8 @@ def _explain(error: Exception) -> str:
     if isinstance(error, ClewError):
         return " ".join(str(error).split())
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        told = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        return f"{told}. Check its permissions" if isinstance(error, PermissionError) else told
     return f"unforeseen {type(error).__name__}: {error}. Set CLEW_DEBUG=1 to see where it comes from"
 
 

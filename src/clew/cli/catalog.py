@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
 
 from clew.app import App
+from clew.cli.arguments import read_arguments
 from clew.cli.markdown import print_markdown
 from clew.cli.options import HERE, Here, Json, open_here
 from clew.cli.output import GREEN, RED, YELLOW, count, note, print_json, print_rows, say
@@ -20,9 +22,10 @@ if TYPE_CHECKING:
     from clew.catalog.answers import Item
     from clew.catalog.pipeline import Report
     from clew.catalog.registry import Registry
+    from clew.catalog.why import Why
     from clew.catalog.workspace import Workspace
 
-SHOWN_SKIPPED = 10
+SHOWN_SKIPPED, SHOWN_PATH = 10, 120
 
 Handle = Annotated[
     str | None, Parameter(help="The handle of an earlier answer: what it showed stays shown, and is remembered.")
@@ -70,8 +73,8 @@ async def get(
 ) -> int:
     """Run tools and read resources, side by side.
 
-    A route is followed by its parameters as key=value, read as what the tool wants there; --params takes them all as
-    JSON. Ends with 1 when a route fails.
+    A route is followed by its parameters as key=value, read as what the tool wants there; where it wants a list, a key
+    may be repeated. --params takes them all as JSON. Ends with 1 when a route fails.
 
         clew get repo://tools/search query="claim lease" limit=3
         clew get repo://resources/README.md
@@ -95,13 +98,14 @@ async def get(
 async def domains(*, json: Json = False, here: Here = HERE) -> None:
     """List the domains that you may see.
 
-    Each with its entry points, the number of its hidden tools, and where its resources come from.
+    Each with its entry points, the number of its hidden tools, and where its resources come from. What is not trusted
+    yet is listed, but not loaded.
 
         clew domains
         clew domains --json
     """
     async with open_workspace_here(here) as (app, workspace):
-        found = workspace.catalog.domains(by=app.me)
+        found = workspace.domains(by=app.me)
     if json:
         print_json(found)
         return
@@ -138,7 +142,7 @@ async def refresh(
     if force and source is None:
         raise InvalidInput("--force", "is said of one source", hint="`clew refresh --list` shows them")
     async with open_workspace_here(here) as (_, workspace):
-        with progress("Refreshing") as shown:
+        with _resumable(), progress("Refreshing") as shown:
             lifecycle = workspace.lifecycle(lambda done, total, _: shown.advance(done, total, "documents"))
             if list:
                 states = await lifecycle.sources()
@@ -161,25 +165,29 @@ async def refresh(
 
 
 async def why(
-    route: Annotated[str, Parameter(help="A route, such as warehouse://tools/hidden/query.")],
-    /,
-    *,
+    *what: Annotated[str, Parameter(help="A route, or skill NAME, toolset NAME, tool NAME.")],
     handle: Handle = None,
     json: Json = False,
     here: Here = HERE,
 ) -> None:
     """Say why a route is, or is not, there for you.
 
-    Tells who may use it, what has shown it to you and when, and how many tokens it takes.
+    Tells who may use it, what has shown it to you and when, and how many tokens it takes. Of a skill or toolset, tells
+    whether it is loaded, by what, and what would load it.
 
         clew why repo://tools/search
         clew why warehouse://tools/hidden/query --handle clew-Tu3NKGM5AqgxXEgy
+        clew why skill release-notes --handle clew-Tu3NKGM5AqgxXEgy
     """
+    if not what or len(what) > 2:
+        raise InvalidInput("WHAT", "is a route, or a kind and a name", hint="For example clew why skill release-notes")
     async with open_workspace_here(here) as (app, workspace):
-        found = await workspace.catalog.why(route, by=app.me, handle=handle)
-    if json:
-        print_json(found)
-        return
+        found = await workspace.catalog.why(":".join(what), by=app.me, handle=handle)
+    print_json(found) if json else show_why(found)
+
+
+def show_why(found: Why) -> None:
+    """An answer for a person."""
     say(f"{'visible' if found.is_visible else 'not visible'}  {found.route}", GREEN if found.is_visible else RED)
     for reason in found.reasons:
         say(f"  {reason}")
@@ -194,11 +202,12 @@ async def open_workspace_here(here: Here, *, look_again: bool = False) -> AsyncI
     """The workspace of the folder, made where there is none; with local files looked at again where asked."""
     async with open_here(here, create=True) as app:
         workspace = await app.workspace()
-        for problem in workspace.problems.values():
+        for problem in workspace.tell_problems():
             note(problem)
+        workspace.catalog.awaiting = 0  # the person was just told
         workspace.catalog.keep_up = None  # a command looks once, here, and shows how far it is
         if look_again:
-            with progress("Reading the files of this folder") as shown:
+            with _resumable(), progress("Reading the files of this folder") as shown:
                 reports = await workspace.look_again(lambda done, total, _: shown.advance(done, total, "documents"))
             for report in reports:
                 if report.outcome == "failed":
@@ -206,11 +215,31 @@ async def open_workspace_here(here: Here, *, look_again: bool = False) -> AsyncI
         yield app, workspace
 
 
+@contextmanager
+def _resumable() -> Iterator[None]:
+    """Reading sources may be ended by Ctrl-C: it says what becomes of what was read."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        note("Interrupted. What was read is kept, and the next run goes on from there.")
+        raise
+
+
 def parse_items(words: Sequence[str], params: str | None, registry: Registry) -> list[Item]:
     """Routes with their parameters. Raises InvalidInput."""
     from clew.catalog.answers import Item
 
-    items: list[tuple[str, dict[str, Any]]] = []
+    typed = _typed(words)
+    if params is None:
+        return [Item(route=route, params=read_arguments(route, given, registry)) for route, given in typed]
+    if len(typed) > 1 or typed[0][1]:
+        raise InvalidInput("--params", "stands for the parameters of one route, without key=value")
+    return [Item(route=typed[0][0], params=_read_params(params))]
+
+
+def _typed(words: Sequence[str]) -> list[tuple[str, dict[str, list[str]]]]:
+    """Each route with the texts that were typed for each of its parameters. Raises InvalidInput."""
+    items: list[tuple[str, dict[str, list[str]]]] = []
     for word in words:
         key, equals, value = word.partition("=")
         if "://" in key or not equals:
@@ -218,17 +247,9 @@ def parse_items(words: Sequence[str], params: str | None, registry: Registry) ->
         elif not items:
             raise InvalidInput(word, "comes before any route", hint="For example clew get repo://tools/search query=x")
         else:
-            items[-1][1][key] = _value(value, _types_of(registry, items[-1][0], key))
+            items[-1][1].setdefault(key, []).append(value)
     if not items:
         raise InvalidInput("routes", "are missing", hint="For example clew get repo://resources/README.md")
-    if params is not None:
-        items = [(route, _read_params(params)) for route, _ in _only(items)]
-    return [Item(route=route, params=given) for route, given in items]
-
-
-def _only(items: Sequence[tuple[str, dict[str, Any]]]) -> Sequence[tuple[str, dict[str, Any]]]:
-    if len(items) > 1 or items[0][1]:
-        raise InvalidInput("--params", "stands for the parameters of one route, without key=value")
     return items
 
 
@@ -238,41 +259,6 @@ def _read_params(text: str) -> dict[str, Any]:
     except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidInput("--params", f"is not a JSON object: {error}") from None
     return found
-
-
-def _types_of(registry: Registry, route: str, key: str) -> set[str]:
-    """The types that a tool's schema allows for a parameter; none where it says nothing, or there is no such tool."""
-    from clew.catalog.route import parse_route
-
-    try:
-        routed = registry.find_tool(parse_route(route))
-    except InvalidInput:  # its result will say so
-        return set()
-    return _allowed(routed.tool.schema.get("properties", {}).get(key)) if routed is not None else set()
-
-
-def _allowed(schema: Any) -> set[str]:
-    if not isinstance(schema, dict):
-        return set()
-    named = schema.get("type", ())
-    types = {named} if isinstance(named, str) else {*named}
-    types |= {_json_type(value) for value in schema.get("enum", ())}
-    return types.union(*(_allowed(each) for each in (*schema.get("anyOf", ()), *schema.get("oneOf", ()))))
-
-
-def _json_type(value: Any) -> str:
-    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
-    return names.get(type(value), "null")
-
-
-def _value(text: str, types: set[str]) -> Any:
-    """The value that was typed: as JSON where it can be read so, and as text where text is wanted instead."""
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return text
-    is_text = types == {"string"} or ("string" in types and _json_type(value) not in types)
-    return text if is_text else value
 
 
 def _state(source: Any) -> str:
@@ -287,8 +273,13 @@ def _show_report(report: Report) -> None:
     detail = report.error or report.reason or ", ".join(parts)
     say(f"{report.outcome}  {report.domain}  {report.source_id}: {detail}", style)
     for skipped in report.skipped[:SHOWN_SKIPPED]:
-        note(f"  skipped {skipped.document}: {skipped.reason}", dim=True)
+        note(f"  skipped {_shortened(skipped.document)}: {skipped.reason}", dim=True)
     if len(report.skipped) > SHOWN_SKIPPED:
         note(f"  and {len(report.skipped) - SHOWN_SKIPPED:,} more; --json has them all", dim=True)
     for kind, number in report.unhandled.items():
         note(f"  {count(number, 'document')} of type {kind}, which no format reads", dim=True)
+
+
+def _shortened(path: str) -> str:
+    """A path that fits on a line, with its beginning and its end."""
+    return path if len(path) <= SHOWN_PATH else f"{path[: SHOWN_PATH // 2]}…{path[-SHOWN_PATH // 2 :]}"

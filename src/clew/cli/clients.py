@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clew.cli.jsonc import read_object, set_entry
 from clew.errors import ConfigError
 
 ENTRY = "clew"
@@ -43,55 +44,18 @@ class ClientFile:
 
 def _in_json(key: str, build: Callable[[Launch], Mapping[str, Any]]) -> Callable[[str, Launch], str]:
     def add(text: str, launch: Launch) -> str:
-        settings = _read_json(text)
-        entries = settings.setdefault(key, {})
-        if not isinstance(entries, dict):
-            raise ConfigError(f"{key!r} is not an object there")
-        if entries.get(ENTRY) == build(launch):
-            return text
-        entries[ENTRY] = dict(build(launch))
-        return _written(settings, _indent_of(text))
+        entries = read_object(text).get(key, {})
+        present = entries.get(ENTRY) if isinstance(entries, dict) else None
+        entry = _kept(present, build(launch))
+        return text if present == entry else set_entry(text, key, ENTRY, entry)
 
     return add
 
 
-def _read_json(text: str) -> dict[str, Any]:
-    """Raises ConfigError for what cannot be written back as it was: comments would be lost."""
-    if not text.strip():
-        return {}
-    try:
-        found = json.loads(text, object_pairs_hook=_without_repeats)
-    except json.JSONDecodeError as error:
-        hint = "it may hold comments, which would be lost"
-        raise ConfigError(f"not plain JSON at line {error.lineno} ({hint}): add the entry by hand") from None
-    except (RecursionError, ValueError):
-        raise ConfigError("beyond what can be read: add the entry by hand") from None
-    if not isinstance(found, dict):
-        raise ConfigError("not a JSON object: add the entry by hand")
-    return found
-
-
-def _without_repeats(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Raises ConfigError for a key that is there twice: one of its values would be lost."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ConfigError("a key is there twice: add the entry by hand")
-    return found
-
-
-def _written(settings: dict[str, Any], indent: int | str) -> str:
-    """Raises ConfigError for numbers and texts that are beyond JSON in UTF-8."""
-    try:
-        text = json.dumps(settings, indent=indent, ensure_ascii=False, allow_nan=False)
-        text.encode()
-    except ValueError:
-        raise ConfigError("it holds what plain JSON cannot: add the entry by hand") from None
-    return text + "\n"
-
-
-def _indent_of(text: str) -> int | str:
-    found = re.search(r"^([ \t]+)\S", text, re.MULTILINE)
-    return 2 if found is None else "\t" if found.group(1).startswith("\t") else len(found.group(1))
+def _kept(present: Any, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry with what its user added to it, such as variables."""
+    own = present if isinstance(present, dict) else {}
+    return {**own, **{key: value for key, value in entry.items() if key != "env" or key not in own}}
 
 
 def _plain(launch: Launch) -> Mapping[str, Any]:
@@ -119,12 +83,20 @@ def _in_toml(text: str, launch: Launch) -> str:
         return text
     table = "\n".join((head, *lines)) + "\n"
     if ENTRY not in present:
-        after = f"{text.rstrip()}\n\n{table}".lstrip()
+        after = _appended(text, table)
     else:
         # up to its last setting: comments below that may be about what follows
         found = rf"^{re.escape(head)}[ \t]*\n(?:(?:(?![ \t]*\[).*\n)*(?![ \t]*(?:\[|#|\n|\Z)).*(?:\n|\Z))?"
         after = re.sub(found, lambda _: table, text, count=1, flags=re.MULTILINE)
     return _unharmed(after, {**known, "mcp_servers": {**present, ENTRY: entry}}, _read_toml)
+
+
+def _appended(text: str, table: str) -> str:
+    """A table at the end of a text, with an empty line between them."""
+    if not text.strip():
+        return table
+    ended = text if text.endswith("\n") else f"{text}\n"
+    return f"{ended}{table}" if ended.endswith("\n\n") else f"{ended}\n{table}"
 
 
 def _read_toml(text: str) -> dict[str, Any]:
@@ -168,7 +140,7 @@ def _in_goose(text: str, launch: Launch) -> str:
     elif "extensions" in known:
         raise ConfigError("its extensions are written in an unusual way: add the entry by hand")
     else:
-        after = f"{text.rstrip()}\nextensions:\n{block}".lstrip()
+        after = f"{text.lstrip() and text}extensions:\n{block}"
     return _unharmed(after, {**known, "extensions": {**present, ENTRY: entry}}, _read_yaml)
 
 

@@ -25,12 +25,14 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Commands that share a first word. `default` is the one that is meant where the first word stands alone."""
+    """Commands that share a first word. `default` is the one that is meant where the first word stands alone; `more`
+    is told below the summary on the group's own page."""
 
     name: str
     summary: str
     commands: tuple[Command, ...]
     default: str = ""
+    more: str = ""
 
 
 COMMANDS: tuple[Command | Group, ...] = (
@@ -48,7 +50,34 @@ COMMANDS: tuple[Command | Group, ...] = (
         "clew.cli.catalog:refresh",
         "[SOURCE]",
     ),
-    Command("why", "Say why a route is, or is not, there for you.", "clew.cli.catalog:why", "ROUTE"),
+    Command("why", "Say why a route is, or is not, there for you.", "clew.cli.catalog:why", "WHAT..."),
+    Group(
+        "skills",
+        "Write, check, find and load the skills of this folder.",
+        (
+            Command("list", "List the skills of this folder.", "clew.cli.skills:list_"),
+            Command(
+                "show", "Show one skill: what it is for, what it brings, and its text.", "clew.cli.skills:show", "NAME"
+            ),
+            Command("new", "Write a new skill to begin with.", "clew.cli.skill_files:new", "NAME"),
+            Command("import", "Copy skills into this folder.", "clew.cli.skill_files:import_", "PATHS..."),
+            Command(
+                "lint",
+                "Check the definitions of agents, skills, toolsets and tools.",
+                "clew.cli.skill_files:lint",
+                "[PLACE]",
+            ),
+            Command(
+                "build",
+                "Build the manifest of agents, skills, toolsets and tools.",
+                "clew.cli.skill_files:build",
+                "[PLACE]",
+            ),
+            Command("load", "Load a skill in the session of an agent.", "clew.cli.skills:load", "NAME"),
+            Command("unload", "Unload a skill in the session of an agent.", "clew.cli.skills:unload", "NAME"),
+            Command("why", "Say why a skill is, or is not, loaded.", "clew.cli.skills:why", "NAME"),
+        ),
+    ),
     Command(
         "connect", "Tell a coding agent about the MCP server of this folder.", "clew.cli.connect:connect", "CLIENT"
     ),
@@ -61,7 +90,15 @@ COMMANDS: tuple[Command | Group, ...] = (
                 "Serve MCP on standard input and output.",
                 "clew.cli.mcp:serve",
             ),
-            Command("import", "Take over the MCP servers of other clients.", "clew.cli.servers:import_", "FILES..."),
+            Command(
+                "import", "Take over the MCP servers of other clients.", "clew.cli.new_servers:import_", "FILES..."
+            ),
+            Command(
+                "add",
+                "Add a foreign MCP server: a program, or an address.",
+                "clew.cli.new_servers:add",
+                "NAME COMMAND...",
+            ),
             Command("ls", "List the foreign MCP servers and what they offer.", "clew.cli.servers:ls"),
             Command(
                 "approve",
@@ -74,6 +111,23 @@ COMMANDS: tuple[Command | Group, ...] = (
             Command("rm", "Forget foreign servers and what they offered.", "clew.cli.servers:rm", "SERVERS..."),
         ),
         default="serve",
+        more="`clew mcp` alone serves one agent that starts it, on standard input and output; `clew connect` tells an"
+        " agent to. For several agents, other machines or REST, `clew up` serves the same at /mcp over HTTP.",
+    ),
+    Command("trust", "Agree to what the settings of this folder run.", "clew.cli.trust:trust", "NAMES..."),
+    Group(
+        "rules",
+        "See the rules of this folder: AGENTS.md and its like.",
+        (
+            Command("for", "Show which rules hold for a file, and why.", "clew.cli.rules:for_", "PATH"),
+            Command("ls", "List the rule files of the project.", "clew.cli.rules:ls"),
+            Command(
+                "search",
+                "Find documents that the rules link to, by what is to be done.",
+                "clew.cli.rules:search",
+                "INTENT...",
+            ),
+        ),
     ),
     Command("up", "Serve the trail of this folder until Ctrl-C.", "clew.cli.up:up"),
     Group(
@@ -123,7 +177,7 @@ COMMANDS: tuple[Command | Group, ...] = (
             Command("rm", "Remove secrets.", "clew.cli.secret:rm", "NAMES..."),
         ),
     ),
-    Command("doctor", "Check the installation, the folder and the trail.", "clew.cli.doctor:doctor"),
+    Command("doctor", "Check the installation, the folder, the trail and the catalog.", "clew.cli.doctor:doctor"),
 )
 
 _EXAMPLES = """\
@@ -184,7 +238,8 @@ def render_overview() -> str:
 def render_group(group: Group) -> str:
     rows = [(command.name, command.summary) for command in group.commands]
     more = f"See `clew {group.name} COMMAND --help` for one of them.\n"
-    return f"Usage: clew {group.name} COMMAND\n\n{group.summary}\n\n{render_rows('Commands', rows)}\n{more}"
+    about = "\n\n".join(filter(None, (group.summary, textwrap.fill(group.more, MAX_WIDTH))))
+    return f"Usage: clew {group.name} COMMAND\n\n{about}\n\n{render_rows('Commands', rows)}\n{more}"
 
 
 def render_rows(title: str, rows: Sequence[tuple[str, str]]) -> str:

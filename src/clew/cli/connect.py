@@ -35,8 +35,9 @@ def connect(
 ) -> None:
     """Tell a coding agent about the MCP server of this folder.
 
-    Shows the change to the agent's settings as a diff, and writes it. Other entries stay as they are; a file that
-    cannot be changed without loss is left alone, and the entry is shown instead. Running it again changes nothing.
+    Shows the change to the agent's settings as a diff, and writes it. Other entries and comments stay as they are; a
+    file that cannot be changed without loss is left alone, and the entry is shown instead. Running it again changes
+    nothing.
 
         clew connect claude-code
         clew connect zed --dry-run
@@ -91,11 +92,17 @@ def _read(path: Path) -> str:
             content = file.read(MAX_SETTINGS + 1)
         if len(content) > MAX_SETTINGS:
             raise ConfigError(f"{path} is over the limit of {MAX_SETTINGS:,} bytes")
-        return content.decode().replace("\r\n", "\n").replace("\r", "\n")
+        return (_plain_ends(content) or content).decode()
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not text in UTF-8") from None
+
+
+def _plain_ends(content: bytes) -> bytes | None:
+    """A text whose lines all end as on Windows, with plain ends; None for any other, which stays as it is."""
+    plain = content.replace(b"\r\n", b"\n")
+    return plain if plain != content and plain.replace(b"\n", b"\r\n") == content else None
 
 
 def _write(path: Path, text: str) -> None:
@@ -107,7 +114,7 @@ def _write(path: Path, text: str) -> None:
         mode = real.stat().st_mode & 0o777 if real.exists() else 0o644
         if not mode & 0o222:
             raise ReadOnly(f"{path} cannot be written: it is read-only")
-        newline = "\r\n" if real.exists() and b"\r\n" in real.read_bytes() else None
+        newline = "\r\n" if real.exists() and _plain_ends(real.read_bytes()) is not None else "\n"
         draft.write_text(text, encoding="utf-8", newline=newline)
         draft.chmod(mode)
         draft.replace(real)

@@ -1,4 +1,4 @@
-"""`clew doctor`: what is right and wrong with the installation, the folder and the trail."""
+"""`clew doctor`: what is right and wrong with the installation, the folder, the trail and the catalog."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
+from clew.cli.catalog_checks import check_catalog
 from clew.cli.checks import Finding, check_folder, check_installation, check_port, check_trail
 from clew.cli.options import HERE, Here, Json
 from clew.cli.output import GREEN, RED, YELLOW, note, one_line, paint, print_json
@@ -16,10 +17,11 @@ _MARKS = {"ok": ("ok", GREEN), "note": ("note", YELLOW), "wrong": ("WRONG", RED)
 
 
 async def doctor(*, json: Json = False, here: Here = HERE) -> int:
-    """Check the installation, the folder and the trail.
+    """Check the installation, the folder, the trail and the catalog.
 
-    Reads the whole trail: the file's structure and the checksum of every version. The exit code is 1 when
-    something is wrong; each problem comes with the next step.
+    Reads the whole trail: the file's structure and the checksum of every version. Domains are loaded and sources and
+    servers looked up, without a network and without starting any. The exit code is 1 when something is wrong; each
+    problem comes with the next step.
 
         clew doctor
         clew doctor --folder backup/.clew --json
@@ -50,8 +52,9 @@ async def _examine(here: Here) -> AsyncIterator[Finding]:
     for check in (check_folder, check_port):
         for finding in check(config):
             yield finding
-    async for finding in check_trail(config):
-        yield finding
+    for look in (check_trail, check_catalog):
+        async for finding in look(config):
+            yield finding
 
 
 @contextmanager

@@ -35,6 +35,7 @@ async def login(
         clew mcp login linear --no-browser
     """
     # it reads foreign servers, which other commands do without
+    from clew.catalog.consent import trust_servers
     from clew.catalog.servers.login import log_in
 
     if not 0 < wait <= MAX_WAIT:
@@ -45,8 +46,12 @@ async def login(
         if is_terminal() and not no_browser:
             await asyncio.to_thread(_open, address)
 
-    async with open_workspace_here(here) as (_, workspace):
+    async with open_workspace_here(here) as (app, workspace):
         registry = workspace.servers
+        registry.config(server)
+        for wish in trust_servers(app.config, {server}):
+            note(f"{server} {wish.summary}", dim=True)
+        await workspace.notice_consent()
         await log_in(registry.config(server), registry.vault, show, seconds=wait)
         problem = ""
         try:

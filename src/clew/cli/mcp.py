@@ -15,7 +15,8 @@ def serve(*, here: Here = HERE) -> None:
     """Serve MCP on standard input and output.
 
     For a coding agent that starts it; `clew connect` writes the agent's settings. Offers two tools, ask and get, over
-    everything that this folder reaches. Local files are read while it already answers.
+    everything that this folder reaches. Local files are read while it already answers. For several agents, or for REST,
+    `clew up` serves the same over HTTP.
 
         clew mcp
         clew mcp serve --folder ~/shop/.clew
@@ -26,13 +27,16 @@ def serve(*, here: Here = HERE) -> None:
 
 
 async def _serve(config: Config, scopes: frozenset[str]) -> None:
-    gc.disable()  # the SDK makes very many objects that stay: looking at them again takes a tenth of the start
+    # What is made at the start stays: looking at all of it again and again would take a fifth of the start, and would
+    # let every so many answers wait.
+    gc.disable()
     # it takes most of a second to import; wrong settings are told before
     from clew.adapters.mcp.stdio import serve_stdio
 
-    gc.enable()
     async with open_app(config, scopes=scopes) as app:
         await app.bootstrap()
         workspace = await app.workspace()
+        gc.freeze()
+        gc.enable()
         async with app.keeping_fresh():
             await serve_stdio(workspace.catalog, app.me)

@@ -64,7 +64,8 @@ def prepare_folder(folder: Path) -> None:
             if not path.exists():
                 path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise ReadOnly(f"{folder} cannot be set up: {error.strerror}") from error
+        hint = "Name a folder that you may write: --folder or CLEW_FOLDER"
+        raise ReadOnly(f"{folder} cannot be set up: {error.strerror}", hint=hint) from error
 
 
 def describe_folder(folder: Path) -> str:

@@ -48,8 +48,9 @@ def up(
 ) -> None:
     """Serve the trail of this folder until Ctrl-C.
 
-    Makes the folder .clew with settings, keys and an empty trail where there is none. While it runs, expired
-    breadcrumbs are removed and webhooks delivered.
+    REST and MCP over HTTP, for any number of agents with tokens. An agent that starts its server itself is served by
+    `clew mcp` instead, and needs none of this. Makes the folder .clew with settings, keys and an empty trail where
+    there is none. While it runs, expired breadcrumbs are removed and webhooks delivered.
 
         clew up
         clew up --port 0 --json

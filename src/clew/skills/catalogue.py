@@ -7,7 +7,11 @@ of each domain. How many were left out is always said: the search sees all of th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain, zip_longest
 
 from clew.llm.tokens import estimate_tokens
 from clew.skills.manifest import Skill
@@ -16,8 +20,6 @@ BUDGET = 1_500
 _SENTENCE = re.compile(r"(?<=[.!?])\s")
 _SHORT, _LONG = 80, 400
 
-Line = Callable[[Skill], str]
-
 
 def build_catalogue(skills: Sequence[Skill], budget: int = BUDGET) -> str:
     """One line a skill, important ones first; empty where there are none. Never over the budget, counted with
@@ -25,20 +27,22 @@ def build_catalogue(skills: Sequence[Skill], budget: int = BUDGET) -> str:
     ordered = sorted(skills, key=lambda skill: (skill.tier, -skill.priority, skill.name))
     if not ordered:
         return ""
-    for line in (_long, _short):
-        text = "\n".join(map(line, ordered))
-        if estimate_tokens(text) <= budget:
+    for line in (head, _short):
+        text = _within(budget, map(line, ordered))
+        if text:
             return text
     return _names(ordered, budget)
 
 
+@lru_cache(maxsize=4_096)
 def one_line(text: str, limit: int = _LONG) -> str:
     """A text without line ends, signs that format it, or more characters than `limit`."""
     flat = " ".join(text.replace("`", "").split())
     return flat if len(flat) <= limit else flat[: limit - 1].rsplit(" ", 1)[0] + "…"
 
 
-def _long(skill: Skill) -> str:
+def head(skill: Skill) -> str:
+    """A skill in one line: its name and what it is for."""
     return f"- **{one_line(skill.name, 100)}**: {one_line(skill.description)}"
 
 
@@ -46,33 +50,35 @@ def _short(skill: Skill) -> str:
     return f"- **{one_line(skill.name, 100)}**: {one_line(_SENTENCE.split(skill.description, 1)[0], _SHORT)}"
 
 
+def _within(budget: int, lines: Iterable[str]) -> str:
+    """The lines as one text, empty where that is over the budget. No more lines are made than it takes to know."""
+    made, least = [], 0
+    for line in lines:
+        made.append(line)
+        least += estimate_tokens(line) - 1  # which rounds up
+        if least > budget:
+            return ""
+    text = "\n".join(made)
+    return text if estimate_tokens(text) <= budget else ""
+
+
 def _names(skills: Sequence[Skill], budget: int) -> str:
     """Names by domain, as many as fit, every domain with some of its own."""
     domains: dict[str, list[str]] = {}
     for skill in skills:
         domains.setdefault(skill.domain, []).append(one_line(skill.name, 100))
-    shown = len(skills)
-    while True:
-        kept = _shares(domains, shown)
-        text = _fold(domains, kept, len(skills) - sum(kept.values()))
-        if estimate_tokens(text) <= budget or shown == 0:
-            return text
-        shown = min(shown - 1, int(shown * 0.95))
+    turns = zip_longest(*([domain] * len(names) for domain, names in domains.items()))
+    order = [domain for domain in chain.from_iterable(turns) if domain is not None]
+
+    def tokens(shown: int) -> int:
+        return estimate_tokens(_fold(domains, Counter(order[:shown]), len(order) - shown))
+
+    shown = max(0, bisect_right(range(len(order) + 1), budget, key=tokens) - 1)
+    return _fold(domains, Counter(order[:shown]), len(order) - shown)
 
 
-def _shares(domains: dict[str, list[str]], shown: int) -> dict[str, int]:
-    """How many names of each domain: in turns, until so many are given out or all are."""
-    kept = dict.fromkeys(domains, 0)
-    left = min(shown, sum(map(len, domains.values())))
-    for turn in range(max(map(len, domains.values()))):
-        for domain, names in domains.items():
-            if turn < len(names) and left:
-                kept[domain] += 1
-                left -= 1
-    return kept
-
-
-def _fold(domains: dict[str, list[str]], kept: dict[str, int], missing: int) -> str:
+def _fold(domains: Mapping[str, Sequence[str]], kept: Mapping[str, int], missing: int) -> str:
+    """So many names of each domain, and how many are missing."""
     lines = []
     for domain, names in domains.items():
         if kept[domain]:

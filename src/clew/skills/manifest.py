@@ -5,6 +5,7 @@ JSON uses camelCase names (`initialSkills`); the same definitions always give th
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 import msgspec
@@ -16,6 +17,8 @@ SUPPORTED = (1, 2, 3)
 
 Tier = Literal[1, 2, 3]
 """1 is loaded at the start, 2 by a trigger and for as long as it applies, 3 only when asked for by name."""
+
+_ROUTE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*://tools/\S+")
 
 ParameterType = Literal["string", "integer", "number", "boolean", "enum", "array", "object"]
 
@@ -140,3 +143,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     def encode(self) -> bytes:
         """As JSON, byte for byte the same for the same definitions, ending in a new line."""
         return msgspec.json.format(msgspec.json.encode(self, order="sorted"), indent=2) + b"\n"
+
+
+def is_route(name: str) -> bool:
+    """Whether a tool is named by its address in the catalog, `domain://tools/path`, and so is none of the manifest."""
+    return _ROUTE.fullmatch(name) is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -16,39 +16,57 @@ Severity = Literal["error", "warning"]
 class Fix(msgspec.Struct, frozen=True, kw_only=True):
     """A mend that can be made without asking: replace lines `first` to `last` (1-based, inclusive) of the file.
 
-    No lines in `text` takes them away; `last` below `first` inserts before `first`.
+    No lines in `text` takes them away; `last` below `first` inserts before `first`. Where `was` is given, the mend is
+    made only while these lines are what they were.
     """
 
     first: int
     last: int
     text: tuple[str, ...] = ()
     says: str = ""
+    was: tuple[str, ...] | None = None
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that is wrong. An error keeps its definition out of the manifest, a warning does not.
 
-    `path` is relative to the root that was read; `line` is 1-based, 0 where none can be named.
+    `path` is relative to the root that was read; `line` and `column` are 1-based, 0 where none can be named; `width` is
+    how many characters of the line are meant. `nearest` is what was probably meant; `context` is for programs.
     """
 
     kind: Kind
     severity: Severity = "error"
     path: str
     line: int = 0
+    column: int = 0
+    width: int = 0
     message: str
     allowed: tuple[str, ...] = ()
+    nearest: str = ""
     hint: str = ""
     fix: Fix | None = None
+    context: dict[str, Any] = {}
 
     def as_error(self) -> ManifestError | ConfigError:
         """The error of its kind."""
         if self.kind == "config":
-            return ConfigError(f"{self.path}: {self.message}", choices=self.allowed)
+            return ConfigError(f"{self.path}: {self.message}" if self.path else self.message, choices=self.allowed)
         kinds: dict[str, type[ManifestError]] = {"parse": ParseError, "validation": ValidationError}
         raised = kinds.get(self.kind, BuildError)
-        return raised(self.message, path=self.path, line=self.line, allowed=self.allowed, hint=self.hint)
+        hint = self.hint or self._advice()
+        return raised(self.message, path=self.path, line=self.line, allowed=self.allowed, hint=hint, **self.context)
+
+    def _advice(self) -> str:
+        guess = f"Did you mean {self.nearest}? " if self.nearest else ""
+        names = ", ".join(self.allowed[:20]) + (f" and {len(self.allowed) - 20} more" if len(self.allowed) > 20 else "")
+        return f"{guess}Allowed: {names}" if names else guess.strip()
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """By place: path, then line, then what it says."""
-    return sorted(problems, key=lambda each: (each.path, each.line, each.message))
+    """By place: path, then line and column, then what it says. What is said twice is told once."""
+    ranked = sorted(problems, key=lambda each: (each.path, each.line, each.column, each.severity, each.message))
+    return [each for number, each in enumerate(ranked) if number == 0 or each != ranked[number - 1]]
+
+
+def has_errors(problems: Iterable[Problem]) -> bool:
+    return any(each.severity == "error" for each in problems)

@@ -6,13 +6,13 @@ Names of loaded skills and tools stand at the beginning of a line, so that what 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
-from clew.skills.catalogue import BUDGET, build_catalogue, one_line
-from clew.skills.manifest import Agent, Manifest, Skill
+from clew.skills.catalogue import BUDGET, build_catalogue, head, one_line
+from clew.skills.manifest import Agent, Manifest, Skill, Toolset
 from clew.skills.session import SessionState
 from clew.skills.variables import inject
 
@@ -35,8 +35,8 @@ _LISTED = re.compile(r"^- \*\*(.+?)\*\*:", re.MULTILINE)
 
 
 class Sections(msgspec.Struct, frozen=True, kw_only=True):
-    """Which sections a prompt has. `skill_content` puts the whole text of loaded skills into it, as is needed where
-    the messages that brought them are gone."""
+    """Which sections a prompt has. `skill_content` puts the whole texts of all loaded skills into it, as is needed
+    where the messages that brought them are gone; those of skills that came by themselves are there anyway."""
 
     agent: Include = "auto"
     initial_skills: Include = "auto"
@@ -54,7 +54,7 @@ DEFAULT = Sections()
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt, its sections by name in their order, and the names that it tells of."""
+    """A prompt, and its sections by name in their order."""
 
     content: str
     sections: dict[str, str]
@@ -69,22 +69,25 @@ def build_prompt(
     include: Sections = DEFAULT,
     loadable: Sequence[str] = (),
     hints: str = "",
+    untold: Collection[str] = (),
     values: Mapping[str, str] | None = None,
 ) -> Prompt:
     """The prompt of an agent in a state. `tools` are the descriptions of what the program can run, by name;
-    `loadable` are the skills that the agent may have. The same arguments always give the same text."""
-    initial = [manifest.skills[name] for name in agent.initial_skills if name in manifest.skills]
+    `loadable` are the skills that the agent may have, `untold` those it has whose texts no message brought. The same
+    arguments always give the same text."""
     here = [manifest.skills[name] for name in state.discovered_skills if name in manifest.skills]
-    first = {skill.name for skill in initial}
-    later = [skill for skill in here if skill.name not in first]
-    open_still = [manifest.skills[name] for name in loadable if name in manifest.skills and name not in _names(here)]
+    first = [skill for skill in here if is_initial(skill, agent)]
+    later = [skill for skill in here if not is_initial(skill, agent)]
+    known = {skill.name for skill in here}
+    alone = toolsets_alone(state, manifest)
+    open_still = [manifest.skills[name] for name in loadable if name in manifest.skills and name not in known]
     parts: dict[str, tuple[Include, str]] = {
         "agent": (include.agent, agent.prompt.strip()),
-        "initial_skills": (include.initial_skills, initial_section([s for s in initial if s in here])),
+        "initial_skills": (include.initial_skills, initial_section(first)),
         "catalogue": (include.catalogue, _below(CATALOGUE, build_catalogue(open_still, include.catalogue_tokens))),
         "instructions": (include.instructions, INSTRUCTIONS if open_still or include.instructions == "always" else ""),
         "hints": (include.hints, hints.strip()),
-        "loaded_skills": (include.loaded_skills, loaded_section(later, manifest, include)),
+        "loaded_skills": (include.loaded_skills, loaded_section(later, manifest, include, untold, alone)),
         "tools": (include.tools, tools_section(state, tools)),
     }
     sections = {name: text for name, (when, part) in parts.items() if (text := _decide(name, when, part))}
@@ -92,22 +95,38 @@ def build_prompt(
     return Prompt(content="\n\n".join(injected.values()), sections=injected)
 
 
+def is_initial(skill: Skill, agent: Agent) -> bool:
+    """Whether an agent starts with a skill."""
+    return skill.tier == 1 or skill.name in agent.initial_skills
+
+
 def initial_section(skills: Sequence[Skill]) -> str:
     """The skills that an agent begins with, with their whole texts; empty without any."""
     return _below(INITIAL, "\n\n".join(_with_content(skill) for skill in skills))
 
 
-def loaded_section(skills: Sequence[Skill], manifest: Manifest, include: Sections = DEFAULT) -> str:
-    """The skills that were loaded since, each with the toolsets that it brought; empty without any."""
+def toolsets_alone(state: SessionState, manifest: Manifest) -> list[Toolset]:
+    """The toolsets that were loaded by themselves: no skill of the state brings them."""
+    skills = [manifest.skills[name] for name in state.discovered_skills if name in manifest.skills]
+    brought = {name for skill in skills for name in skill.toolsets}
+    return [manifest.toolsets[name] for name in state.loaded_toolsets if name not in brought]
+
+
+def loaded_section(
+    skills: Sequence[Skill],
+    manifest: Manifest,
+    include: Sections = DEFAULT,
+    untold: Collection[str] = (),
+    alone: Sequence[Toolset] = (),
+) -> str:
+    """The skills that were loaded since, each with the toolsets that it brought, then the toolsets that were loaded
+    alone; empty without any. The skills that are `untold` have their texts in any case."""
     lines = []
     for skill in skills:
-        line = _with_content(skill) if include.skill_content else _head(skill)
+        line = _with_content(skill) if include.skill_content or skill.name in untold else head(skill)
         toolsets = [manifest.toolsets[name] for name in skill.toolsets if name in manifest.toolsets]
-        if toolsets:
-            line += f"\n  Toolsets: {', '.join(toolset.name for toolset in toolsets)}"
-        if include.toolset_content:
-            line = "\n\n".join([line, *(toolset.content.strip() for toolset in toolsets if toolset.content.strip())])
-        lines.append(line)
+        lines.append(_with_toolsets(line, "\n  Toolsets: ", toolsets, include))
+    lines += [_with_toolsets("", "- Toolsets without a skill: ", alone, include)] if alone else []
     return _below(LOADED, "\n".join(lines))
 
 
@@ -118,16 +137,19 @@ def tools_section(state: SessionState, tools: Mapping[str, str]) -> str:
 
 
 def names_in(section: str) -> list[str]:
-    """The names that a section tells of, in their order."""
+    """The names that a section tells of, in their order. The texts of skills may have lines that look alike."""
     return _LISTED.findall(section)
 
 
-def _head(skill: Skill) -> str:
-    return f"- **{skill.name}**: {one_line(skill.description)}"
-
-
 def _with_content(skill: Skill) -> str:
-    return f"{_head(skill)}\n\n{skill.content.strip()}" if skill.content.strip() else _head(skill)
+    return f"{head(skill)}\n\n{skill.content.strip()}" if skill.content.strip() else head(skill)
+
+
+def _with_toolsets(line: str, label: str, toolsets: Sequence[Toolset], include: Sections) -> str:
+    if toolsets:
+        line += f"{label}{', '.join(toolset.name for toolset in toolsets)}"
+    notes = [toolset.content.strip() for toolset in toolsets if include.toolset_content]
+    return "\n\n".join([line, *filter(None, notes)])
 
 
 def _below(heading: str, text: str) -> str:
@@ -140,7 +162,3 @@ def _decide(name: str, when: Include, text: str) -> str:
     if text or when == "auto":
         return text
     return _below(_HEADINGS[name], _NOTHING) if name in _HEADINGS else ""
-
-
-def _names(skills: Sequence[Skill]) -> set[str]:
-    return {skill.name for skill in skills}

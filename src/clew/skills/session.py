@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+
 import msgspec
+
+from clew.llm.tokens import estimate_tokens
+from clew.skills.exposure import Items, is_named
+from clew.skills.manifest import Manifest, Skill
+
+SKILL, TOOLSET, AGENT = "skill:", "toolset:", "agent:"
+"""What the items of an exposure set begin with that are no routes."""
+
+AUTO_LOAD = "autoLoadSkills"
+"""What a skill is loaded by that a program names before the first call."""
+
+MAX_LOAD_DEPTH = 5
+"""How many levels a skill may reach by the skills that it brings, itself included."""
+
+Withhold = Callable[[Skill], str]
+"""Why a skill may not be loaded, such as that nobody trusted its repository; empty where it may."""
 
 
 class SessionState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -12,3 +31,71 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     discovered_skills: tuple[str, ...] = ()
     loaded_toolsets: tuple[str, ...] = ()
     exposed_domain_tools: tuple[str, ...] = ()
+
+
+def is_skill(item: str) -> bool:
+    return is_named(item, ("skill",))
+
+
+def withhold_nothing(skill: Skill) -> str:
+    return ""
+
+
+def derive(manifest: Manifest, agent: str, items: Iterable[str], withhold: Withhold = withhold_nothing) -> SessionState:
+    """What an agent has by these items. Names that the manifest does not know, or that are withheld, give nothing.
+
+    Never raises, and calls nothing but `withhold`: the same items always give the same state.
+    """
+    skills: dict[str, None] = {}
+    toolsets: dict[str, None] = {}
+    for item in items:
+        if is_skill(item):
+            for name in brought_by(manifest, item.removeprefix(SKILL), withhold):
+                skills[name] = None
+                toolsets.update(dict.fromkeys(manifest.skills[name].toolsets))
+        elif item.startswith(TOOLSET):
+            toolsets[item.removeprefix(TOOLSET)] = None
+    loaded = tuple(name for name in toolsets if name in manifest.toolsets)
+    return SessionState(
+        agent_name=agent,
+        discovered_skills=tuple(skills),
+        loaded_toolsets=loaded,
+        exposed_domain_tools=tuple(dict.fromkeys(tool for name in loaded for tool in manifest.toolsets[name].tools)),
+    )
+
+
+def untold_skills(manifest: Manifest, items: Items, withhold: Withhold = withhold_nothing) -> tuple[str, ...]:
+    """The skills that came by themselves, or with one that did, and that nobody loaded: no message has their texts."""
+    told = {item for item, each in items.items() if each.via == "load" and each.by != AUTO_LOAD}
+    known = set(derive(manifest, "", told, withhold).discovered_skills)
+    came = derive(manifest, "", (item for item in items if item not in told), withhold).discovered_skills
+    return tuple(name for name in came if name not in known)
+
+
+def brought_by(manifest: Manifest, name: str, withhold: Withhold = withhold_nothing) -> Iterator[str]:
+    """A skill and those that it brings, each once, itself first; as deep as skills may reach."""
+    waiting, seen = [(name, 1)], set()
+    while waiting:
+        name, level = waiting.pop()
+        skill = manifest.skills.get(name)
+        if skill is None or name in seen or withhold(skill):
+            continue
+        seen.add(name)
+        yield name
+        if level < MAX_LOAD_DEPTH:
+            waiting.extend((each, level + 1) for each in reversed(skill.skills))
+
+
+def cost_of(manifest: Manifest, state: SessionState) -> int:
+    """About how many tokens a state takes: the texts of its skills and toolsets, and its tools with their schemas."""
+    texts = [manifest.skills[name].content for name in state.discovered_skills]
+    texts += [manifest.toolsets[name].content for name in state.loaded_toolsets]
+    tools = [manifest.tools[name] for name in state.exposed_domain_tools if name in manifest.tools]
+    schemas = [msgspec.json.encode(tool.schema).decode() for tool in tools if tool.schema]
+    texts += [f"{tool.name}: {tool.description}" for tool in tools]
+    return sum(_tokens(text) for text in (*texts, *schemas))
+
+
+@lru_cache(maxsize=1_024)
+def _tokens(text: str) -> int:
+    return estimate_tokens(text)

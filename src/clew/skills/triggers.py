@@ -14,6 +14,7 @@ from itertools import product
 import msgspec
 
 from clew.errors import ValidationError
+from clew.skills.exposure import Via
 from clew.skills.manifest import Skill
 from clew.trail.globs import glob_matches
 
@@ -35,7 +36,7 @@ class Matched(msgspec.Struct, frozen=True, kw_only=True):
     """A skill that a turn triggers, and by what."""
 
     skill: str
-    via: str
+    via: Via
     why: str
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from clew.errors import ConfigError, ValidationError
 
@@ -17,14 +18,19 @@ Value = str | int | float | bool | Sequence[str]
 ENV_PREFIXES = ("CLEW_PROMPT_",)
 """Variables of the environment whose names begin so may be shown to a model."""
 
+Source = Literal["constructor", "additional", "call", "environment"]
+ORDER: tuple[Source, ...] = ("constructor", "additional", "call", "environment")
+"""Where values come from; of several values of one name that of the last source counts."""
+
 _MAX_NAME = 200
-_BRACES = re.compile(r"\{{2,}|\}{2,}")
+_BRACES = re.compile(r"\{\{+|\}\}+")
 _NAME = re.compile(r"\s*([^\W\d][\w.-]*)\s*")
 
 
 class Variables:
-    """Values by name. Of several sources the later wins: those given here, additional ones, those of one call, the
-    environment; of the environment only names with an allowed prefix are ever seen."""
+    """Values by name, from several sources: those given here, additional ones, those of one call, the environment, of
+    which only names with an allowed prefix are ever seen. Raises ConfigError for a prefix that allows all names, and
+    for an order that does not name each source once."""
 
     def __init__(
         self,
@@ -32,19 +38,30 @@ class Variables:
         *,
         env_prefixes: Sequence[str] = ENV_PREFIXES,
         environ: Mapping[str, str] | None = None,
+        order: Sequence[Source] = ORDER,
     ) -> None:
+        env_prefixes = (env_prefixes,) if isinstance(env_prefixes, str) else env_prefixes  # never its letters
         if not all(prefix.strip() for prefix in env_prefixes):
             raise ConfigError("an empty prefix would show the whole environment to a model", choices=ENV_PREFIXES)
+        if sorted(order) != sorted(ORDER):
+            raise ConfigError(f"the order of sources must name each once, not {', '.join(order)}", choices=ORDER)
         self._values = dict(_as_texts(values))
         self._prefixes = tuple(env_prefixes)
         self._environ = os.environ if environ is None else environ
+        self._order = tuple(order)
 
     def resolve(
         self, additional: Mapping[str, Value] | None = None, call: Mapping[str, Value] | None = None
     ) -> dict[str, str]:
         """All values by name. Raises ValidationError for a value that is no text, number or list of texts."""
-        env = {name: text for name, text in self._environ.items() if name.startswith(self._prefixes)}
-        return {**self._values, **dict(_as_texts(additional)), **dict(_as_texts(call)), **env}
+        shown = [name for name in self._environ if name.startswith(self._prefixes)]
+        sources: dict[Source, Mapping[str, str]] = {
+            "constructor": self._values,
+            "additional": dict(_as_texts(additional)),
+            "call": dict(_as_texts(call)),
+            "environment": {name: self._environ[name] for name in shown},
+        }
+        return {name: text for source in self._order for name, text in sources[source].items()}
 
 
 def inject(text: str, values: Mapping[str, str]) -> str:
@@ -69,7 +86,8 @@ def _placeholders(text: str) -> Iterator[tuple[int, int]]:
     """Where two braces open and two close, in order; not within others, nor next to a third brace."""
     pairs: list[tuple[int, int, bool]] = []
     opened: list[re.Match[str]] = []
-    for run in _BRACES.finditer(text):
+    first_open, last_close = text.find("{{"), text.rfind("}}") + 2  # most texts have none, and long ones few
+    for run in _BRACES.finditer(text, first_open, last_close) if first_open >= 0 else ():
         if run[0][0] == "{":
             opened.append(run)
         elif opened:

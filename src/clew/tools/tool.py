@@ -46,11 +46,13 @@ class Effects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call is given beside its arguments: who asks, and the client that its domain brings."""
+    """What a call is given beside its arguments: who asks, the client that its domain brings, and the handle of the
+    exposure set in which the caller was shown the tool."""
 
     by: Principal
     client: Any = None
     route: str = ""
+    handle: str = ""
     report: Callable[[float, float | None, str], Awaitable[None]] | None = None
     """Tells progress: how much, of how much, in words."""
 
@@ -77,6 +79,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     effects: Effects = Effects()
     examples: tuple[dict[str, Any], ...] = ()
+    category: str = ""
+    see_also: tuple[str, ...] = ()
     source: Source = "local"
 
     def __post_init__(self) -> None:
@@ -107,6 +111,8 @@ def tool(
     limits: Limits = ...,
     effects: Effects = ...,
     examples: Iterable[dict[str, Any]] = (),
+    category: str = "",
+    see_also: Iterable[str] = (),
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -120,7 +126,8 @@ def tool(function: Callable[..., Any] | None = None, /, **given: Any) -> Any:
 
 def _build(function: Callable[..., Any], given: dict[str, Any]) -> Tool:
     if not inspect.iscoroutinefunction(function):
-        raise InvalidInput(function.__name__, "must be an async function")
+        hint = "Write `async def`, and call what blocks with `await asyncio.to_thread(...)`"
+        raise InvalidInput(function.__name__, "must be an async function", hint=hint)
     params = read_signature(function, ToolContext)
     known = {key: given[key] for key in ("searchable", "limits", "effects") if key in given}
     return Tool(
@@ -132,6 +139,8 @@ def _build(function: Callable[..., Any], given: dict[str, Any]) -> Tool:
         schema=params.schema,
         scopes=frozenset(given.get("scopes", ())),
         examples=tuple(given.get("examples", ())),
+        category=given.get("category", ""),
+        see_also=tuple(given.get("see_also", ())),
         **known,
     )
 

@@ -81,6 +81,14 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     embed: Literal["auto", "never"] = "auto"
 
 
+class Update(msgspec.Struct, frozen=True, kw_only=True):
+    """A change to the breadcrumb of this id, whose version must be `expect`."""
+
+    id: str
+    change: Change
+    expect: int
+
+
 class Breadcrumb(msgspec.Struct, frozen=True, kw_only=True):
     """A record as stored. `embedding` is filled only where a caller asked for it."""
 

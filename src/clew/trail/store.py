@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from clew.access import Principal
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Page, View
+from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Page, Update, View
 from clew.trail.edge import Direction, Edge, Reached
 from clew.trail.event import Claim, Consumer, ConsumerState, DeadLetter, Event
 from clew.trail.query import SearchRequest, SearchResult
@@ -72,6 +72,11 @@ class Records(Protocol):
 
         Raises NotFound when `by` may not see it, Conflict when its version is not `expect`.
         """
+        ...
+
+    async def update_many(self, updates: Sequence[Update], *, by: Principal) -> list[Breadcrumb]:
+        """Update all in one transaction, in order, or none. Raises as `update`, and InvalidInput for an id that comes
+        twice."""
         ...
 
     async def delete(self, id: str, *, by: Principal, expect: int | None = None) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from clew.errors import InvalidInput, SchemaViolation, TooLarge
 from clew.trail.breadcrumb import encode_canonical
 from clew.trail.schema_cost import SchemaGraph, Walk
+from clew.wording import misfit_in_plain_words
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -60,7 +61,7 @@ class SchemaCheck:
             try:
                 self._validator.validate(context)
             except jsonschema_rs.ValidationError as error:
-                return _pointer(error.instance_path), _reason(error)
+                return _place_and_reason(error)
         return "", "does not fit the schema, and is too large to say where"
 
 
@@ -84,7 +85,8 @@ def compile_schema(schema: dict[str, Any], field: str = "schema") -> SchemaCheck
             pattern_options=jsonschema_rs.RegexOptions(size_limit=MAX_PATTERN_SIZE),
         )
     except jsonschema_rs.ValidationError as error:
-        raise InvalidInput(field + _pointer(error.instance_path), _reason(error)) from None
+        place, reason = _place_and_reason(error)
+        raise InvalidInput(field + place, reason) from None
     except ValueError as error:
         raise InvalidInput(field, f"is not a schema: {error}"[:MAX_REASON]) from None
     return SchemaCheck(validator, graph)
@@ -93,6 +95,13 @@ def compile_schema(schema: dict[str, Any], field: str = "schema") -> SchemaCheck
 def _pointer(path: list[str | int]) -> str:
     parts = (str(part).replace("~", "~0").replace("/", "~1") for part in path)
     return "".join(f"/{part}" for part in parts)[:MAX_REASON]
+
+
+def _place_and_reason(error: jsonschema_rs.ValidationError) -> tuple[str, str]:
+    if (found := misfit_in_plain_words(error.kind)) is not None:
+        part, reason = found
+        return _pointer([*error.instance_path, part] if part else error.instance_path), reason[:MAX_REASON]
+    return _pointer(error.instance_path), _reason(error)
 
 
 def _reason(error: jsonschema_rs.ValidationError) -> str:

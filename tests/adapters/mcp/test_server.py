@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from mcp_types import CallToolResult, TextContent, TextResourceContents
 
 from clew.access import Principal
 from clew.adapters.mcp.listing import LISTING
-from clew.adapters.mcp.resources import PAGE
+from clew.adapters.mcp.resources import HANDLE, PAGE
 from clew.adapters.mcp.server import build_server
 from clew.catalog.catalog import Catalog
 from clew.catalog.domain import Domain
@@ -210,6 +211,57 @@ async def test_a_resource_is_listed_and_read_as_data(catalog: Catalog, era: str)
     assert "Ask for the receipt first. 日本語 \U0001f9f5" in content.text
     assert content.uri == HANDBOOK
     assert templates.resource_templates[0].uri_template == "{domain}://resources/{+path}"
+
+
+async def test_a_strict_catalog_reads_to_an_agent_only_what_it_was_shown(tmp_path: Path, era: str) -> None:
+    """Without a session a handle says what was shown; a listing shows nothing in that sense."""
+    async with open_catalog(tmp_path, fraud_domain(), strict=True) as catalog, connect(catalog, era) as client:
+        assert [each.uri for each in (await client.list_resources()).resources] == [HANDBOOK]
+        with pytest.raises(MCPError, match="was not shown to you yet") as refused:
+            await client.read_resource(HANDBOOK)
+        shown = ask_in(refused.value.error.message)
+        asked = (await client.call_tool("ask", shown)).structured_content
+        assert asked is not None
+        handle = asked["handle"]
+        read = await client.read_resource(HANDBOOK, meta={HANDLE: handle})
+        assert isinstance(read.contents[0], TextResourceContents)
+        assert "Ask for the receipt first." in read.contents[0].text
+        with pytest.raises(MCPError, match="was not shown to you yet"):
+            await client.read_resource(HANDBOOK)
+    assert refused.value.error.code == -32602
+    assert f"pass the handle on as `{HANDLE}` in `_meta`" in refused.value.error.message
+
+
+async def test_the_handle_of_somebody_else_and_what_is_none_are_refused(tmp_path: Path, era: str) -> None:
+    bob = Principal(owner_id=ME.owner_id, agent_id="bob")
+    async with open_catalog(tmp_path, fraud_domain(), strict=True) as catalog:
+        async with connect(catalog, era) as client:
+            asked = (await client.call_tool("ask", {"query": "handbook"})).structured_content
+        assert asked is not None
+        async with connect(catalog, era, bob) as client:
+            for wrong in (asked["handle"], "clew-nobody", 7, ""):
+                with pytest.raises(MCPError, match="handle"):
+                    await client.read_resource(HANDBOOK, meta={HANDLE: wrong})
+
+
+async def test_in_a_session_a_strict_catalog_needs_no_handle(tmp_path: Path, era: str) -> None:
+    mine, next_one = (Principal(owner_id=ME.owner_id, agent_id="ann", session=name) for name in ("s1", "s2"))
+    async with open_catalog(tmp_path, fraud_domain(), strict=True) as catalog:
+        async with connect(catalog, era, mine) as client:
+            with pytest.raises(MCPError, match="was not shown to you yet") as refused:
+                await client.read_resource(HANDBOOK)
+            await client.call_tool("ask", ask_in(refused.value.error.message))
+            assert (await client.read_resource(HANDBOOK)).contents
+        async with connect(catalog, era, next_one) as client:
+            with pytest.raises(MCPError, match="was not shown to you yet"):
+                await client.read_resource(HANDBOOK)
+
+
+def ask_in(refusal: str) -> dict[str, str]:
+    """The arguments of the `ask` that a refusal names."""
+    found = re.search(r'ask\(query="([^"]+)", domain="([^"]+)"\)', refusal)
+    assert found is not None, refusal
+    return {"query": found[1], "domain": found[2]}
 
 
 async def test_resources_are_listed_page_by_page_and_none_twice(tmp_path: Path, era: str) -> None:

@@ -38,6 +38,15 @@ def test_a_private_key_is_masked_before_the_text_is_cut(kind: str, type: str, is
     assert all(line in kept for line in lines)
 
 
+@pytest.mark.parametrize("heading", ["# Half", "Half\n----"])
+def test_a_private_key_is_masked_whole_although_a_heading_stands_in_it(heading: str) -> None:
+    half = "\n".join(f"MIIE{number:02}{'aB3+' * 14}/=" for number in range(12))
+    text = f"# Note\n\n-----BEGIN PRIVATE KEY-----\n{half}\n\n{heading}\n\n{half}\n-----END PRIVATE KEY-----\n\nMore.\n"
+    kept = "\n".join(f"{node.description}\n{node.content}" for node in walk([read(text, "text/markdown")]))
+    assert "aB3+" not in kept
+    assert "More." in kept
+
+
 def test_the_mention_of_a_private_key_hides_nothing() -> None:
     text = "It begins with -----BEGIN PRIVATE KEY----- and goes on.\n\nMore words.\n"
     assert read(text, "text/plain").content == text.strip()
@@ -48,7 +57,8 @@ def test_code_is_cut_between_its_functions_and_described_by_its_file() -> None:
     root = read(text, "text/x-source", id="src/a.py")
     check_nothing_lost(text, root)
     assert root.type == "code"
-    assert root.description.startswith("a.py: def f0():")
+    assert root.description.startswith("a.py: defines f0, f1, f2")
+    assert root.children[0].description.startswith("Part 2 of a.py: defines f1")
     assert root.children
     assert all(child.content.startswith("def f") for child in root.children)
 

@@ -54,5 +54,5 @@ def test_a_suite_without_cases_is_one_node_and_the_same_case_twice_keeps_both() 
 
 
 def test_a_case_without_a_title_is_refused_by_place() -> None:
-    with pytest.raises(FormatError, match=r"is not a suite of Qase with its cases: .*title.*\$\.cases"):
+    with pytest.raises(FormatError, match=r"is not a suite of Qase with its cases: cases\[0\]\.title: is missing"):
         read({**SUITE, "cases": [{"id": 1}]}, QASE_SUITE)

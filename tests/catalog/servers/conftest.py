@@ -21,7 +21,7 @@ from clew.trail.store import Trail
 
 FIXTURES = Path(__file__).parent / "fixtures"
 EVERYTHING = "@modelcontextprotocol/server-everything@2026.8.31"
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def program(name: str, *arguments: str) -> tuple[str, ...]:
@@ -79,23 +79,27 @@ def everything() -> tuple[str, ...]:
 
 @pytest.fixture(scope="session")
 def everything_url(everything: tuple[str, ...]) -> Iterator[str]:
+    for _ in range(5):
+        running, port = _start_everything(everything)
+        assert running.stderr is not None
+        try:
+            if any("listening" in line.lower() for line in running.stderr):
+                yield f"http://127.0.0.1:{port}/mcp"
+                return
+        finally:
+            running.terminate()
+            running.wait(PATIENCE)
+            running.stderr.close()
+    raise AssertionError("it ended without listening")
+
+
+def _start_everything(command: tuple[str, ...]) -> tuple[subprocess.Popen[str], int]:
+    """The server on a port that is free just now; somebody else may take it before the server does."""
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    running = subprocess.Popen(
-        (*everything, "streamableHttp"),
-        env={"PORT": str(port), "PATH": "/usr/bin:/bin"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert running.stderr is not None
-    try:
-        assert any("listening" in line.lower() for line in running.stderr), "it ended without listening"
-        yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        running.terminate()
-        running.wait(PATIENCE)
-        running.stderr.close()
+        port = int(free.getsockname()[1])
+    environ = {"PORT": str(port), "PATH": "/usr/bin:/bin"}
+    none, pipe = subprocess.DEVNULL, subprocess.PIPE
+    return subprocess.Popen((*command, "streamableHttp"), env=environ, stdout=none, stderr=pipe, text=True), port
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import pytest
 
 from clew.access import Principal
 from clew.catalog.servers import build_domain
-from clew.errors import NotFound, ServerError
+from clew.catalog.servers.entries import digest_of
+from clew.errors import InvalidInput, NotFound, ServerError
 from clew.tools import ToolContext
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
@@ -89,3 +90,12 @@ async def test_what_was_approved_is_remembered_by_the_next_process(open_with: Op
     await later.refresh("hostile")
     with pytest.raises(ServerError, match="has changed since it was approved"):
         await later.tools.execute("hostile", "read", {})
+
+
+def test_a_digest_changes_with_what_a_model_sees_and_with_nothing_else() -> None:
+    one = {"name": "a", "description": "b", "inputSchema": {"type": "object"}}
+    assert digest_of(one) == digest_of({**one, "_meta": {"time": 1}})
+    assert digest_of(one) != digest_of({**one, "description": "c"})
+    assert digest_of(one) != digest_of({**one, "inputSchema": {"type": "object", "description": "now"}})
+    with pytest.raises(InvalidInput):
+        digest_of({"name": "\ud800"})

@@ -85,8 +85,11 @@ def test_without_a_file_there_are_no_servers(tmp_path: Path) -> None:
     [
         ({}, "needs either a command or a url"),
         ({"command": "x", "url": "http://y"}, "needs either a command or a url"),
-        ({"command": "x", "comand": "y"}, "unknown field `comand`.*Choose one of: type, url, command"),
-        ({"command": 7}, "Expected `str | array`|Expected `str"),
+        ({"command": "x", "comand": "y"}, "comand: is not a key here. Did you mean command"),
+        ({"command": 7}, "command: must be text or a list, not a whole number"),
+        (7, "server 'wrong': must be an object, not a whole number"),
+        ({"command": "x", "tools": {"alow": []}}, r"tools\.alow: is not a key here. Did you mean allow"),
+        ({"url": "http://x", "auth": {"redirect_port": "x"}}, "auth: redirect_port: must be a whole number, not text"),
         ({"url": "ftp://x"}, "url must begin with http:// or https://"),
         ({"url": "http://x", "type": "sse"}, "uses the old SSE transport"),
         ({"url": "http://x", "type": "stdio"}, "type 'stdio' does not fit"),

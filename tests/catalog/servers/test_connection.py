@@ -23,6 +23,8 @@ from clew.errors import ConfigError, ServerError
 from .conftest import PATIENCE, hostile, program, stdio
 
 QUICK = 0.5
+START = 6.0
+"""Seconds in which a program starts, also on a busy machine."""
 
 
 async def test_a_server_is_started_by_its_first_use_and_only_once_by_many_at_a_time() -> None:
@@ -45,10 +47,9 @@ async def test_a_server_that_hangs_is_given_up_after_the_time_limit(mode: str) -
 
 
 async def test_a_server_that_leaves_three_requests_unanswered_is_started_anew() -> None:
-    connection = ServerConnection(hostile("hang-call", timeout_seconds=QUICK))
-    for _ in range(3):
-        with pytest.raises(ServerError):
-            await connection.call_tool("work", {})
+    connection = ServerConnection(hostile("hang-call", timeout_seconds=START))
+    calls = (connection.call_tool("work", {}) for _ in range(3))
+    assert {type(each) for each in await asyncio.gather(*calls, return_exceptions=True)} == {ServerError}
     assert not connection.is_open
     assert (await connection.about()).name == "hostile"
     assert connection.starts == 2
@@ -75,6 +76,19 @@ async def test_a_server_that_dies_is_restarted_later_and_later_and_no_secret_is_
     clock.advance(seconds=1)
     with pytest.raises(ServerError, match="started again in"):
         await connection.call_tool("work", {})
+    await connection.close()
+
+
+async def test_a_clock_that_was_set_back_does_not_put_off_the_next_start() -> None:
+    clock = ManualClock()
+    connection = ServerConnection(hostile("die-call"), clock=clock, chance=random.Random(1))
+    for _ in range(2):
+        with pytest.raises(ServerError, match="ended its program"):
+            await connection.call_tool("work", {})
+    clock.advance(days=-1)
+    with pytest.raises(ServerError, match="ended its program"):
+        await connection.call_tool("work", {})
+    assert connection.starts == 3
     await connection.close()
 
 
@@ -189,19 +203,27 @@ async def test_a_server_leaves_no_process_behind(tmp_path: Path) -> None:
     child = "import time; time.sleep(3600)"
     script = (
         f"import os, subprocess, sys; one = subprocess.Popen([sys.executable, '-c', {child!r}]);"
-        f"open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{one.pid}}'); import time; time.sleep(3600)"
+        f"open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{one.pid}}\\n'); import time; time.sleep(3600)"
     )
-    connection = ServerConnection(stdio("parent", sys.executable, "-c", script, timeout_seconds=2.0))
-    with pytest.raises(ServerError, match="did not answer"):
-        await connection.about()
+    connection = ServerConnection(stdio("parent", sys.executable, "-c", script))
+    asking = asyncio.create_task(connection.about())
+    async with asyncio.timeout(PATIENCE):
+        while not pids.exists() or not pids.read_text().endswith("\n"):
+            await asyncio.sleep(0.01)
     await connection.close()
-    for pid in pids.read_text().split():
-        assert not _is_running(int(pid))
+    with pytest.raises(ServerError, match="was closed"):
+        await asking
+    async with asyncio.timeout(PATIENCE):
+        while any(_is_running(int(pid)) for pid in pids.read_text().split()):
+            await asyncio.sleep(0.01)
 
 
 def _is_running(pid: int) -> bool:
-    status = Path(f"/proc/{pid}/stat")
-    return status.exists() and status.read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return status.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
 async def test_a_variable_that_is_not_set_is_named_before_anything_starts() -> None:

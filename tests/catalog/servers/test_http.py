@@ -124,6 +124,22 @@ async def test_a_bad_answer_is_a_sentence_and_the_next_call_works(mode: str, sai
         await connection.close()
 
 
+@pytest.mark.parametrize("inner", ["http://169.254.169.254/latest/meta-data/", "http://[::1]:1/", ""])
+async def test_a_server_cannot_send_us_or_our_token_elsewhere(inner: str) -> None:
+    guarded, other = Guarded(valid="precious", mode="redirect"), Guarded()
+    async with served(guarded) as url, served(other) as elsewhere:
+        guarded.elsewhere = inner or elsewhere
+        config = web(url, Auth(type="bearer", token=FromEnv("WEB_TOKEN")))
+        connection = ServerConnection(config, environ={"WEB_TOKEN": "precious"})
+        with pytest.raises(ServerError, match=r"^web: ") as error:
+            await connection.call_tool("work", {})
+        assert "precious" not in str(error.value)
+        guarded.mode = ""
+        assert (await connection.call_tool("work", {})).content[0].text == "worked"
+        await connection.close()
+    assert other.seen == []
+
+
 async def test_a_server_that_goes_away_in_the_middle_is_told_and_found_again() -> None:
     guarded = Guarded()
     async with served(guarded) as url:

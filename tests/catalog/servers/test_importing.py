@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from clew.catalog.servers import import_servers, known_files, read_servers, write_servers
+from clew.catalog.servers import import_servers, project_files, read_servers, user_files, write_servers
 from clew.catalog.servers.auth import Auth
 from clew.catalog.servers.config import ServerConfig
 from clew.catalog.servers.references import FromEnv
@@ -108,9 +109,19 @@ def test_what_was_left_out_is_told_with_its_reason(home: Path) -> None:
     assert "needs either a command or a url" in reasons["settings.json", "extension-only"]
     assert "lives inside goose" in reasons["config.yaml", "developer"]
     assert "is the same as github" in reasons[".claude.json", "github"]
-    assert reasons["broken.json", ""] == "is not json"
+    assert reasons["broken.json", ""] == "is not JSON"
+    assert reasons["missing.json", ""] == "is not there"
     assert reasons["empty.json", ""] == "holds no servers"
-    assert len(report.skipped) == 6
+    assert len(report.skipped) == 7
+    unreadable = [Path(one.path).name for one in report.skipped if one.is_unreadable]
+    assert unreadable == ["broken.json", "missing.json"]
+
+
+def test_what_is_no_regular_file_is_left_out_without_waiting(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    report = import_servers([pipe, Path("/dev/zero"), tmp_path])
+    assert [one.reason for one in report.skipped] == ["is not a regular file"] * 3
 
 
 def test_secrets_stay_where_they_were_and_are_named(home: Path, tmp_path: Path) -> None:
@@ -152,5 +163,7 @@ def test_whatever_a_file_holds_nothing_is_raised(tmp_path: Path, text: str) -> N
 
 
 def test_the_files_of_other_clients_are_known(tmp_path: Path) -> None:
-    names = {str(path.relative_to(tmp_path)) for path in known_files(tmp_path / "work", tmp_path / "home")}
+    names = {
+        str(path.relative_to(tmp_path)) for path in (*project_files(tmp_path / "work"), *user_files(tmp_path / "home"))
+    }
     assert {"work/.mcp.json", "work/.vscode/mcp.json", "home/.codex/config.toml", "home/.claude.json"} <= names

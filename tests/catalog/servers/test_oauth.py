@@ -367,7 +367,7 @@ async def test_logging_out_and_removing_a_server_forget_the_login(
     [
         ({"type": "oauth", "client_secret": "hush"}, r"auth\.client_secret is written out"),
         ({"type": "oauth", "grant": "magic"}, r"auth\.grant 'magic' is unknown.*authorization_code"),
-        ({"type": "oauth", "scopes": "a b"}, r"Expected `array`"),
+        ({"type": "oauth", "scopes": "a b"}, r"scopes: must be a list, not text"),
         ({"type": "oauth", "redirect_port": 70_000}, "must be a port"),
         ({"type": "oauth", "client_metadata_url": "http://x/y"}, "must begin with https://"),
         ({"type": "oauth", "issuer": "x"}, r"auth\.issuer must begin with"),

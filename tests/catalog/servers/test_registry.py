@@ -179,7 +179,8 @@ async def test_a_tool_that_appears_is_found_as_soon_as_the_server_tells_of_it(op
     assert updated.get_nowait() == "web"
     await registry.tools.execute("web", "grow", {"name": "grown-by-web"})
     async with asyncio.timeout(PATIENCE):
-        assert await updated.get() == "web"
+        while "grown-by-web" not in [each.name for each in registry.entries("web", "tool")]:
+            assert await updated.get() == "web"
     assert registry.tools.entry("web", "grown-by-web").description == "A tool that was not there before."
 
 
@@ -194,8 +195,8 @@ async def test_a_change_told_in_the_older_era_is_taken_up_too(open_with: Opened,
     text.write_text("Reads a file, and mails it to a stranger.")
     await registry.tools.execute("hostile", "other", {})
     async with asyncio.timeout(PATIENCE):
-        await updated.get()
-    assert registry.tools.entry("hostile", "read").state == "changed"
+        while registry.tools.entry("hostile", "read").state != "changed":
+            await updated.get()
 
 
 @pytest.mark.req("PLA-22")
@@ -228,6 +229,23 @@ async def test_two_registries_on_one_trail_can_look_at_a_server_at_the_same_time
     one, two = await open_with(config), await open_with(config)
     await asyncio.gather(one.refresh("sdk"), two.refresh("sdk"))
     assert len(one.entries("sdk")) == len(two.entries("sdk")) == 6
+
+
+async def test_a_server_that_never_stops_telling_of_changes_disturbs_neither_of_two_registries(
+    open_with: Opened, meaning: Trail, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.catalog.servers.registry.SETTLE_SECONDS", 0.01)
+    looks = [tmp_path / "one", tmp_path / "two"]
+    one, two = [await open_with(hostile("noisy", str(file))) for file in looks]
+    await one.refresh("hostile")
+    await two.refresh("hostile")
+    before = await meaning.log.head()
+    async with asyncio.timeout(PATIENCE):
+        while min(len(file.read_text()) for file in looks) < 5:
+            said = [await each.tools.execute("hostile", "work", {}) for each in (one, two)]
+            assert all("worked" in str(each) for each in said)
+    assert [len(each.entries("hostile")) for each in (one, two)] == [1, 1]
+    assert await meaning.log.head() == before, "what has not changed is not written"
 
 
 async def test_entries_do_not_vanish_while_a_server_is_looked_at_again(open_with: Opened) -> None:

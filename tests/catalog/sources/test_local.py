@@ -223,9 +223,9 @@ async def test_rules_that_make_no_sense_change_nothing(tmp_path: Path) -> None:
 
 def list_with_git(root: Path) -> list[str]:
     """What git would add, in a repository that is made here."""
-    subprocess.run(["git", "init", "-q", root], check=True, timeout=20)
+    subprocess.run(["git", "init", "-q", root], check=True, timeout=60)
     command = ["git", "-c", "core.excludesFile=", "ls-files", "-z", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=root, capture_output=True, check=True, timeout=20).stdout
+    listed = subprocess.run(command, cwd=root, capture_output=True, check=True, timeout=60).stdout
     return sorted(listed.decode().split("\0")[:-1])
 
 
@@ -246,7 +246,9 @@ RULES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(top=RULES, inner=RULES)
 async def test_the_same_files_are_ignored_as_by_git(
     tmp_path_factory: pytest.TempPathFactory, top: list[str], inner: list[str]
@@ -377,7 +379,9 @@ async def test_a_path_that_is_not_plainly_within_the_folder_is_refused(tmp_path:
         await LocalSource(tmp_path / "root").fetch_content(id)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(parts=st.lists(st.sampled_from(("..", ".", "", "a.md", "root", "out", "secret.md", "%2e%2e", "..\\", "\udcff"))))
 async def test_no_path_at_all_leads_to_what_lies_outside(tmp_path: Path, parts: list[str]) -> None:
     put(tmp_path, {"secret.md": "secret", "out/secret.md": "secret", "root/a.md": "x"})

@@ -32,6 +32,21 @@ CREATE VIEW fact_daily AS SELECT total FROM fact_orders;
 """
 
 
+async def test_a_relative_file_counts_from_the_base_and_not_from_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_database(tmp_path / "shop.db", SHOP)
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    source = build_source("warehouse", {"url": "sqlite:///shop.db"}, secrets={}, base=tmp_path)
+    assert len((await source.list_documents()).documents) == 3
+    assert source.id == "warehouse:sqlite:///shop.db"
+    absolute = build_source("warehouse", {"url": f"sqlite:///{tmp_path}/shop.db"}, secrets={}, base=tmp_path / "below")
+    assert len((await absolute.list_documents()).documents) == 3
+    with pytest.raises(SourceError, match=f"there is no such file: {tmp_path}/below/shop.db"):
+        await build_source("warehouse", {"url": "sqlite:///shop.db"}, secrets={}).list_documents()
+
+
 class TestSqlite(SourceContract):
     absent = "main.fact_absent"
 

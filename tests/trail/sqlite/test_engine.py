@@ -26,7 +26,7 @@ from clew.trail.sqlite.file import translated
 from clew.trail.sqlite.where import add_functions
 from clew.trail.store import Trail
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 @pytest.fixture

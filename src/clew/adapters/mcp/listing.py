@@ -15,7 +15,6 @@ ASK: Final = "ask"
 GET: Final = "get"
 
 _HANDLE: dict[str, Any] = {"type": "string", "description": "From your last result"}
-_OBJECTS: dict[str, Any] = {"type": "array", "items": {"type": "object"}}
 
 _ASK_INPUT: dict[str, Any] = {
     "type": "object",
@@ -54,13 +53,18 @@ _GET_INPUT: dict[str, Any] = {
 
 _ASK_OUTPUT: dict[str, Any] = {
     "type": "object",
-    "properties": {"handle": {"type": "string"}, "sections": _OBJECTS},
+    # one object a domain; to say so would have clients check each of what may be thousands
+    "properties": {"handle": {"type": "string"}, "sections": {"type": "array"}},
     "required": ["handle", "sections"],
 }
 
 _GET_OUTPUT: dict[str, Any] = {
     "type": "object",
-    "properties": {"results": _OBJECTS, "summary": {"type": "object"}, "handle": {"type": "string"}},
+    "properties": {
+        "results": {"type": "array", "items": {"type": "object"}},
+        "summary": {"type": "object"},
+        "handle": {"type": "string"},
+    },
     "required": ["results", "summary", "handle"],
 }
 

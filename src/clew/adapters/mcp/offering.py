@@ -8,6 +8,7 @@ from typing import Protocol
 from clew.access import Principal
 from clew.adapters.mcp.calls import Report
 from clew.catalog.answers import Answer, Entry, Item, Question, Results
+from clew.catalog.skills.files import SkillFiles
 
 
 class Offering(Protocol):
@@ -28,4 +29,8 @@ class Offering(Protocol):
     ) -> tuple[Sequence[Entry], str | None]:
         """One page of the resources that `by` may see, and the cursor of the next. Raises InvalidInput for a cursor
         that is none."""
+        ...
+
+    async def skill_files(self, *, by: Principal) -> SkillFiles | None:
+        """The files of skills that `by` may have; None where there are no skills for it."""
         ...

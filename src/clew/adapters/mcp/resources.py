@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INTERNAL_ERROR,
@@ -14,31 +17,54 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from clew.access import Principal
+from clew.adapters.mcp import skills
 from clew.adapters.mcp.offering import Offering
 from clew.catalog.answers import Entry, Failure, Item
 from clew.catalog.route import parse_route
-from clew.errors import InvalidInput
+from clew.catalog.skills.files import SCHEME
+from clew.errors import InvalidInput, NotFound
 
 PAGE = 100
 MARKDOWN = "text/markdown"
+HANDLE = "clew/handle"
+"""The key of `_meta` under which a request that has no arguments sends its handle."""
 _NOT_FOUND_BEFORE_2026 = -32002
 
 
 async def list_resources(catalog: Offering, by: Principal, cursor: str | None) -> ListResourcesResult:
-    """One page. Raises InvalidInput for a cursor that this server did not give."""
+    """One page: the resources of the catalog, then the files of skills. Raises InvalidInput for a cursor that this
+    server did not give."""
+    if cursor is not None and cursor.startswith(SCHEME):
+        files, further = await skills.list_files(catalog, by, cursor if cursor != SCHEME else None)
+        return ListResourcesResult(resources=files, next_cursor=further)
     entries, more = await catalog.list_resources(by=by, cursor=cursor, limit=PAGE)
+    if more is None and await catalog.skill_files(by=by) is not None:
+        more = SCHEME
     return ListResourcesResult(resources=[_shown(each) for each in entries], next_cursor=more)
 
 
-async def read_resource(catalog: Offering, by: Principal, uri: str, protocol: str) -> ReadResourceResult:
-    """The text of a resource. Raises MCPError where there is none, or `by` may not see it: the same answer."""
+async def read_resource(
+    catalog: Offering, by: Principal, uri: str, protocol: str, meta: Mapping[str, Any] | None = None
+) -> ReadResourceResult:
+    """The text of a resource. Raises MCPError where there is none, or `by` may not see it: the same answer. A strict
+    catalog gives what was shown in the caller's session, or under the handle in `meta`; the refusal of anything else
+    says which `ask` would show it. A listing shows nothing in that sense."""
+    if uri.startswith(SCHEME):
+        return await _read_file(catalog, by, uri, protocol)
     if not _is_resource(uri):
         raise _absent(uri, protocol)
-    results = await catalog.get([Item(route=uri)], by=by)
+    results = await catalog.get([Item(route=uri)], by=by, handle=_handle_in(meta or {}))
     (found,) = results.results
     if found.data is None:
         raise _refusal(uri, found.error, protocol)
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=MARKDOWN, text=found.data.content)])
+
+
+async def _read_file(catalog: Offering, by: Principal, uri: str, protocol: str) -> ReadResourceResult:
+    try:
+        return await skills.read_file(catalog, by, uri)
+    except NotFound:
+        raise _absent(uri, protocol) from None
 
 
 def _is_resource(uri: str) -> bool:
@@ -48,11 +74,20 @@ def _is_resource(uri: str) -> bool:
         return False
 
 
+def _handle_in(meta: Mapping[str, Any]) -> str | None:
+    """Raises InvalidInput for what is no text."""
+    handle = meta.get(HANDLE)
+    if handle is not None and not isinstance(handle, str):
+        raise InvalidInput(f"_meta.{HANDLE}", "must be a text", hint="Send the handle of the latest answer")
+    return handle
+
+
 def _refusal(uri: str, error: Failure | None, protocol: str) -> MCPError:
     if error is None or error.code in ("INVALID_ROUTE", "NOT_FOUND", "ACCESS_DENIED"):
         return _absent(uri, protocol)
     code = INTERNAL_ERROR if error.code == "EXECUTION_ERROR" else INVALID_PARAMS
-    return MCPError(code=code, message=error.message, data={"uri": uri})
+    how = f" as `{HANDLE}` in `_meta`" if error.code == "NOT_REVEALED" else ""
+    return MCPError(code=code, message=error.message + how, data={"uri": uri})
 
 
 def _absent(uri: str, protocol: str) -> MCPError:

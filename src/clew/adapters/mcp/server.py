@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from clew import __version__
 from clew.access import Principal
-from clew.adapters.mcp import resources
+from clew.adapters.mcp import resources, skills
 from clew.adapters.mcp.calls import (
     GetArguments,
     ask_result,
@@ -60,6 +60,10 @@ def build_server(catalog: Offering, principal_of: PrincipalOf) -> Server[Any]:
         on_list_resource_templates=door.list_templates,
         on_read_resource=door.read_resource,
     )
+
+    server.add_request_handler(skills.LIST, types.PaginatedRequestParams, door.list_skills)
+    server.add_request_handler(skills.GET, skills.GetSkillParams, door.get_skill)
+    server.extensions[skills.EXTENSION] = {}
 
     async def complete(ctx: Context, call_next: CallNext) -> HandlerResult:
         result = await call_next(ctx)
@@ -117,8 +121,16 @@ class _Door:
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        by = self._principal_of(context)
-        return await resources.read_resource(self._catalog, by, str(params.uri), context.protocol_version)
+        by, meta = self._principal_of(context), params.meta
+        return await resources.read_resource(self._catalog, by, str(params.uri), context.protocol_version, meta)
+
+    async def list_skills(self, context: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
+        skills.require_modern(context.protocol_version, skills.LIST)
+        return await skills.list_skills(self._catalog, self._principal_of(context), params.cursor)
+
+    async def get_skill(self, context: Context, params: skills.GetSkillParams) -> dict[str, Any]:
+        skills.require_modern(context.protocol_version, skills.GET)
+        return await skills.get_skill(self._catalog, self._principal_of(context), params.uri)
 
 
 async def _answer_errors(ctx: Context, call_next: CallNext) -> HandlerResult:

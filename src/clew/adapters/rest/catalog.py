@@ -9,7 +9,7 @@ import msgspec
 from clew.adapters.rest.operation import Answer, Call, Operation, reply
 from clew.catalog.answers import Answer as Found
 from clew.catalog.answers import Item, Question, Results
-from clew.catalog.catalog import DomainInfo
+from clew.catalog.catalog import NAMED_KINDS, DomainInfo
 from clew.catalog.lifecycle import SourceState
 from clew.catalog.pipeline import Report
 from clew.catalog.why import Why
@@ -28,6 +28,10 @@ class WhyQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     handle: str | None = None
 
 
+class WhyNamedQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    handle: str | None = None
+
+
 class Refresh(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which source to refresh; without one, those that are stale. `force` believes a source that is suddenly empty."""
 
@@ -36,7 +40,7 @@ class Refresh(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Domains(msgspec.Struct, frozen=True, kw_only=True):
-    """The domains that the caller may see."""
+    """The domains that the caller may see; to a curator of the server's owner also what waits for consent."""
 
     items: list[DomainInfo]
 
@@ -68,9 +72,17 @@ async def why(call: Call) -> Answer:
     return reply(await workspace.catalog.why(call.query.route, by=call.by, handle=call.query.handle))
 
 
+async def why_named(call: Call) -> Answer:
+    kind, name = call.path["kind"], call.path["name"]
+    if kind not in NAMED_KINDS:
+        raise InvalidInput("kind", f"{kind[:50]!r} is not one", hint=f"Kinds are {', '.join(NAMED_KINDS)}")
+    workspace = await call.services.workspace()
+    return reply(await workspace.catalog.why(f"{kind}:{name}", by=call.by, handle=call.query.handle))
+
+
 async def list_domains(call: Call) -> Answer:
     workspace = await call.services.workspace()
-    return reply(Domains(items=workspace.catalog.domains(by=call.by)))
+    return reply(Domains(items=workspace.domains(by=call.by)))
 
 
 async def list_sources(call: Call) -> Answer:
@@ -126,6 +138,17 @@ OPERATIONS = (
         group="catalog",
         verb="read",
         query=WhyQuery,
+        answer=Why,
+        raises=(HandleRefused, InvalidInput),
+    ),
+    Operation(
+        method="GET",
+        path="/why/{kind}/{name}",
+        handler=why_named,
+        summary="Why a skill, toolset or tool of one is, or is not, there for the caller",
+        group="catalog",
+        verb="read",
+        query=WhyNamedQuery,
         answer=Why,
         raises=(HandleRefused, InvalidInput),
     ),

@@ -19,6 +19,7 @@ from clew.adapters.rest.advice import advise, advise_path
 from clew.errors import (
     AccessDenied,
     AlreadyExists,
+    BuildError,
     Busy,
     ClewError,
     ConfigError,
@@ -31,8 +32,10 @@ from clew.errors import (
     HandleRefused,
     InvalidInput,
     LeaseLost,
+    ManifestError,
     NotAuthenticated,
     NotFound,
+    ParseError,
     ReadOnly,
     SchemaViolation,
     ServerError,
@@ -41,6 +44,7 @@ from clew.errors import (
     StorageFull,
     TemplateError,
     TooLarge,
+    ValidationError,
 )
 
 STATUS: dict[type[ClewError], tuple[int, str]] = {
@@ -58,6 +62,10 @@ STATUS: dict[type[ClewError], tuple[int, str]] = {
     EmbedderMismatch: (422, "embedder_mismatch"),
     DeliveryRefused: (422, "delivery_refused"),
     HandleRefused: (403, "handle_refused"),
+    ManifestError: (422, "manifest_error"),
+    ParseError: (422, "parse_error"),
+    ValidationError: (422, "validation_error"),
+    BuildError: (422, "build_error"),
     SourceError: (502, "source_error"),
     FormatError: (422, "format_error"),
     ServerError: (502, "server_error"),

@@ -9,6 +9,7 @@ import msgspec
 from clew.catalog.formats.tree import check_size
 from clew.catalog.resource import RawContent
 from clew.errors import FormatError
+from clew.wording import in_plain_words
 
 T = TypeVar("T")
 
@@ -30,6 +31,7 @@ def decode_body(content: RawContent, type: type[T], expected: str) -> T:
     try:
         return msgspec.json.decode(content.text, type=type)
     except msgspec.ValidationError as error:
-        raise FormatError(content.id, f"is not {expected}: {error}") from error
+        wrong = in_plain_words(error, type, "the whole")
+        raise FormatError(content.id, f"is not {expected}: {wrong}") from error
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise FormatError(content.id, f"is not JSON, which {expected} has to be") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from clew.catalog.formats.code import describe_code
 from clew.catalog.formats.prose import describe, one_line
 from clew.catalog.formats.tree import Branch, build_tree, read_text
 from clew.catalog.formats.types import SOURCE_CODE, media_type
@@ -11,7 +12,7 @@ from clew.catalog.resource import RawContent, ResourceNode
 
 
 class PlainText:
-    """Any text. Code is cut at blank lines, and its description begins with the name of the file."""
+    """Any text. Code is cut at blank lines, and its description is the name of the file, then what that is about."""
 
     name = "plain-text"
 
@@ -21,7 +22,7 @@ class PlainText:
     def parse(self, content: RawContent, base_path: str) -> Sequence[ResourceNode]:
         text = read_text(content)
         is_code = media_type(content.content_type) == SOURCE_CODE
-        beginning = one_line(text[:300]) if is_code else describe(text) or one_line(text[:300])
+        beginning = describe_code(text) if is_code else describe(text) or one_line(text[:300])
         root = Branch(
             name=content.name,
             text=text,

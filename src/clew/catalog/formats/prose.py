@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from clew.catalog.text import bar_around
+
 MAX_NAME = 200
 MAX_DESCRIPTION = 300
 PART = 4_000
@@ -20,6 +22,10 @@ _ANCHOR = re.compile(r"</?a\b[^<>]*>|\{#[^{}]*\}\s*$")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _NO_PROSE = re.compile(r"#|<|\||!\[|\[!\[|\.\. |:[\w-]+:(\s|$)|[-=*~^+_\s]+$")
 _ASIDE = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1|\Z)|<!--.*?(?:-->|\Z)", re.DOTALL | re.MULTILINE)
+_TABLE_RULE = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
+_BULLET = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(?=\S)")
+_ROWS = 12
+"""Lines of a list or a table that are looked at for a description."""
 _JOINERS = "\u200c\u200d"
 
 
@@ -40,13 +46,44 @@ def clean_heading(text: str, fallback: str) -> str:
 
 
 def describe(text: str) -> str:
-    """The first paragraph of prose, on one line and cut at a sentence; empty when there is none."""
+    """The first paragraph of prose, on one line and cut at a sentence; without any, the first list or table. Empty when
+    there is none of these."""
+    listed = ""
     for block in re.split(r"\n[ \t]*\n", _ASIDE.sub("\n\n", clean_text(text[:_LOOKED_AT]))):
-        lines = [line.strip().removeprefix("> ") for line in block.split("\n")]
-        prose = [line for line in lines if line and not _NO_PROSE.match(line)]
+        lines = [line.strip().removeprefix("> ") for line in block.split("\n") if line.strip()]
+        if items := _table_rows(lines) or _list_items(lines):
+            listed = listed or "; ".join(items)
+            continue
+        prose = [line for line in lines if not _NO_PROSE.match(line)]
         if prose:
-            return cut_sentence(one_line(_LINK.sub(r"\1", " ".join(prose))[: 2 * MAX_DESCRIPTION]))
-    return ""
+            return _on_one_line(" ".join(prose))
+    return _on_one_line(listed)
+
+
+def _on_one_line(text: str) -> str:
+    return cut_sentence(one_line(_LINK.sub(r"\1", text)[: 2 * MAX_DESCRIPTION]))
+
+
+def _table_rows(lines: list[str]) -> list[str]:
+    """The head and the rows of a table, their cells divided by commas."""
+    at = next(
+        (at for at, line in enumerate(lines) if at and _TABLE_RULE.fullmatch(line) and "|" in lines[at - 1]), None
+    )
+    if at is None:
+        return []
+    rows = [lines[at - 1], *lines[at + 1 : at + 1 + _ROWS]]
+    return [", ".join(filter(None, (cell.strip() for cell in row.strip("|").split("|")))) for row in rows]
+
+
+def _list_items(lines: list[str]) -> list[str]:
+    """The first items of a list, each with the lines that continue it."""
+    if not lines or not _BULLET.match(lines[0]):
+        return []
+    items: list[str] = []
+    for line in lines[:_ROWS]:
+        plain = _BULLET.sub("", line)
+        items = [*items, plain] if plain != line else [*items[:-1], f"{items[-1]} {line}"]
+    return items
 
 
 def one_line(text: str) -> str:
@@ -71,9 +108,8 @@ def cut(text: str, limit: int) -> str:
 
 def fence(text: str, language: str = "") -> str:
     """A code block that the text cannot end."""
-    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
-    marks = "`" * (longest + 1)
-    return f"{marks}{language}\n{text.rstrip()}\n{marks}"
+    bar = bar_around(text)
+    return f"{bar}{language}\n{text.rstrip()}\n{bar}"
 
 
 def join_blocks(*blocks: str | None) -> str:

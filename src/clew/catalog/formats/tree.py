@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from clew.catalog.formats.code import describe_code
 from clew.catalog.formats.paths import Paths, document_path, slug
 from clew.catalog.formats.prose import clean_name, clean_text, cut_sentence, describe, one_line, split_parts
 from clew.catalog.resource import RawContent, ResourceNode
@@ -91,12 +92,13 @@ class _Tree:
 
     def _grow_part(self, branch: Branch, name: str, parent: str, text: str, number: int) -> ResourceNode:
         path = self._claim(join_path(parent, f"part-{number}"))
+        about = (describe_code(text) if branch.type == "code" else describe(text)) or one_line(text[:500])
         return ResourceNode(
             id=self._id_of(path),
             name=f"{name} (part {number})",
             path=path,
             content=text,
-            description=cut_sentence(f"Part {number} of {name}: {describe(text) or one_line(text[:500])}"),
+            description=cut_sentence(f"Part {number} of {name}: {about}"),
             type="part",
             metadata={"part": number},
         )

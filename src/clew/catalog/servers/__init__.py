@@ -4,7 +4,7 @@ trusted with more than data."""
 from clew.catalog.servers.config import ServerConfig, read_servers, write_servers
 from clew.catalog.servers.domain import build_domain
 from clew.catalog.servers.hooks import Elicitation, Elicited, Hooks, Token
-from clew.catalog.servers.importing import import_servers, known_files
+from clew.catalog.servers.importing import import_servers, project_files, user_files
 from clew.catalog.servers.registry import ServerRegistry, open_registry
 
 __all__ = [
@@ -16,8 +16,9 @@ __all__ = [
     "Token",
     "build_domain",
     "import_servers",
-    "known_files",
     "open_registry",
+    "project_files",
     "read_servers",
+    "user_files",
     "write_servers",
 ]

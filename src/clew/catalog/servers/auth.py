@@ -10,6 +10,7 @@ import msgspec
 
 from clew.catalog.servers.references import FromEnv, FromSecret, parse_value, written_value
 from clew.errors import ConfigError
+from clew.wording import config_in_plain_words
 
 AuthType = Literal["oauth", "bearer", "none"]
 Grant = Literal["authorization_code", "client_credentials"]
@@ -58,7 +59,7 @@ def parse_auth(given: Mapping[str, Any], place: str) -> Auth:
     try:
         plain = msgspec.convert({key: each for key, each in given.items() if key not in _REFERENCES}, _Written)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{place}: auth: {error}"[:500]) from None
+        raise config_in_plain_words(error, _Written, f"{place}: auth") from None
     found = {
         **msgspec.to_builtins(plain),
         **{key: _parse_reference(given[key], f"{place}: auth.{key}") for key in _REFERENCES if key in given},

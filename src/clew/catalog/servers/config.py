@@ -15,6 +15,7 @@ from clew.catalog.route import check_domain_name
 from clew.catalog.servers.auth import Auth, parse_auth, written_auth
 from clew.catalog.servers.references import Value, parse_value, written_value
 from clew.errors import ConfigError
+from clew.wording import config_in_plain_words
 
 FILE = "mcp.json"
 MAX_FILE = 4_000_000
@@ -160,7 +161,7 @@ def parse_server(id: str, entry: Any, place: str, *, name: str = "") -> ServerCo
     try:
         one = msgspec.convert(entry, _Written)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{place}: {error}"[:500], choices=KEYS if "unknown field" in str(error) else ()) from None
+        raise config_in_plain_words(error, _Written, place, called="key") from None
     if bool(one.url) == bool(one.command):
         raise ConfigError(f"{place} needs either a command or a url")
     if one.type == "sse":

@@ -17,19 +17,19 @@ from clew.catalog.servers.access import Access
 from clew.catalog.servers.browser import Browser
 from clew.catalog.servers.config import ServerConfig
 from clew.catalog.servers.entries import MAX_KEPT, About
-from clew.catalog.servers.faults import Faults, flatten
+from clew.catalog.servers.faults import Faults, LostSession, Paused, Refusal, flatten
 from clew.catalog.servers.hooks import HookChain, Request, Response, Token
 from clew.catalog.servers.link import Link, describe
 from clew.catalog.servers.listing import Listing, ListKind, offers, read_listing, read_page
 from clew.catalog.servers.opening import Opener, foreign_errors, has_lost_session
 from clew.catalog.servers.patience import Patience
 from clew.catalog.servers.tokens import Tokens
-from clew.catalog.servers.trust import visible
 from clew.catalog.servers.values import resolve_token, resolve_values
 from clew.catalog.servers.vault import ShortVault, Vault
 from clew.catalog.servers.watching import Watchers
+from clew.catalog.text import clean
 from clew.clock import Clock, SystemClock
-from clew.errors import ServerError
+from clew.errors import ConfigError, ServerError
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -42,12 +42,14 @@ LISTING_TIMES = 4
 
 R = TypeVar("R")
 Act = Callable[["Client", dict[str, Any]], Awaitable[R]]
+OnEnd = Callable[[ServerError | ConfigError | None], Awaitable[None]]
 
 
 class ServerConnection:
     """Calls of many tasks at once go over it; `close` ends it for good.
 
     `on_start` is told of each start, and `on_change` that the server said one of its lists changed; neither may wait.
+    `on_end` is awaited after each request, with why the server failed, or None where it answered, be it with a refusal.
     With a `browser` it makes a new login where the server wants one; otherwise it uses the one of the `vault`.
     All calls raise ServerError, and ConfigError for a variable or secret that is not set.
     """
@@ -63,6 +65,7 @@ class ServerConnection:
         vault: Vault | None = None,
         on_start: Callable[[], None] = lambda: None,
         on_change: Callable[[], None] = lambda: None,
+        on_end: OnEnd | None = None,
         sampler: Any = None,
         browser: Browser | None = None,
     ) -> None:
@@ -74,6 +77,7 @@ class ServerConnection:
         self._environ = os.environ if environ is None else environ
         self._vault = vault or ShortVault()
         self._on_start = on_start
+        self._on_end = on_end
         self._watchers = Watchers(config.id, on_change)
         self._patience = Patience(config.timeout_seconds)
         asking = self._hooks if config.auth.type != "none" else HookChain()
@@ -96,9 +100,9 @@ class ServerConnection:
         async def look(client: Client, params: dict[str, Any]) -> About:
             info, has = client.server_info, client.server_capabilities
             return About(
-                name=visible(info.name)[:200] if info else "",
-                version=visible(info.version)[:100] if info else "",
-                instructions=visible(client.instructions or "")[:MAX_KEPT],
+                name=clean(info.name)[:200] if info else "",
+                version=clean(info.version)[:100] if info else "",
+                instructions=clean(client.instructions or "")[:MAX_KEPT],
                 protocol=client.protocol_version,
                 offers_subscriptions=bool(has.resources and has.resources.subscribe),
             )
@@ -184,12 +188,25 @@ class ServerConnection:
         """Hooks, the request within the time that it may take, and hooks again."""
         request = await self._hooks.request(Request(server=self.config.id, method=method, params=params))
         try:
-            result = await self._attempt(method, request.params, act)
-        except _LostSession:
-            result = await self._attempt(method, request.params, act)
+            result = await self._attempt_twice(method, request.params, act)
+        except (ServerError, ConfigError) as error:
+            if not isinstance(error, Paused):
+                await self._end(None if isinstance(error, Refusal) else error)
+            raise
+        await self._end(None)
         response = await self._hooks.response(Response(server=self.config.id, method=method, result=result))
         found: R = response.result
         return found
+
+    async def _end(self, error: ServerError | ConfigError | None) -> None:
+        if self._on_end is not None and not self._is_closed:  # what breaks off because we closed it is no failure
+            await self._on_end(error)
+
+    async def _attempt_twice(self, method: str, params: dict[str, Any], act: Act[R]) -> R:
+        try:
+            return await self._attempt(method, params, act)
+        except LostSession:
+            return await self._attempt(method, params, act)
 
     async def _attempt(self, method: str, params: dict[str, Any], act: Act[R]) -> R:
         async with self._opened() as (link, client):
@@ -215,7 +232,7 @@ class ServerConnection:
         first = next(flatten(error))
         if has_lost_session(first):
             link.faults.end("ended the session")
-            return _LostSession(self.config.id, "does not keep its session")
+            return LostSession(self.config.id, "does not keep its session")
         (note, hint), is_over = link.faults.take_note(), getattr(first, "code", 0) == CONNECTION_CLOSED
         if is_over:
             link.faults.end(note)
@@ -228,7 +245,7 @@ class ServerConnection:
             return ServerError(self.config.id, f"answered {method} with what the protocol does not allow")
         if first.message == "Server returned an error response":
             return ServerError(self.config.id, describe(first, link.faults), hint=self._token_hint(link))
-        return ServerError(self.config.id, f'refused {method}: "{link.faults.plain(first.message)}"')
+        return Refusal(self.config.id, f'refused {method}: "{link.faults.plain(first.message)}"')
 
     def _token_hint(self, link: Link) -> str:
         if link.faults.hint:
@@ -271,9 +288,10 @@ class ServerConnection:
     def _check_turn(self) -> None:
         """Raises ServerError while it is too early for another start."""
         rest = (self._retry_at - self._clock.now()).total_seconds() if self._retry_at is not None else 0.0
-        if rest > 0 and self._link is not None:
+        is_possible = rest <= 1.5 * MAX_DELAY  # otherwise the clock was set back
+        if rest > 0 and is_possible and self._link is not None:
             hint = f"It is started again in {rest:.0f} seconds at the earliest"
-            raise ServerError(self.config.id, self._link.explain(), hint=hint)
+            raise Paused(self.config.id, self._link.explain(), hint=hint)
 
     def _note_failure(self, link: Link) -> None:
         """The first restart may come at once, each later one after twice as long, somewhat spread."""
@@ -293,7 +311,3 @@ class ServerConnection:
 
     async def _configured_token(self) -> Token | None:
         return await resolve_token(self.config, self._environ, self._vault.reveal)
-
-
-class _LostSession(ServerError):
-    """The server forgot our session and did nothing; the request may be sent once more."""

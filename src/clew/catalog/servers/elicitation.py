@@ -12,7 +12,7 @@ from clew.catalog.servers.faults import Faults
 from clew.catalog.servers.hooks import Elicitation, Elicited, HookChain
 from clew.catalog.servers.patience import Patience
 from clew.catalog.servers.schemas import check_arguments
-from clew.catalog.servers.trust import visible
+from clew.catalog.text import clean
 from clew.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ class Asking:
 
 
 def _question(server: str, params: ElicitRequestParams) -> Elicitation:
-    message = visible(params.message)[:MAX_MESSAGE]
+    message = clean(params.message)[:MAX_MESSAGE]
     if params.mode == "url":
         if urlsplit(params.url).scheme not in ("http", "https") or len(params.url) > MAX_ADDRESS:
             raise InvalidInput("url", "is not an address that can be opened")
-        return Elicitation(server=server, message=message, url=visible(params.url))
+        return Elicitation(server=server, message=message, url=clean(params.url))
     check_arguments({**params.requested_schema, "required": []}, {})
     return Elicitation(server=server, message=message, schema=params.requested_schema)
 

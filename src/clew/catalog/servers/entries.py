@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, Literal
 from uuid import UUID, uuid5
 
 import msgspec
 
-from clew.catalog.servers.trust import digest_of, one_line, params_prose, visible
+from clew.catalog.discovery import FOREIGN_TOOL_SCHEMA
+from clew.catalog.servers.schemas import params_prose
+from clew.catalog.text import clean, one_line
 from clew.errors import InvalidInput
-from clew.trail.breadcrumb import NEVER, Breadcrumb, Change, Draft, check_context
+from clew.trail.breadcrumb import NEVER, Breadcrumb, Change, Draft, check_context, encode_canonical
 
 Kind = Literal["tool", "resource", "prompt"]
 KINDS: tuple[Kind, ...] = ("tool", "resource", "prompt")
 State = Literal["approved", "changed", "gone"]
-SCHEMAS: dict[Kind, str] = {"tool": "mcp.tool.v1", "resource": "mcp.resource.v1", "prompt": "mcp.prompt.v1"}
+SCHEMAS: dict[Kind, str] = {"tool": FOREIGN_TOOL_SCHEMA, "resource": "mcp.resource.v1", "prompt": "mcp.prompt.v1"}
 
 SERVER_SCHEMA = "mcp.server.v1"
 
@@ -72,7 +75,7 @@ def build_entry(server: str, kind: Kind, given: dict[str, Any]) -> ServerEntry:
         kind=kind,
         name=name,
         title=one_line(given.get("title") or (given.get("name", "") if kind == "resource" else ""), 200),
-        description=visible(given.get("description") or "")[:MAX_KEPT],
+        description=clean(given.get("description") or "")[:MAX_KEPT],
         schema=given.get("inputSchema", {}),
         output_schema=given.get("outputSchema"),
         annotations=given.get("annotations", {}),
@@ -83,9 +86,15 @@ def build_entry(server: str, kind: Kind, given: dict[str, Any]) -> ServerEntry:
         approved=digest,
     )
     check_context(_context(entry))
-    if not name.strip() or visible(name) != name or "\n" in name or "`" in name:
+    if not name.strip() or clean(name) != name or "\n" in name or "`" in name:
         raise InvalidInput("name", "holds line ends, backticks or characters that cannot be seen")
     return entry
+
+
+def digest_of(entry: dict[str, Any]) -> str:
+    """What changes with anything that a model would see of an entry. Raises InvalidInput for what JSON cannot hold."""
+    shown = {key: value for key, value in entry.items() if key not in ("_meta", "icons", "execution")}
+    return hashlib.blake2b(encode_canonical(shown, "entry"), digest_size=16).hexdigest()
 
 
 def draft_of(entry: ServerEntry, owner: str, scopes: tuple[str, ...]) -> Draft:

@@ -6,8 +6,22 @@ import asyncio
 import re
 from collections.abc import Iterator
 
+from clew.errors import ServerError
+
 MAX_REASON = 300
 _INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
+
+
+class Refusal(ServerError):
+    """The server lives, and does not want to do this."""
+
+
+class Paused(ServerError):
+    """The server failed before, and is not started again yet."""
+
+
+class LostSession(ServerError):
+    """The server forgot our session and did nothing; the request may be sent once more."""
 
 
 class Faults:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import httpx2
 
+from clew.catalog.servers.elsewhere import CheckedTransport, Elsewhere
 from clew.catalog.servers.faults import Faults
 from clew.catalog.servers.stdio import MAX_MESSAGE
 from clew.catalog.servers.tokens import Tokens
@@ -89,7 +90,7 @@ async def open_http(
             headers={**headers, "Accept-Encoding": "identity"},
             auth=auth,
             timeout=httpx2.Timeout(timeout, read=max(timeout, 300.0)),
-            transport=BoundedTransport(httpx2.AsyncHTTPTransport(), faults),
+            transport=CheckedTransport(BoundedTransport(httpx2.AsyncHTTPTransport(), faults), Elsewhere(url), faults),
         ) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=MAX_MESSAGE) as streams,
     ):

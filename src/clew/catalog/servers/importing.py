@@ -3,7 +3,9 @@ secret stays in the file it came from."""
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 import tomllib
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -34,11 +36,12 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
-    """A file or a server of one that was not taken, and why."""
+    """A file or a server of one that was not taken, and why; of a file that `is_unreadable` nothing could be."""
 
     path: str
     name: str
     reason: str
+    is_unreadable: bool = False
 
 
 class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,10 +53,15 @@ class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
         return [one.server for one in self.found]
 
 
-def known_files(folder: Path, home: Path) -> list[Path]:
-    """Where other clients keep their servers: those of a workspace first, then those of its user."""
-    below_folder = (".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", ".zed/settings.json", ".gemini/settings.json")
-    below_home = (
+def project_files(folder: Path) -> list[Path]:
+    """Where other clients keep the servers of a project. Whoever wrote the project wrote them."""
+    names = (".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", ".zed/settings.json", ".gemini/settings.json")
+    return [folder / name for name in (*names, ".codex/config.toml")]
+
+
+def user_files(home: Path) -> list[Path]:
+    """Where other clients keep the servers of their user."""
+    names = (
         ".claude.json",
         ".config/Claude/claude_desktop_config.json",
         "Library/Application Support/Claude/claude_desktop_config.json",
@@ -65,13 +73,13 @@ def known_files(folder: Path, home: Path) -> list[Path]:
         ".codex/config.toml",
         ".config/goose/config.yaml",
     )
-    return [folder / name for name in (*below_folder, ".codex/config.toml")] + [home / name for name in below_home]
+    return [home / name for name in names]
 
 
 def import_servers(
     paths: Sequence[Path], *, keep_secrets: bool = False, present: Collection[ServerConfig] = ()
 ) -> ImportReport:
-    """Read the files that are there. Ids are new ones beside those `present`; a server that is present, or found twice,
+    """Read the files. Ids are new ones beside those `present`; a server that is present, or found twice,
     is taken once, and Clew itself never.
 
     Never raises for what a file holds: what cannot be used is told in `skipped`.
@@ -79,12 +87,10 @@ def import_servers(
     found: list[Imported] = []
     skipped: list[LeftOut] = []
     for path in paths:
-        if not path.exists():
-            continue
         try:
             entries = list(_entries(_decode(path)))
         except ConfigError as error:
-            skipped.append(LeftOut(path=str(path), name="", reason=error.message))
+            skipped.append(LeftOut(path=str(path), name="", reason=error.message, is_unreadable=True))
             continue
         if not entries:
             skipped.append(LeftOut(path=str(path), name="", reason="holds no servers"))
@@ -105,9 +111,7 @@ def import_servers(
 def _decode(path: Path) -> Any:
     """What a file holds. Raises ConfigError."""
     try:
-        if path.stat().st_size > MAX_FILE:
-            raise ConfigError(f"is over {MAX_FILE:,} bytes")
-        text = path.read_text("utf-8-sig")
+        text = _read_text(path)
         match path.suffix:
             case ".toml":
                 return tomllib.loads(text)
@@ -116,10 +120,25 @@ def _decode(path: Path) -> Any:
             case _:
                 plain = _COMMENT.sub(lambda found: found.group(1) or " ", text)
                 return msgspec.json.decode(_LAST_COMMA.sub(lambda found: found.group(1) or "", plain).encode())
-    except (OSError, UnicodeDecodeError):
-        raise ConfigError("cannot be read") from None
+    except FileNotFoundError:
+        raise ConfigError("is not there") from None
+    except UnicodeDecodeError:
+        raise ConfigError("is not text in UTF-8") from None
+    except OSError as error:
+        raise ConfigError(f"cannot be read ({error.strerror})") from None
     except (tomllib.TOMLDecodeError, msgspec.DecodeError, RecursionError):
-        raise ConfigError(f"is not {path.suffix.lstrip('.') or 'JSON'}") from None
+        raise ConfigError(f"is not {'TOML' if path.suffix == '.toml' else 'JSON'}") from None
+
+
+def _read_text(path: Path) -> str:
+    """Raises ConfigError for what is no regular file of a sensible size, without waiting for a writer of a pipe."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ConfigError("is not a regular file")
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        content = file.read(MAX_FILE + 1)
+    if len(content) > MAX_FILE:
+        raise ConfigError(f"is over {MAX_FILE:,} bytes")
+    return content.decode("utf-8-sig")
 
 
 def _decode_yaml(text: str) -> Any:

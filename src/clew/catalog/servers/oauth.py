@@ -29,6 +29,7 @@ from pydantic import AnyUrl, PrivateAttr
 import clew
 from clew.catalog.servers.auth import Auth
 from clew.catalog.servers.browser import Browser
+from clew.catalog.servers.elsewhere import Elsewhere
 from clew.catalog.servers.faults import Faults
 from clew.catalog.servers.logins import Login, LoginStore
 from clew.errors import ConfigError, ServerError
@@ -187,17 +188,26 @@ class NewLogin(_Provider):
         self._initialized = True
 
     async def _perform_authorization(self) -> httpx2.Request:
-        self._check_places()
+        await self._check_places()
         if self.auth.client_id and self.context.client_info is not None and self._credentials.secret:
             self.context.client_info.token_endpoint_auth_method = self._method(Login(url=self.store.url))
         return await super()._perform_authorization()
 
-    def _check_places(self) -> None:
-        """A server that is reached over TLS may not lead the login, and with it the tokens, to where there is none."""
+    async def _check_places(self) -> None:
+        """A server that is reached over TLS may not lead the login, and with it the tokens, to where there is none; nor
+        one at a public address the browser to where it has no business."""
         found = self.context.oauth_metadata
         places = (str(found.authorization_endpoint), str(found.token_endpoint)) if found is not None else ()
         if self.store.url.startswith("https:") and not all(place.startswith("https:") for place in places):
             raise OAuthFlowError("The authorization server has an address without TLS")
+        elsewhere = Elsewhere(self.store.url)
+        for place in places:
+            try:
+                refusal = "" if elsewhere.is_home(place) else (await elsewhere.look_up(place))[1]
+            except OSError:
+                refusal = "one of its hosts has no address"
+            if refusal:
+                raise OAuthFlowError(f"The authorization server leads astray, since {refusal}")
 
     async def _handle_token_response(self, response: httpx2.Response) -> None:
         await super()._handle_token_response(response)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,11 +20,12 @@ from clew.catalog.servers.entries import KINDS, SCHEMAS, About, Kind, ServerEntr
 from clew.catalog.servers.hooks import HookChain, Hooks
 from clew.catalog.servers.listing import ListKind
 from clew.catalog.servers.login import log_out
+from clew.catalog.servers.looks import Looks
 from clew.catalog.servers.shelves import Match, Prompts, Resources, Tools
 from clew.catalog.servers.store import EntryStore, Synced
 from clew.catalog.servers.vault import TrailVault
 from clew.clock import Clock, SystemClock
-from clew.errors import AlreadyExists, ClewError, InvalidInput, NotFound, ServerError
+from clew.errors import AlreadyExists, ClewError, ConfigError, InvalidInput, NotFound, ServerError
 from clew.trail.query import SearchRequest
 from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
@@ -51,7 +53,8 @@ class Relevant(msgspec.Struct, frozen=True, kw_only=True):
 
 class ServerRegistry:
     """Made by `open_registry`. `by` writes the entries to the trail, and searches where a caller names nobody;
-    `on_update` is awaited with the id of a server after its entries changed."""
+    `on_update` is awaited with the id of a server after its entries changed; `allows` says whether the user has agreed
+    to a server, without which it is neither started nor contacted."""
 
     def __init__(
         self,
@@ -64,6 +67,7 @@ class ServerRegistry:
         environ: Mapping[str, str] | None = None,
         sampler: Any = None,
         on_update: OnUpdate | None = None,
+        allows: Callable[[ServerConfig], bool] = lambda config: True,
     ) -> None:
         self._trail = trail
         self._by = by
@@ -75,6 +79,7 @@ class ServerRegistry:
             "sampler": sampler,
         }
         self.on_update = on_update
+        self.allows = allows
         self._configs: dict[str, ServerConfig] = {}
         self._connections: dict[str, ServerConnection] = {}
         self._locks: dict[str, asyncio.Lock] = {}
@@ -83,6 +88,8 @@ class ServerRegistry:
         self._has_others = False
         self._store = EntryStore(trail, by)
         self.vault = TrailVault(trail, by)
+        self.looks = Looks(trail, by)
+        self._sound: set[str] = set()
         self.problems: dict[str, str] = {}
         """Why a server could not be looked at when it last said that it changed."""
         self.tools = Tools(self)
@@ -97,9 +104,12 @@ class ServerRegistry:
         return self._configs[server]
 
     def connection(self, server: str) -> ServerConnection:
-        """The one connection of a server, which need not be open. Raises NotFound, ServerError where it is off."""
+        """The one connection of a server, which need not be open. Raises NotFound, ServerError where it is off, or the
+        user has not agreed to it as it is now."""
         if not self.config(server).enabled:
             raise ServerError(server, "is switched off", hint="Set enabled to true in .clew/mcp.json")
+        if not self.allows(self.config(server)):
+            raise ServerError(server, "is new or has changed, and waits for the user's consent")
         return self._connections[server]
 
     def about(self, server: str) -> About | None:
@@ -158,9 +168,19 @@ class ServerRegistry:
         return approved
 
     async def refresh(self, server: str) -> Synced:
-        """Look at a server's lists and bring the trail up to date. Raises ServerError, changing nothing, when it cannot
-        be reached."""
-        connection, scopes = self.connection(server), self.config(server).scopes
+        """Look at a server's lists and bring the trail up to date. Raises ServerError when it cannot be reached: then
+        nothing changes but what `looks` tells of it."""
+        connection = self.connection(server)
+        try:
+            total = await self._look(server, connection)
+        except (ServerError, ConfigError) as error:
+            await self.looks.note(server, str(error))
+            raise
+        await self.looks.clear(server)
+        return total
+
+    async def _look(self, server: str, connection: ServerConnection) -> Synced:
+        scopes = self.config(server).scopes
         async with self._locks[server]:
             about = await connection.about()
             listed = {kind: await self._list(connection, kind) for kind in KINDS}
@@ -215,9 +235,19 @@ class ServerRegistry:
             vault=self.vault,
             on_start=lambda: self._started(config.id),
             on_change=lambda: self._changed(config.id),
+            on_end=partial(self._note_end, config.id),
             **self._given,
         )
         await self._store.load(config.id)
+
+    async def _note_end(self, server: str, error: ServerError | ConfigError | None) -> None:
+        """Remember why a server failed, until it answers."""
+        if error is not None:
+            self._sound.discard(server)
+            await self.looks.note(server, str(error))
+        elif server not in self._sound:
+            self._sound.add(server)
+            await self.looks.clear(server)
 
     async def _forget(self, server: str) -> None:
         """Close a server, and know it no longer."""
@@ -272,6 +302,7 @@ class Servers:
                 await self._registry.refresh(config.id)
             except ClewError:
                 await self._registry._forget(config.id)
+                await self._registry.looks.clear(config.id)
                 raise
         return self._registry._connections[config.id]
 
@@ -282,6 +313,7 @@ class Servers:
         if auth.type == "oauth":
             await log_out(server, self._registry.vault)
         await self._registry._store.remove(server)
+        await self._registry.looks.clear(server)
         await self._registry._tell(server)
 
     def list(self) -> Sequence[ServerConfig]:

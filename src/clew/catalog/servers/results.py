@@ -9,7 +9,7 @@ import msgspec
 
 from clew.catalog.servers.entries import ServerEntry
 from clew.catalog.servers.schemas import misfit
-from clew.catalog.servers.trust import fenced, one_line, quoted, visible
+from clew.catalog.text import clean, fence, one_line, quoted
 from clew.errors import ServerError
 from clew.tools import Guidance, GuidedContent, guide
 
@@ -41,7 +41,7 @@ def show_result(result: CallToolResult, entry: ServerEntry, read_route: str) -> 
     if problem:
         blocks.append(problem)
     if structured:
-        blocks.append(_fenced(structured, f"Structured, from {entry.server}", room, "json"))
+        blocks.append(_fenced(structured, f"Structured, from {entry.server}.", room, "json"))
     links = [part for part in parts if part.type == "resource_link"][:MAX_LINKS]
     steps = [
         guide(read_route, f"Read the resource that {entry.server} calls {quoted(link.name, 100)}.", uri=str(link.uri))
@@ -69,7 +69,7 @@ def show_prompt(result: GetPromptResult, server: str) -> GuidedContent:
 def _show_part(part: Any, server: str, limit: int) -> str:
     match part.type:
         case "text":
-            return _fenced(part.text, f"From {server}", limit)
+            return _fenced(part.text, f"From {server}.", limit)
         case "image" | "audio":
             kind = one_line(part.mime_type, 60)
             return f"{server} sent an {part.type} ({kind}, {len(part.data) * 3 // 4:,} bytes) that is not shown here."
@@ -84,17 +84,17 @@ def _show_part(part: Any, server: str, limit: int) -> str:
 def _show_resource(part: Any, server: str, limit: int) -> str:
     place = quoted(str(part.uri), 300)
     if (text := getattr(part, "text", None)) is not None:
-        return _fenced(text, f"From {server}, {place}", limit)
+        return _fenced(text, f"From {server}, {place}.", limit)
     size = len(getattr(part, "blob", "")) * 3 // 4
     return (
         f"{server} sent {place} ({one_line(part.mime_type or 'binary', 60)}, {size:,} bytes), which is not shown here."
     )
 
 
-def _fenced(text: str, source: str, limit: int, language: str = "text") -> str:
+def _fenced(text: str, about: str, limit: int, language: str = "text") -> str:
     """The text behind a fence. Where it is so full of backticks that its bars would need the room, less of it."""
-    has_long_bars = "`" * _LONG_BAR in visible(text[: limit + 1])
-    return fenced(text, source, limit=limit // 3 if has_long_bars else limit, language=language)
+    has_long_bars = "`" * _LONG_BAR in clean(text[: limit + 1])
+    return fence(text, about, limit=limit // 3 if has_long_bars else limit, language=language)
 
 
 def _read_structured(result: CallToolResult, entry: ServerEntry) -> tuple[str, str]:

@@ -1,4 +1,5 @@
-"""Foreign JSON Schemas, compiled with the trail's bounds: one that is none, or could run away, is refused."""
+"""Foreign JSON Schemas: compiled with the trail's bounds, so that one that is none or could run away is refused; and as
+they are shown, their texts made plain."""
 
 from __future__ import annotations
 
@@ -8,11 +9,14 @@ from typing import Any
 
 import msgspec
 
+from clew.catalog.text import one_line, quoted
 from clew.errors import InvalidInput, SchemaViolation
 from clew.trail.breadcrumb import encode_canonical
 from clew.trail.validation import SchemaCheck, compile_schema
+from clew.wording import either_type, suggest
 
 MAX_DEPTH = 60
+MAX_SHOWN_DEPTH = 40
 
 
 def check_arguments(schema: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -21,11 +25,23 @@ def check_arguments(schema: dict[str, Any], arguments: Mapping[str, Any]) -> dic
     try:
         compiled(schema).check(given, "")
     except SchemaViolation as error:
-        place = error.field.removeprefix("context").strip("/").replace("/", ".")
-        raise InvalidInput(place or "params", error.reason) from None
+        place = one_line(error.field.removeprefix("context").strip("/").replace("/", "."), 100)
+        hint = _allowed(schema.get("properties"), place)
+        raise InvalidInput(place or "params", one_line(error.reason, 300), hint=hint) from None
     except InvalidInput as error:
         raise InvalidInput("params", error.reason) from None
     return given
+
+
+def _allowed(properties: Any, place: str) -> str:
+    """What a parameter takes, or which ones there are."""
+    known = properties if isinstance(properties, dict) else {}
+    if place not in known:
+        names = [one_line(name, 60) for name in list(known)[:20]]
+        return suggest(place, names, "Parameters are") if place and "." not in place else ""
+    kind = known[place].get("type") if isinstance(known[place], dict) else None
+    types = kind if isinstance(kind, list) else [kind] if isinstance(kind, str) else []
+    return f"It takes {either_type(types)}" if types else ""
 
 
 def misfit(schema: dict[str, Any] | None, value: Any) -> str:
@@ -62,3 +78,38 @@ def _modern(schema: Any, depth: int) -> Any:
         known["prefixItems"] = known.pop("items")
         known["items"] = known.pop("additionalItems", True)
     return known
+
+
+def clean_schema(schema: Any, depth: int = 0) -> Any:
+    """A schema with its texts for people made plain, for showing; what it allows stays the same."""
+    if depth > MAX_SHOWN_DEPTH:
+        return {}
+    if isinstance(schema, list):
+        return [clean_schema(each, depth + 1) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: one_line(value, 300)
+        if key in ("description", "title", "$comment") and isinstance(value, str)
+        else clean_schema(value, depth + 1)
+        for key, value in schema.items()
+    }
+
+
+def params_prose(schema: dict[str, Any], most: int = 12) -> str:
+    """What a tool takes, in a sentence."""
+    properties, required = schema.get("properties", {}), schema.get("required", [])
+    if not properties:
+        return "Takes no parameters."
+    named = [_param(name, part, name in required) for name, part in list(properties.items())[:most]]
+    more = f" and {len(properties) - most} more" if len(properties) > most else ""
+    return f"Takes {', '.join(named)}{more}."
+
+
+def _param(name: str, part: Any, is_required: bool) -> str:
+    kind = part.get("type", "any") if isinstance(part, dict) else "any"
+    kinds = " or ".join(map(str, kind[:4])) if isinstance(kind, list) else str(kind)
+    need = "" if is_required else ", optional"
+    said = part.get("description") if isinstance(part, dict) else None
+    about = f": {quoted(said, 80)}" if isinstance(said, str) and said.strip() else ""
+    return f"{one_line(name, 60)} ({one_line(kinds, 40)}{need}{about})"

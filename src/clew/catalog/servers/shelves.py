@@ -14,7 +14,7 @@ from clew.catalog.servers.config import ServerConfig
 from clew.catalog.servers.connection import ServerConnection
 from clew.catalog.servers.entries import About, Kind, ServerEntry
 from clew.catalog.servers.schemas import check_arguments
-from clew.catalog.servers.trust import one_line
+from clew.catalog.text import one_line
 from clew.errors import InvalidInput, NotFound, ServerError
 
 if TYPE_CHECKING:

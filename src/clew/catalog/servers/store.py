@@ -25,7 +25,7 @@ from clew.catalog.servers.entries import (
 )
 from clew.catalog.servers.schemas import compiled
 from clew.catalog.servers.tidy import MAX_ENTRIES
-from clew.catalog.servers.trust import one_line
+from clew.catalog.text import one_line
 from clew.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from clew.trail.breadcrumb import Breadcrumb, Change
 from clew.trail.selector import Selector

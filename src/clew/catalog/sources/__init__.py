@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +23,7 @@ from clew.catalog.sources.local import LocalSettings, LocalSource
 from clew.catalog.sources.qase import QaseSettings, QaseSource
 from clew.catalog.sources.warehouse import WarehouseSettings, WarehouseSource
 from clew.errors import ConfigError
+from clew.wording import config_in_plain_words
 
 KINDS = ("local", "github", "clickup", "qase", "warehouse", "drive")
 SECRET_OPTIONS = ("token", "password")
@@ -30,16 +32,21 @@ SECRET_OPTIONS = ("token", "password")
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-def build_source(kind: str, options: Mapping[str, Any], *, secrets: Mapping[str, str]) -> ContentSource:
+def build_source(
+    kind: str, options: Mapping[str, Any], *, secrets: Mapping[str, str], base: Path | None = None
+) -> ContentSource:
     """A source of a kind, from options as they stand in a configuration file.
 
-    `secrets` holds the values of the secrets that `secret_names` names. Nothing is read yet. Raises ConfigError for
-    an unknown kind or option, a value that makes no sense, and a secret that is not there.
+    `secrets` holds the values of the secrets that `secret_names` names; paths of files count from `base`, which is the
+    working folder unless it is given. Nothing is read yet. Raises ConfigError for an unknown kind or option, a value
+    that makes no sense, and a secret that is not there.
     """
+    base = base or Path()
     match kind:
         case "local":
             chosen = _settings(kind, LocalSettings, options)
-            return LocalSource(Path(chosen.root), chosen.include, chosen.exclude, chosen.max_bytes)
+            root = base / os.path.expanduser(chosen.root)
+            return LocalSource(root, chosen.include, chosen.exclude, chosen.max_bytes)
         case "github":
             return _over_http(github.API, GithubSettings, GithubSource, options, secrets)
         case "clickup":
@@ -50,7 +57,7 @@ def build_source(kind: str, options: Mapping[str, Any], *, secrets: Mapping[str,
             return _over_http(drive.API, DriveSettings, DriveSource, options, secrets)
         case "warehouse":
             settings = _settings(kind, WarehouseSettings, options)
-            return WarehouseSource(settings, _secret(kind, "password", settings.password, secrets))
+            return WarehouseSource(settings, _secret(kind, "password", settings.password, secrets), base)
     raise _unknown(f"there is no source {kind!r}", kind, KINDS)
 
 
@@ -80,7 +87,7 @@ def _settings(source: str, kind: type[S], options: Mapping[str, Any]) -> S:
     try:
         return msgspec.convert(dict(options), kind)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{source}: {error}") from None
+        raise config_in_plain_words(error, kind, source, called="option") from None
 
 
 def _check_names(source: str, options: Mapping[str, Any], known: Collection[str]) -> None:

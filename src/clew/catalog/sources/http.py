@@ -20,6 +20,7 @@ from clew.clock import Clock, SystemClock
 from clew.errors import ConfigError, DeliveryRefused, NotFound, SourceError
 from clew.trail.addresses import Network, Resolve, parse_target, resolve_host
 from clew.trail.claims import printable
+from clew.wording import in_plain_words
 
 if TYPE_CHECKING:
     from clew.catalog.sources.wire import Reply, Wire
@@ -71,7 +72,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return msgspec.json.decode(self.body, type=kind)
         except msgspec.ValidationError as error:
-            raise SourceError(self.source, f"{self.path} answered JSON of another shape: {error}") from None
+            wrong = in_plain_words(error, kind, "it")
+            raise SourceError(self.source, f"{self.path} answered JSON of another shape: {wrong}") from None
         except (msgspec.DecodeError, RecursionError):
             raise SourceError(self.source, f"{self.path} answered something that is not whole JSON") from None
 

@@ -18,7 +18,7 @@ from clew.catalog.resource import Listing, RawContent, RawDocument, Skipped
 from clew.catalog.sources.content_types import HEAD_BYTES, content_type_of, is_binary
 from clew.catalog.sources.ids import source_id
 from clew.catalog.sources.ignoring import Rules, rules_above
-from clew.errors import NotFound, SourceError
+from clew.errors import ConfigError, NotFound, SourceError
 from clew.trail.globs import glob_matches
 
 MAX_BYTES = 2_000_000
@@ -46,6 +46,10 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     exclude: tuple[str, ...] = ()
     max_bytes: int = MAX_BYTES
 
+    def __post_init__(self) -> None:
+        if "\0" in self.root:
+            raise ConfigError("local: root: no folder can be named so")
+
 
 class LocalSource:
     """The text files of a folder whose path matches one of `include` (all, without any) and none of `exclude`.
@@ -63,6 +67,11 @@ class LocalSource:
         self._include = tuple(include)
         self._exclude = tuple(exclude)
         self._max_bytes = max_bytes
+
+    @property
+    def place(self) -> Path:
+        """The folder, which need not be there."""
+        return self._root
 
     @property
     def id(self) -> str:

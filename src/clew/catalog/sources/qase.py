@@ -13,6 +13,7 @@ from clew.catalog.resource import Listing, RawContent, RawDocument, Skipped
 from clew.catalog.sources.http import Api, HttpReader, count_pages
 from clew.catalog.sources.ids import check_document_id, digest_of, source_id
 from clew.errors import ConfigError, SourceError
+from clew.wording import in_plain_words
 
 API = Api(
     source="qase",
@@ -125,7 +126,8 @@ class QaseSource:
         try:
             msgspec.convert(entity, _Entity)
         except msgspec.ValidationError as error:
-            raise SourceError(self.id, f"gave an entry of another shape: {error}") from None
+            wrong = in_plain_words(error, _Entity, "it")
+            raise SourceError(self.id, f"gave an entry of another shape: {wrong}") from None
         return entity
 
     def _document(self, entity: dict[str, Any], version: str) -> RawDocument:

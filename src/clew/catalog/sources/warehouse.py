@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -46,7 +47,8 @@ class WarehouseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class WarehouseSource:
-    """A table's id is `schema.table`; its version changes with its columns and its comments.
+    """A table's id is `schema.table`; its version changes with its columns and its comments. The file of a relative
+    SQLite URL counts from `base`.
 
     Listing asks the database, once for all tables; fetching gives what the last listing saw.
     """
@@ -54,11 +56,19 @@ class WarehouseSource:
     name = "warehouse"
     is_local = False
 
-    def __init__(self, settings: WarehouseSettings, password: str = "") -> None:
+    def __init__(self, settings: WarehouseSettings, password: str = "", base: Path | None = None) -> None:
         self._settings = settings
+        self._base = base or Path()
         self._password = password
         self._pattern = re.compile(settings.table_pattern)
         self._tables: dict[str, dict[str, Any]] | None = None
+
+    @property
+    def place(self) -> Path | None:
+        """The file of an SQLite database, which need not be there; None for a server."""
+        if dialect_of(self._settings.url) != "sqlite":
+            return None
+        return Path(os.path.abspath(self._base / os.path.expanduser(sqlite_path(self._settings.url))))
 
     @property
     def id(self) -> str:
@@ -83,17 +93,14 @@ class WarehouseSource:
         self._tables = None
 
     def _read(self) -> tuple[list[Column], list[Skipped]]:
-        if dialect_of(self._settings.url) == "sqlite":
-            return self._read_sqlite()
-        return self._read_server(), []
+        place = self.place
+        return self._read_sqlite(place) if place is not None else (self._read_server(), [])
 
-    def _read_sqlite(self) -> tuple[list[Column], list[Skipped]]:
+    def _read_sqlite(self, path: Path) -> tuple[list[Column], list[Skipped]]:
         """All columns, and the tables that cannot be opened."""
-        path = sqlite_path(self._settings.url)
         if not os.path.isfile(path):
-            raise SourceError(
-                self.id, "there is no such file", hint="sqlite:///a.db is relative, sqlite:////a.db is not"
-            )
+            hint = "sqlite:///a.db counts from the folder that holds .clew, sqlite:////a.db is absolute"
+            raise SourceError(self.id, f"there is no such file: {path}", hint=hint)
         columns: list[Column] = []
         skipped: list[Skipped] = []
         try:
@@ -173,8 +180,8 @@ def shown_url(url: str) -> str:
     return f"{dialect}://{parts.hostname or 'localhost'}{port}{parts.path}"
 
 
-def _open_sqlite(path: str, timeout: float) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro", uri=True, timeout=timeout)
+def _open_sqlite(path: Path, timeout: float) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=timeout)
 
 
 def _import_psycopg(source: str) -> Any:

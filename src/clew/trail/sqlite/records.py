@@ -16,7 +16,7 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound, TooLarge
-from clew.trail.breadcrumb import MAX_BATCH, Breadcrumb, Change, Draft, Page, View
+from clew.trail.breadcrumb import MAX_BATCH, Breadcrumb, Change, Draft, Page, Update, View
 from clew.trail.hints import apply_hints, resolve_hints
 from clew.trail.prepare import Prepared, as_breadcrumb, embed_all, prepare_change, prepare_draft
 from clew.trail.selector import EVERYTHING, Selector, check_selector
@@ -33,6 +33,10 @@ MAX_PAGE = 1_000
 TOO_FAST = "the definitions change faster than breadcrumbs can be checked"
 PATIENCE = 10
 """How often breadcrumbs are checked again because definitions have changed."""
+
+
+Present = tuple[Breadcrumb, bytes | None]
+"""A breadcrumb and its vector."""
 
 
 class _Outdated(Exception):
@@ -169,21 +173,44 @@ class SqliteRecords:
         return writing.execute(f"{OLDER} WHERE v.rid = ? AND v.version = 1", (row[0],)).fetchone()
 
     async def update(self, id: str, change: Change, *, expect: int, by: Principal) -> Breadcrumb:
+        return (await self.update_many([Update(id=id, change=change, expect=expect)], by=by))[0]
+
+    async def update_many(self, updates: Sequence[Update], *, by: Principal) -> list[Breadcrumb]:
         by.require("update")
-        before, vector = self._engine.read(lambda connection: self._present(connection, id, by))
-        if before.version != expect:
-            raise Conflict(id, expected=expect, actual=before.version)
+        _check_batch(updates)
+        if not updates:
+            return []
+        present = await self._read_present(updates, by)
         for _ in range(PATIENCE):
-            prepared = self._prepare_change(before, change, vector, by)
-            await self._embed([prepared])
+            prepared = self._prepare_changes(updates, present, by)
+            await self._embed(prepared)
             with contextlib.suppress(_Outdated):
-                return await self._engine.write(partial(self._replace, id=id, prepared=prepared, expect=expect, by=by))
+                return await self._engine.write(partial(self._replace_all, updates=updates, prepared=prepared, by=by))
         raise Busy(TOO_FAST)
 
-    def _present(self, connection: Sql, id: str, by: Principal) -> tuple[Breadcrumb, bytes | None]:
-        row = self._find(connection, id, by)
+    async def _read_present(self, updates: Sequence[Update], by: Principal) -> list[Present]:
+        def read(connection: Sql) -> list[Present]:
+            return [self._present(connection, each, by) for each in updates]
+
+        return self._engine.read(read) if len(updates) <= INLINE_TEXTS else await self._engine.read_aside(read)
+
+    def _present(self, connection: Sql, update: Update, by: Principal) -> Present:
+        row = self._find(connection, update.id, by)
+        if row[3] != update.expect:
+            raise Conflict(update.id, expected=update.expect, actual=row[3])
         vector = connection.execute("SELECT vector FROM vectors WHERE rid = ?", (row[0],)).get
         return to_breadcrumb(row, self._audiences.of(connection, row[2])), vector
+
+    def _prepare_changes(self, updates: Sequence[Update], present: Sequence[Present], by: Principal) -> list[Prepared]:
+        prepared = []
+        for at, (update, (before, vector)) in enumerate(zip(updates, present, strict=True)):
+            try:
+                prepared.append(self._prepare_change(before, update.change, vector, by))
+            except InvalidInput as error:
+                if len(updates) > 1:
+                    error.put_below(f"[{at}]")
+                raise
+        return prepared
 
     def _prepare_change(self, before: Breadcrumb, change: Change, vector: bytes | None, by: Principal) -> Prepared:
         schema_name = before.schema_name if change.schema_name is msgspec.UNSET else change.schema_name
@@ -196,11 +223,16 @@ class SqliteRecords:
         prepared.as_of = definitions.as_of
         return prepared
 
-    def _replace(self, writing: Writing, id: str, prepared: Prepared, expect: int, by: Principal) -> Breadcrumb:
-        self._refuse_outdated(writing, prepared)
-        row = self._find_in(writing, id, by)
-        if row[3] != expect:
-            raise Conflict(id, expected=expect, actual=row[3])
+    def _replace_all(
+        self, writing: Writing, updates: Sequence[Update], prepared: Sequence[Prepared], by: Principal
+    ) -> list[Breadcrumb]:
+        self._refuse_outdated(writing, prepared[0])
+        return [self._replace(writing, *pair, by) for pair in zip(updates, prepared, strict=True)]
+
+    def _replace(self, writing: Writing, update: Update, prepared: Prepared, by: Principal) -> Breadcrumb:
+        row = self._find_in(writing, update.id, by)
+        if row[3] != update.expect:
+            raise Conflict(update.id, expected=update.expect, actual=row[3])
         write.replace(writing, row, prepared, by, self.space)
         row = writing.execute(f"{CURRENT} WHERE b.rid = ?", (row[0],)).fetchone()
         return to_breadcrumb(row, self._audiences.of(writing.connection, row[2]))
@@ -337,6 +369,16 @@ class SqliteRecords:
             if self._audiences.may_see(connection, row[2], by):
                 return row
         raise NotFound("breadcrumb", id)
+
+
+def _check_batch(updates: Sequence[Update]) -> None:
+    if len(updates) > MAX_BATCH:
+        raise TooLarge("batch", len(updates), MAX_BATCH, "updates")
+    seen: set[str] = set()
+    for at, each in enumerate(updates):
+        if each.id in seen:
+            raise InvalidInput(f"[{at}].id", "comes a second time", hint="Make one change of the two")
+        seen.add(each.id)
 
 
 def _pack_cursor(rid: int) -> str:

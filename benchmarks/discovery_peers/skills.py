@@ -1,0 +1,126 @@
+"""Skills as an agent finds them: `suggest` of a shelf, beside a catalogue section of 1,500 tokens.
+
+With the distractors: whether the right skill comes first, and what would be found if the search saw only descriptions,
+or only the names that a catalogue of 1,500 tokens has room for. Without them: how many questions that no skill answers
+are told so, and what that costs in recall.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+from clew.llm.embedders import open_embedder
+from clew.llm.tokens import estimate_tokens
+from clew.skills.catalogue import BUDGET, build_catalogue
+from clew.skills.manifest import Manifest, Skill
+from clew.skills.shelf import SKILL_SCHEMA, SkillShelf
+from clew.trail import open_trail
+from clew.trail.bootstrap import bootstrap
+from clew.trail.query import SearchRequest
+from clew.trail.selector import Selector
+from clew.trail.store import Trail
+from discovery_peers.data import Row, Set
+from discovery_peers.ours import ME
+from discovery_peers.scores import Scores, mean, score
+from discovery_peers.tables import average, table
+
+NAMED = 500
+"""So many skills are told by one catalogue section."""
+NDCG, TOLD, LOSS = 0.72, 0.6, 0.02
+"""The goals."""
+Rank = Callable[[str], Awaitable[list[str]]]
+
+
+async def measure(each: Set) -> list[dict[str, Any]]:
+    """One row a set of skills; tools have none."""
+    if each.group != "skills":
+        return []
+    async with open_shelf([to_skill(row) for row in each.rows]) as (shelf, trail):
+        crowded, searched = await rate(suggesting(shelf, each), each), await rate(searching(trail, each), each)
+    async with open_shelf([to_skill(row, text=False) for row in each.rows]) as (_, trail):
+        described = await rate(searching(trail, each), each)
+    async with open_shelf([to_skill(row, text=False, about=False) for row in each.rows]) as (_, trail):
+        named = await rate(searching(trail, each), each)
+    async with open_shelf([to_skill(row) for row in each.own]) as (shelf, trail):
+        alone, whole = await rate(suggesting(shelf, each), each), await rate(searching(trail, each), each)
+        told = [not await shelf.suggest(query) for query in each.foreign]
+    many = [to_skill(each.rows[at % len(each.rows)], number=at) for at in range(NAMED)]
+    return [
+        {
+            **{"set": each.name, "rows": len(each.rows), "ndcg": crowded["ndcg"], "suggested": crowded["r10"]},
+            **{"searched": searched["r10"], "described": described["r10"], "named": named["r10"]},
+            "catalogue_tokens": estimate_tokens(build_catalogue(many)),
+            **{"told": average(told), "loss": whole["r10"] - alone["r10"]},
+        }
+    ]
+
+
+def to_skill(row: Row, *, text: bool = True, about: bool = True, number: int = 0) -> Skill:
+    name = f"{row.name}-{number}" if number else row.name
+    return Skill(name=name, description=row.description if about else "", content=row.text if text else "")
+
+
+@contextlib.asynccontextmanager
+async def open_shelf(skills: Sequence[Skill]) -> AsyncIterator[tuple[SkillShelf, Trail]]:
+    embedder = open_embedder("wordllama")
+    trail = await open_trail("sqlite://:memory:", embedder=embedder)
+    try:
+        await bootstrap(trail, ME)
+        shelf = SkillShelf(trail, ME, embedder=embedder)
+        await shelf.sync(Manifest(skills={skill.name: skill for skill in skills}))
+        yield shelf, trail
+    finally:
+        await trail.close()
+
+
+def suggesting(shelf: SkillShelf, each: Set) -> Rank:
+    """What is suggested: nothing where nothing is close."""
+    ids = {row.name: row.id for row in each.rows}
+
+    async def rank(query: str) -> list[str]:
+        return [ids[found.skill] for found in await shelf.suggest(query, limit=10)]
+
+    return rank
+
+
+def searching(trail: Trail, each: Set) -> Rank:
+    """What the search finds, close or not."""
+    ids = {row.name: row.id for row in each.rows}
+
+    async def rank(query: str) -> list[str]:
+        request = SearchRequest(text=query, selector=Selector(schema_name=SKILL_SCHEMA), limit=10)
+        return [ids[hit.breadcrumb.title] for hit in (await trail.index.search(request, by=ME)).hits]
+
+    return rank
+
+
+async def rate(rank: Rank, each: Set) -> Scores:
+    return mean([score(await rank(question.query), question) for question in each.questions])
+
+
+def render(rows: Sequence[dict[str, Any]]) -> str:
+    """A line a set, the means, and whether the goals are met."""
+    if not rows:
+        return "no set of skills"
+    measures = ("ndcg", "suggested", "searched", "described", "named", "told", "loss")
+    means: dict[str, Any] = {"set": "mean", **{each: average([row[each] for row in rows]) for each in measures}}
+    lines = [[row["set"], *(f"{row[each]:.3f}" for each in measures)] for row in (*rows, means)]
+    heads = ["set", "nDCG@10", "R@10 suggested", "searched", "descriptions only", "names only", "told", "loss"]
+    return f"{table(heads, lines)}\n\n" + "\n".join(f"- {each}" for each in verdicts(rows, means["ndcg"]))
+
+
+def verdicts(rows: Sequence[dict[str, Any]], ndcg: float) -> list[str]:
+    """Each goal, what was measured, and whether that is enough. Only the first set has negatives of its own."""
+    first, tokens = rows[0], max(row["catalogue_tokens"] for row in rows)
+    told, loss = first["told"], max(row["loss"] for row in rows)
+    searched, described = (average([row[each] for row in rows]) for each in ("searched", "described"))
+    goals = {
+        f"nDCG@10 {ndcg:.3f}, at least {NDCG}": ndcg >= NDCG,
+        f"{told:.0%} of the negatives of {first['set']} told, at least {TOLD:.0%}": told >= TOLD,
+        f"loss of R@10 {loss:.3f}, at most {LOSS}": loss <= LOSS,
+        f"R@10 {searched:.3f}, at least the {described:.3f} of full descriptions": searched >= described - 0.005,
+        f"{NAMED} skills in {tokens:,} tokens, at most {BUDGET:,}": tokens <= BUDGET,
+    }
+    return [f"{goal}: {'kept' if is_kept else 'NOT KEPT'}" for goal, is_kept in goals.items()]

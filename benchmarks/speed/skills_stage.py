@@ -1,0 +1,76 @@
+"""The skills that are measured: real descriptions and texts where the data is at hand, made ones otherwise."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from discovery_peers.data import GROUPS, read
+
+SKILLS = "skills"
+"""The folder below a root that holds a folder for each skill."""
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+_LONGEST_NAME, _LONGEST_DESCRIPTION = 55, 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How much is measured, and on what."""
+
+    data: Path
+    scratch: Path
+    skills: int = 500
+    loaded: int = 50
+    tools: int = 10_000
+    exposed: int = 10
+    rounds: int = 5
+    samples: int = 200
+    peers: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """One skill as it is written down."""
+
+    name: str
+    description: str
+    text: str
+
+
+def make_skills(settings: Settings) -> list[Written]:
+    """So many skills under names of their own, the real ones first and again until there are enough."""
+    texts = list(_real(settings.data)) or list(_made(60))
+    return [_named(texts[at % len(texts)], at) for at in range(settings.skills)]
+
+
+def write_skills(root: Path, skills: Sequence[Written]) -> list[Path]:
+    """The folders of skills, in the format that every contender reads."""
+    folders = [root / SKILLS / each.name for each in skills]
+    for folder, each in zip(folders, skills, strict=True):
+        folder.mkdir(parents=True)
+        head = f"---\nname: {each.name}\ndescription: {json.dumps(each.description)}\n---\n\n"
+        (folder / "SKILL.md").write_text(head + each.text, encoding="utf-8")
+    return folders
+
+
+def _real(data: Path) -> Iterator[tuple[str, str, str]]:
+    corpus, _, distractors = GROUPS["skills"]
+    for path in (data / f"{corpus}.jsonl", data / f"{distractors}.jsonl"):
+        for row in read(path) if path.is_file() else ():
+            yield row["name"], row.get("description") or row["name"], row.get("content") or ""
+
+
+def _made(number: int) -> Iterator[tuple[str, str, str]]:
+    for at in range(number):
+        about = f"Handles matter {at}, such as invoices, reminders and refunds. Use it when a customer asks for {at}."
+        yield f"matter {at}", about, f"# Matter {at}\n\n" + f"Look it up, then answer {{{{ USER }}}} about {at}.\n" * 80
+
+
+def _named(source: tuple[str, str, str], at: int) -> Written:
+    name, description, text = source
+    plain = _NOT_IN_NAMES.sub("-", name.lower()).strip("-")[:_LONGEST_NAME].strip("-") or "skill"
+    about = " ".join(description.split())[:_LONGEST_DESCRIPTION].strip() or plain
+    return Written(name=f"{plain}-{at}", description=about, text=text)

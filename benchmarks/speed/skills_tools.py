@@ -1,0 +1,132 @@
+"""What an agent has when thousands of tools are registered and ten of them are exposed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from clew.skills.library import Skills
+from clew.skills.manifest import Agent, Manifest, Skill, Toolset
+from clew.skills.registry import META_TOOLS
+from clew.tools import GuidedContent, Tool, ToolContext
+from speed.report import Finding, Promise, Row
+from speed.skills_stage import Settings
+from speed.timing import Rounds, paired_ratio, rotate
+
+MEASURE = "tools of an agent"
+MOST = 1.0
+CLEW, LOOKED_AT = "clew, get_tools", "clew, get_tools and every tool"
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"query": {"type": "string", "description": "what"}}}
+
+Work = Callable[[], Awaitable[int]]
+
+
+async def measure(settings: Settings) -> list[Finding]:
+    contenders = {**ours(settings), **(theirs(settings) if settings.peers else {})}
+    times = {name: Rounds() for name in contenders}
+    for turn in range(settings.rounds):
+        for name in rotate(list(contenders), turn):
+            times[name].begin()
+            for _ in range(settings.samples):
+                began = time.perf_counter()
+                found = await contenders[name]()
+                times[name].add(time.perf_counter() - began)
+                if found != settings.exposed:
+                    raise RuntimeError(f"{name} gave {found} of {settings.exposed} tools")
+    rows = [
+        Row(
+            measure=MEASURE,
+            records=settings.tools,
+            contender=name,
+            values={**rounds.spread(), "p99 ms": rounds.milliseconds(0.99)},
+        )
+        for name, rounds in times.items()
+    ]
+    return [*rows, *judge(settings, times)]
+
+
+def judge(settings: Settings, times: dict[str, Rounds]) -> list[Finding]:
+    found: list[Finding] = [
+        Promise(
+            name=f"get_tools, {settings.exposed} exposed, every one looked at, p99 ms",
+            records=settings.tools,
+            value=times[LOOKED_AT].milliseconds(0.99),
+            target=MOST,
+            at_least=False,
+        )
+    ]
+    for peer in times.keys() - {CLEW, LOOKED_AT}:
+        ratio = paired_ratio(times[peer].each_round(0.5), times[LOOKED_AT].each_round(0.5))
+        found.append(
+            Row(
+                measure=f"{MEASURE}: times as long as clew",
+                records=settings.tools,
+                contender=peer,
+                values={"× p50": ratio},
+            )
+        )
+    return found
+
+
+def ours(settings: Settings) -> dict[str, Work]:
+    skills = Skills(build_manifest(settings))
+    for name, toolset in skills.manifest.toolsets.items():
+        skills.register_tools(name, [make_tool(each) for each in toolset.tools])
+
+    async def called() -> int:
+        await skills.get_tools("agent")
+        return settings.exposed
+
+    async def looked_at() -> int:
+        tools = await skills.get_tools("agent")
+        return len(list(tools.values())) - len(META_TOOLS)
+
+    return {CLEW: called, LOOKED_AT: looked_at}
+
+
+def theirs(settings: Settings) -> dict[str, Work]:
+    from pydantic_ai import RunContext  # only where peers are measured
+    from pydantic_ai.models.test import TestModel
+    from pydantic_ai.tools import ToolDefinition
+    from pydantic_ai.toolsets import ExternalToolset
+    from pydantic_ai.usage import RunUsage
+
+    names = [name for toolset in build_manifest(settings).toolsets.values() for name in toolset.tools]
+    defined = [ToolDefinition(name=each, description=about(each), parameters_json_schema=SCHEMA) for each in names]
+    exposed = frozenset(names[: settings.exposed])
+    toolset: Any = ExternalToolset(defined).filtered(lambda context, tool: tool.name in exposed)
+    context: RunContext[None] = RunContext(deps=None, model=TestModel(), usage=RunUsage())
+
+    async def filtered() -> int:
+        return len(await toolset.get_tools(context))
+
+    return {"pydantic-ai, filtered toolset": filtered}
+
+
+def build_manifest(settings: Settings) -> Manifest:
+    """Toolsets of as many tools as are exposed, and an agent whose one skill brings the first of them."""
+    size = settings.exposed
+    toolsets = {
+        f"set-{first}": Toolset(
+            name=f"set-{first}",
+            description="Tools that belong together.",
+            tools=tuple(f"tool-{at}" for at in range(first, first + size)),
+        )
+        for first in range(0, settings.tools, size)
+    }
+    skill = Skill(name="first", description="The first tools.", toolsets=("set-0",))
+    return Manifest(
+        agents={"agent": Agent(name="agent", initial_skills=("first",))}, skills={"first": skill}, toolsets=toolsets
+    )
+
+
+def make_tool(name: str) -> Tool:
+    async def call(arguments: dict[str, Any], context: ToolContext) -> GuidedContent:
+        return GuidedContent(content=name)
+
+    return Tool(name=name, description=about(name), call=call, check=dict, schema=SCHEMA)
+
+
+def about(name: str) -> str:
+    return f"Looks up what {name} knows of a customer, and tells it in one line."

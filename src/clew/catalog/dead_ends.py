@@ -1,0 +1,151 @@
+"""Next steps that lead nowhere. Guidance to a route that does not exist is dropped, so that a tool may name a domain
+that is not always there; but a route that its code spells out, missing in a domain that is there, is a mistake."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+import msgspec
+
+from clew.catalog.registry import Registry
+from clew.catalog.route import Route, parse_route
+from clew.errors import InvalidInput
+from clew.tools import Guidance
+
+MAX_FUNCTIONS = 50
+"""How many functions are looked at for one tool: its own, and those of its module that it uses."""
+
+MAX_VALUES = 200
+
+
+class DeadEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool that leads to a route which does not exist, and the route of that domain that is spelled most alike."""
+
+    tool: str
+    route: str
+    nearest: str = ""
+
+    def __str__(self) -> str:
+        guess = f" Did you mean {self.nearest}?" if self.nearest else ""
+        return f"{self.tool} leads to {self.route}, which does not exist: the step is dropped.{guess}"
+
+
+def find_dead_ends(registry: Registry) -> list[DeadEnd]:
+    """One for each tool and route, in order of registration. No code of a tool runs."""
+    found: list[DeadEnd] = []
+    for routed in registry.tools():
+        if routed.domain.is_foreign or routed.tool.source != "local":
+            continue
+        for route in sorted(set(_named_routes(routed.tool.call, registry))):
+            close = difflib.get_close_matches(str(route), _routes_of(registry, route), 1)
+            found.append(DeadEnd(tool=routed.text, route=str(route), nearest=close[0] if close else ""))
+    return found
+
+
+def _named_routes(call: Callable[..., Any], registry: Registry) -> Iterator[Route]:
+    """The routes that the code behind a call names, and that are missing."""
+    for function in _functions(call):
+        known = {text for value in _values(function) for text in _texts(value)}
+        for text in known | set(_constants(function.__code__)):
+            route = _missing(text, registry)
+            if route is not None and (text in known or _stands_alone(text, function)):
+                yield route
+
+
+def _functions(call: Callable[..., Any]) -> list[FunctionType]:
+    """The function of a call, those that it closes over, and those of its own module that it uses."""
+    found: dict[int, FunctionType] = {}
+    waiting: list[Any] = [call]
+    while waiting and len(found) < MAX_FUNCTIONS:
+        function = waiting.pop()
+        if not isinstance(function, FunctionType) or id(function) in found:
+            continue
+        found[id(function)] = function
+        near = (value for value in _values(function) if getattr(value, "__module__", "") == function.__module__)
+        waiting += [*near, *_closed_over(function)]
+    return list(found.values())
+
+
+def _values(function: FunctionType) -> list[Any]:
+    """What the names in a function stand for: globals of its module, and variables around it."""
+    names = dict.fromkeys(name for code in _codes(function.__code__) for name in code.co_names)
+    return [function.__globals__[name] for name in names if name in function.__globals__] + _closed_over(function)
+
+
+def _closed_over(function: FunctionType) -> list[Any]:
+    found = []
+    for cell in function.__closure__ or ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:  # not filled yet
+            continue
+    return found
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _codes(inner)
+
+
+def _constants(code: CodeType) -> Iterator[str]:
+    for each in _codes(code):
+        for constant in each.co_consts:
+            yield from _texts(constant)
+
+
+def _texts(value: Any, depth: int = 0) -> Iterator[str]:
+    """Texts that may be routes in a value: itself, its entries, the routes of guidance."""
+    if isinstance(value, str):
+        if "://" in value:
+            yield value
+    elif isinstance(value, Guidance):
+        yield value.route
+    elif isinstance(value, dict | list | tuple | set | frozenset) and len(value) <= MAX_VALUES and depth < 2:
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each, depth + 1)
+
+
+def _missing(text: str, registry: Registry) -> Route | None:
+    """The route of a text that could lead somewhere and does not."""
+    try:
+        route = parse_route(text)
+    except InvalidInput:
+        return None
+    domain = registry.find_domain(route.domain)
+    if domain is None or domain.is_foreign:
+        return None
+    if route.kind == "tools":
+        return route if registry.find_tool(route) is None else None
+    is_whole = all(pipeline.source.name == "defined" for pipeline in domain.extractors)
+    return route if is_whole and registry.find_resource(route) is None else None
+
+
+def _routes_of(registry: Registry, route: Route) -> list[str]:
+    routes: Iterable[Any] = registry.tools() if route.kind == "tools" else registry.resources()
+    return [str(each.route) for each in routes if each.route.domain == route.domain]
+
+
+def _stands_alone(text: str, function: FunctionType) -> bool:
+    """Whether the source has the text as a string of its own, not only as the beginning of a longer one. False where
+    there is no source to look at."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return False
+    parts: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts |= set(map(id, node.values))
+        elif isinstance(node, ast.BinOp):
+            parts |= {id(node.left), id(node.right)}
+    return any(
+        isinstance(node, ast.Constant) and node.value == text and id(node) not in parts for node in ast.walk(tree)
+    )

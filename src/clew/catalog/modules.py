@@ -1,0 +1,113 @@
+"""Where Python would find a module, and which files of a folder it would run for it. Nothing is imported."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.machinery import ModuleSpec, PathFinder, all_suffixes
+from importlib.util import cache_from_source
+from pathlib import Path
+
+import msgspec
+
+from clew.errors import ConfigError
+
+MAX_FILES = 20_000
+
+_IMPORTABLE = tuple(all_suffixes())
+_CACHE = "__pycache__"
+
+
+class Located(msgspec.Struct, frozen=True, kw_only=True):
+    """A module that was found: where it is, and those files that are in the folder and belong to it or its packages."""
+
+    place: str
+    files: Sequence[Path]
+
+
+def locate(module: str, folder: Path) -> Located | None:
+    """Where a module is, as `folder` sees it; None where Python would not find its first part. Raises ConfigError for
+    one with more files than can be looked at."""
+    specs = list(_find_specs(module))
+    if not specs:
+        return None
+    files = sorted({file for spec in specs for file in _files_of(spec, folder)})
+    if len(files) > MAX_FILES:
+        raise ConfigError(f"{module} has over {MAX_FILES:,} files in {folder}. Install it as a package instead")
+    first = next(iter(_places(specs[-1])), "Python itself")
+    inner = os.path.relpath(os.path.realpath(first), os.path.realpath(folder))
+    return Located(place=first if inner.startswith(os.pardir) else inner, files=files)
+
+
+def is_inside(path: str | Path, folder: Path) -> bool:
+    """Whether a path is in a folder, or leads into it: either gives the folder power over what is there."""
+    pairs = ((os.path.abspath(path), os.path.abspath(folder)), (os.path.realpath(path), os.path.realpath(folder)))
+    return any(Path(inner).is_relative_to(outer) for inner, outer in pairs)
+
+
+def _find_specs(module: str) -> Iterator[ModuleSpec]:
+    """The packages that a module is in, from the outermost, and itself. `importlib.util.find_spec` would import those
+    packages."""
+    first, *rest = module.split(".")
+    found = _find_first(first)
+    while found is not None:
+        yield found
+        if not rest or found.submodule_search_locations is None:
+            return
+        found = PathFinder.find_spec(rest.pop(0), list(found.submodule_search_locations))
+
+
+def _find_first(name: str) -> ModuleSpec | None:
+    finders = (each.find_spec for each in sys.meta_path if hasattr(each, "find_spec"))
+    return next((spec for find in finders if name and (spec := find(name, None)) is not None), None)
+
+
+def _places(spec: ModuleSpec) -> list[str]:
+    return list(spec.submodule_search_locations or ([spec.origin] if spec.has_location and spec.origin else []))
+
+
+def _files_of(spec: ModuleSpec, folder: Path) -> Iterator[Path]:
+    inside = [Path(place) for place in _places(spec) if is_inside(place, folder)]
+    for place in inside:
+        if place.is_dir():
+            yield from _importable(place)
+        else:
+            yield _existing(place)
+            yield from filter(_replaces_source, _cached(place))
+
+
+def _importable(package: Path) -> Iterator[Path]:
+    """The files of a package that Python can import; links are followed, each place once."""
+    seen: set[str] = set()
+    number = 0
+    for place, folders, names in os.walk(package, followlinks=True):
+        real = os.path.realpath(place)
+        # a name that is no identifier cannot be imported: neither .git nor an environment is looked at
+        folders[:] = [] if real in seen else sorted(name for name in folders if name.isidentifier())
+        seen.add(real)
+        for name in sorted(names):
+            file = Path(place, name)
+            if name.endswith(_IMPORTABLE) and (not place.endswith(_CACHE) or _replaces_source(file)):
+                number += 1
+                yield file
+        if number > MAX_FILES:
+            return
+
+
+def _cached(source: Path) -> list[Path]:
+    return [Path(cache_from_source(str(source)))] if source.suffix == ".py" else []
+
+
+def _replaces_source(cached: Path) -> bool:
+    """Whether compiled code is run whatever its source says. Python itself writes none of that kind."""
+    try:
+        with cached.open("rb") as file:
+            return int.from_bytes(file.read(8)[4:], "little") != 0
+    except OSError:
+        return False
+
+
+def _existing(path: Path) -> Path:
+    """The path, or the archive that it is in."""
+    return next((each for each in (path, *path.parents) if each.exists()), path)

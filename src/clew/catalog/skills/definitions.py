@@ -1,0 +1,90 @@
+"""What the files of a folder define for agents, as of the last look, and what of it the user has agreed to."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from clew.catalog.consent import NOT_TRUSTED, Consent
+from clew.catalog.skills.wishes import AGENT, SKILL, Definers, definition_wishes
+from clew.skills.building import Built
+from clew.skills.formats.reading import Memory
+from clew.skills.manifest import Agent, Manifest, Skill
+from clew.skills.own_format import BuildMemory
+from clew.skills.problems import Problem
+
+NOT_AGREED = "not trusted yet, it waits for the user's consent"
+MAX_NAMED = 5
+NOT_WHOLE = "not all of its files can be read, so nobody can agree to it"
+
+
+class Definitions:
+    """The definitions of one folder. `manifest` has all of them; `usable` has no toolset that only untrusted skills
+    bring."""
+
+    def __init__(self, definers: Definers, consent: Consent) -> None:
+        self.definers = definers
+        self.manifest = self.usable = Manifest()
+        self.problems: tuple[Problem, ...] = ()
+        self.withheld: dict[str, str] = {}
+        """Why a skill may not be loaded, by name."""
+        self._consent = consent
+        self._agents: frozenset[str] = frozenset()
+        self._state: tuple[int, ...] = ()
+        self._memory, self._built = Memory(), BuildMemory()
+        self._looking = asyncio.Lock()
+
+    async def refresh(self) -> None:
+        """Look at the files again, which costs little where nothing changed."""
+        async with self._looking:
+            built = await asyncio.to_thread(self.definers.read, self._memory, self._built)
+            self._take(built)
+
+    def notice_consent(self) -> bool:
+        """Whether another skill may be loaded now, because the user agreed to something or took it back."""
+        if self._consent.state() == self._state:
+            return False
+        before = self.withheld
+        self._decide()
+        return before != self.withheld
+
+    def withhold(self, skill: Skill) -> str:
+        """Why a skill may not be loaded; empty where it may."""
+        return self.withheld.get(skill.name, "")
+
+    def agent(self, name: str) -> Agent:
+        """The agent of that name as it is defined, where the user agreed to it; otherwise one that may load any
+        skill."""
+        return self.manifest.agents[name] if name in self._agents else Agent(name=name)
+
+    def told(self) -> list[str]:
+        """What waits for the user's consent, in one line for that user, or none."""
+        waiting = list(self.withheld)
+        if not waiting:
+            return []
+        noun = "skill" if len(waiting) == 1 else "skills"
+        shown = ", ".join((*waiting[:MAX_NAMED], *("…" for _ in waiting[MAX_NAMED : MAX_NAMED + 1])))
+        return [f"{len(waiting):,} {noun} ({shown}): {self._consent.problem or NOT_TRUSTED}"]
+
+    def _take(self, built: Built) -> None:
+        is_same = built.manifest == self.manifest
+        self.manifest, self.problems = built.manifest, built.problems
+        if not is_same or self._consent.state() != self._state:
+            self._decide()
+
+    def _decide(self) -> None:
+        wishes = definition_wishes(self.manifest, self.definers.root)
+        known = {each.name for each in wishes if each.kind == SKILL}
+        held = {(each.kind, each.name) for each in wishes if self._consent.allows(each)}
+        self._state = self._consent.state()
+        self._agents = frozenset(name for kind, name in held if kind == AGENT)
+        self.withheld = {
+            name: NOT_AGREED if name in known else NOT_WHOLE
+            for name in self.manifest.skills
+            if (SKILL, name) not in held
+        }
+        free = [each for name, each in self.manifest.skills.items() if name not in self.withheld]
+        brought = {toolset for skill in free for toolset in skill.toolsets}
+        toolsets = {name: each for name, each in self.manifest.toolsets.items() if name in brought}
+        self.usable = msgspec.structs.replace(self.manifest, toolsets=toolsets)

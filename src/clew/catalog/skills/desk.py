@@ -1,0 +1,170 @@
+"""What the tools of the domain do: find a skill for a need, load and unload it, read its references."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from urllib.parse import unquote
+
+from clew.access import Principal
+from clew.catalog.discovery import is_sound
+from clew.catalog.registry import Registry
+from clew.catalog.route import parse_route, path_part
+from clew.catalog.shelf import select_resources
+from clew.catalog.skills.loaded import LoadedSkills
+from clew.catalog.skills.references import find_reference, path_of, read_reference
+from clew.catalog.skills.routes import FIND, LIST, LOAD, NAME, REFERENCE, UNLOAD
+from clew.catalog.skills.showing import MAX_STEPS, describe, show_change, show_list, show_tools
+from clew.catalog.skills.source import REFERENCE_TYPE, SKILL_TYPE
+from clew.errors import ValidationError
+from clew.skills.agent_session import AgentSession
+from clew.skills.loads import Terms, check_skill, check_withheld, loadable_skills
+from clew.skills.manifest import Reference, Skill
+from clew.skills.session import brought_by
+from clew.tools import Guidance, GuidedContent, guide
+from clew.trail.closeness import NEAR, closeness
+from clew.trail.query import Hit, SearchRequest
+from clew.trail.store import Trail
+
+LOOKED_AT = 50
+NOTHING = "No skill here is close to that. Say it in other words, or look at all of them."
+
+
+class Desk:
+    """Answers callers. `owner_id` is whose records the index is."""
+
+    def __init__(self, loaded: LoadedSkills, registry: Registry, trail: Trail, owner_id: str) -> None:
+        self.loaded = loaded
+        self._registry = registry
+        self._trail = trail
+        self._owner_id = owner_id
+
+    async def find(self, need: str, limit: int, by: Principal, handle: str) -> GuidedContent:
+        """The skills that fit a need, the best first, and how each is loaded; says so where none is close."""
+        terms = self.loaded.terms(by)
+        names = {path_part(name): name for name in loadable_skills(terms)}
+        found = [names[each] for each in await self._search(need, SKILL_TYPE, by) if each in names][:limit]
+        references = await self._search(need, REFERENCE_TYPE, by)
+        steps = [step for each in references if (step := _reference_step(each, names, terms)) is not None][:limit]
+        if not found and not steps:
+            return GuidedContent(content=NOTHING, guidance=(guide(LIST, "all skills that there are"),))
+        here = await self._here(by, handle)
+        skills = [terms.manifest.skills[name] for name in found]
+        shown = [describe(each, is_loaded=each.name in here, withheld=terms.withhold(each)) for each in skills]
+        open_ones = [each for each in skills if each.name not in here and not terms.withhold(each)]
+        loads = [guide(LOAD, f"load {each.name}: its instructions and tools", skill=each.name) for each in open_ones]
+        return GuidedContent(content="\n".join(shown), guidance=[*loads, *steps, guide(LIST, "all skills")])
+
+    async def list_all(self, by: Principal, handle: str) -> GuidedContent:
+        """Every skill that the caller may load, within a number of tokens, without their texts."""
+        terms, here = self.loaded.terms(by), await self._here(by, handle)
+        skills = [terms.manifest.skills[name] for name in loadable_skills(terms)]
+        steps = [guide(UNLOAD, f"unload {name} when it is no longer needed", skill=name) for name in here[:MAX_STEPS]]
+        steps += [guide(FIND, "the skills for one need"), guide(LOAD, "load one of these by its name")]
+        return GuidedContent(content=show_list(skills, here, terms.withhold), guidance=steps)
+
+    async def load_skill(self, name: str, by: Principal, handle: str) -> GuidedContent:
+        """Load a skill. Raises ValidationError where there is none, or the caller may not load it."""
+        session = self.loaded.session(by, handle)
+        done = await session.load_skill(name, by=LOAD)
+        terms = session.terms
+        brought = list(brought_by(terms.manifest, name, terms.withhold))
+        skills = [terms.manifest.skills[each] for each in brought]
+        toolsets = dict.fromkeys(each for skill in skills for each in skill.toolsets)
+        parts = [
+            show_change(f"skill {name}", done, "is loaded" if done.is_changed else "was loaded already"),
+            f"It brings the skills {', '.join(brought[1:])}." if brought[1:] else "",
+            session.skill_content(name),
+            *self._tools(toolsets, by, session),
+        ]
+        steps = [step for skill in skills for step in _reference_steps(skill)][:MAX_STEPS]
+        steps.append(guide(UNLOAD, "unload it when it is no longer needed", skill=name))
+        return GuidedContent(content="\n\n".join(filter(None, parts)), guidance=steps)
+
+    async def load_toolset(self, name: str, by: Principal, handle: str) -> GuidedContent:
+        """Load one toolset by itself. Raises as `load_skill`."""
+        session = self.loaded.session(by, handle)
+        done = await session.load_toolset(name, by=LOAD)
+        parts = [
+            show_change(f"toolset {name}", done, "is loaded" if done.is_changed else "was loaded already"),
+            session.terms.manifest.toolsets[name].description,
+            session.toolset_content(name),
+            *self._tools([name], by, session),
+        ]
+        step = guide(UNLOAD, "unload it when it is no longer needed", toolset=name)
+        return GuidedContent(content="\n\n".join(filter(None, parts)), guidance=(step,))
+
+    async def unload(self, skill: str, toolset: str, by: Principal, handle: str) -> GuidedContent:
+        """Unload a skill or a toolset. What other loaded skills bring stays. Raises ValidationError."""
+        session = self.loaded.session(by, handle)
+        if skill:
+            done = await session.unload_skill(skill, by=UNLOAD)
+        else:
+            done = await session.unload_toolset(toolset, by=UNLOAD)
+        what = f"skill {skill}" if skill else f"toolset {toolset}"
+        content = show_change(what, done, "is unloaded" if done.is_changed else "was not loaded by itself")
+        return GuidedContent(content=content, guidance=(guide(FIND, "a skill for the next need"),))
+
+    async def unload_all(self, by: Principal, handle: str) -> GuidedContent:
+        """Begin anew: what was loaded leaves, and the skills that an agent starts with come back."""
+        tokens = await self.loaded.reset(by, handle)
+        content = f"All skills are unloaded, which took about {tokens:,} tokens."
+        return GuidedContent(content=content, guidance=(guide(FIND, "a skill for the next need"),))
+
+    async def reference(self, name: str, wanted: str, by: Principal) -> GuidedContent:
+        """The text of a reference as it is now. Raises ValidationError, also where the skill has changed since the user
+        agreed to it, and FormatError where it cannot be read."""
+        terms, definitions = self.loaded.terms(by), self.loaded.definitions
+        check_skill(terms, name)
+        check_withheld(terms, name)
+        skill = terms.manifest.skills[name]
+        found = find_reference(skill, wanted)
+        text = await asyncio.to_thread(read_reference, definitions.definers.root, skill, found)
+        await definitions.refresh()  # what was read counts only if it is what was agreed to
+        check_skill(self.loaded.terms(by), name)
+        check_withheld(self.loaded.terms(by), name)
+        if definitions.manifest.skills[name].digest != skill.digest:
+            raise ValidationError(f"skill {name} was changed while it was read", hint="Read it again")
+        others = [step for step in _reference_steps(skill) if step.params != {"skill": name, "path": path_of(found)}]
+        return GuidedContent(content=text, guidance=others[:MAX_STEPS])
+
+    def _tools(self, toolsets: Iterable[str], by: Principal, session: AgentSession) -> list[str]:
+        manifest = session.terms.manifest
+        known = [manifest.toolsets[name] for name in toolsets if name in manifest.toolsets]
+        return show_tools(dict.fromkeys(tool for each in known for tool in each.tools), self._registry, by)
+
+    async def _here(self, by: Principal, handle: str) -> Sequence[str]:
+        return self.loaded.state(await self.loaded.session(by, handle).exposure()).discovered_skills
+
+    async def _search(self, need: str, kind: str, by: Principal) -> list[str]:
+        """The paths of what is close, the best first."""
+        reader = Principal(owner_id=self._owner_id, agent_id=by.agent_id, scopes=by.scopes)
+        selector = select_resources(domain=NAME, type=kind)
+        request = SearchRequest(text=need, selector=selector, limit=LOOKED_AT)
+        hits = [hit for hit in (await self._trail.index.search(request, by=reader)).hits if is_sound(hit.breadcrumb)]
+        best = max(map(closeness, hits), default=0.0)
+        if best < 1:
+            return []
+        return [_path(hit) for hit in hits if closeness(hit) >= NEAR]
+
+
+def _path(hit: Hit) -> str:
+    return parse_route(hit.breadcrumb.context["uri"]).path
+
+
+def _reference_step(path: str, names: dict[str, str], terms: Terms) -> Guidance | None:
+    """The step to a reference that was found by itself, where its skill may be loaded."""
+    first, _, rest = path.partition("/")
+    skill = terms.manifest.skills.get(names.get(first, ""))
+    if skill is None or terms.withhold(skill):
+        return None
+    found = next((each for each in skill.references if path_of(each) == unquote(rest)), None)
+    return _step_to(skill, found) if found is not None else None
+
+
+def _reference_steps(skill: Skill) -> list[Guidance]:
+    return [_step_to(skill, each) for each in skill.references]
+
+
+def _step_to(skill: Skill, reference: Reference) -> Guidance:
+    return guide(REFERENCE, f"{reference.text} ({skill.name})", skill=skill.name, path=path_of(reference))

@@ -1,0 +1,169 @@
+"""The files of skills as they are served to a client that reads them itself: addresses, digests, and bytes.
+
+Only what the user agreed to is served, and only while the files are what was agreed to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from clew.catalog.skills.definitions import Definitions
+from clew.errors import FormatError, NotFound
+from clew.skills.document import MAX_BYTES, read_document
+from clew.skills.formats.digests import Bundle, bundle_of, digest_bundle
+from clew.skills.formats.opening import Root
+from clew.skills.manifest import Skill
+from clew.skills.walking import is_plain, walk
+
+SCHEME = "skill://"
+MAIN = "SKILL.md"
+MAX_FILES, MAX_TOTAL = 512, 16 * 1_048_576
+"""What one skill may have at most to be served: the limits of the extension."""
+
+_NAME = re.compile(r"(?!-)(?!.*--)[a-z0-9-]{1,64}(?<!-)")
+_MAX_DESCRIPTION, _MAX_COMPATIBILITY = 1_024, 500
+
+
+class ServedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file at its address. `path` is the real one, relative to the root."""
+
+    uri: str
+    sha256: str
+    size: int
+    path: str
+
+
+class ServedSkill(msgspec.Struct, frozen=True, kw_only=True):
+    """A skill with its front matter as it is written, and all its files, SKILL.md among them."""
+
+    uri: str
+    name: str
+    description: str
+    frontmatter: dict[str, Any]
+    files: tuple[ServedFile, ...]
+
+
+class SkillFiles:
+    """Skills whose names and front matter follow the rules of agentskills.io, in the order of their addresses. Others
+    are found by `ask` all the same."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+        self._known: dict[str, tuple[str, ServedSkill]] = {}
+
+    async def all(self) -> list[ServedSkill]:
+        """All that are served."""
+        found = await asyncio.to_thread(lambda: [self._served(each) for each in self._free()])
+        return sorted((each for each in found if each is not None), key=lambda each: each.uri)
+
+    async def get(self, uri: str) -> ServedSkill:
+        """The skill whose SKILL.md is at this address. Raises NotFound."""
+        found = await self._of(uri)
+        if found is None or found.uri != uri:
+            raise NotFound("skill", uri[:200])
+        return found
+
+    async def read(self, uri: str) -> bytes:
+        """The bytes of a file, as its digest says. Raises NotFound, also for one that has changed meanwhile."""
+        skill = await self._of(uri)
+        file = next((each for each in skill.files if each.uri == uri), None) if skill is not None else None
+        if file is None:
+            raise NotFound("skill file", uri[:200])
+        try:
+            content = await asyncio.to_thread(self._root().read, file.path, MAX_TOTAL)
+        except FormatError:
+            raise NotFound("skill file", uri[:200]) from None
+        if hashlib.sha256(content).hexdigest() != file.sha256:
+            raise NotFound("skill file", uri[:200])
+        return content
+
+    async def _of(self, uri: str) -> ServedSkill | None:
+        """The skill that an address is within."""
+        name = uri.removeprefix(SCHEME).partition("/")[0] if uri.startswith(SCHEME) else ""
+        skill = next((each for each in self._free() if quote(each.name, safe="") == name), None)
+        return await asyncio.to_thread(self._served, skill) if skill is not None else None
+
+    def _free(self) -> list[Skill]:
+        skills = self._definitions.manifest.skills.values()
+        return [each for each in skills if not self._definitions.withhold(each)]
+
+    def _root(self) -> Root:
+        return Root(os.fspath(self._definitions.definers.root))
+
+    def _served(self, skill: Skill) -> ServedSkill | None:
+        known = self._known.get(skill.name)
+        if known is not None and known[0] == skill.digest:
+            return known[1]
+        found = _serve(self._root(), skill)
+        if found is not None:
+            self._known[skill.name] = (skill.digest, found)
+        return found
+
+
+def _serve(root: Root, skill: Skill) -> ServedSkill | None:
+    """None where it breaks a rule of the extension, or is no longer what was agreed to."""
+    try:
+        real = root.resolve(skill.path)
+        raw = root.read(real, MAX_BYTES)
+        bundle = _bundle(root, skill, real)
+        digest = digest_bundle(root, bundle, {real: raw}) if skill.folder else hashlib.sha256(raw).hexdigest()
+        meta = _plain(read_document(raw, skill.path).meta)
+        if digest != skill.digest or len(bundle.files) > MAX_FILES or not _is_sound(meta):
+            return None
+        return _described(root, skill, meta, bundle, real)
+    except FormatError:
+        return None
+
+
+def _bundle(root: Root, skill: Skill, real: str) -> Bundle:
+    if not skill.folder:
+        return Bundle(((MAIN, real),))
+    return bundle_of(walk(root, (skill.folder,), is_kept=True), skill.folder)
+
+
+def _described(root: Root, skill: Skill, meta: dict[str, Any], bundle: Bundle, real: str) -> ServedSkill | None:
+    """What is served. The last part of the way to SKILL.md is the name that the file gives; the first tells skills of
+    one name apart."""
+    own = quote(skill.name, safe="")
+    base = f"{SCHEME}{own}" if skill.name == meta["name"] else f"{SCHEME}{own}/{meta['name']}"
+    files, room = [], MAX_TOTAL
+    for name, path in bundle.files:
+        if not is_plain(name):
+            return None
+        found, size = root.digest(path, room)
+        room -= size
+        shown = MAIN if path == real else name
+        uri = f"{base}/{quote(shown, safe='/')}"
+        files.append(ServedFile(uri=uri, sha256=found.hex(), size=size, path=path))
+    about = str(meta["description"])
+    return ServedSkill(uri=f"{base}/{MAIN}", name=skill.name, description=about, frontmatter=meta, files=tuple(files))
+
+
+def _plain(meta: dict[str, Any]) -> dict[str, Any]:
+    """Front matter as JSON has it; empty where it has what JSON has not."""
+    try:
+        found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(meta))
+    except (TypeError, ValueError, RecursionError):
+        return {}
+    return found
+
+
+def _is_sound(meta: dict[str, Any]) -> bool:
+    """Whether front matter follows the rules, so that a client accepts it."""
+    name, about = meta.get("name"), meta.get("description")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        return False
+    if not isinstance(about, str) or not about.strip() or len(about) > _MAX_DESCRIPTION:
+        return False
+    texts = [meta[key] for key in ("license", "allowed-tools", "compatibility") if key in meta]
+    if not all(isinstance(each, str) for each in texts) or len(meta.get("compatibility", " ")) > _MAX_COMPATIBILITY:
+        return False
+    notes = meta.get("metadata", {})
+    return isinstance(notes, dict) and all(isinstance(each, str) for each in notes.values())

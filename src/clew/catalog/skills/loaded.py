@@ -1,0 +1,146 @@
+"""What callers have loaded: skills in their exposure sets, the routes that follow from them, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from clew.access import Principal
+from clew.catalog.skills.definitions import Definitions
+from clew.catalog.skills.files import SkillFiles
+from clew.catalog.skills.routes import LOAD, UNLOAD
+from clew.catalog.why import Why
+from clew.clock import Clock
+from clew.errors import HandleRefused
+from clew.skills.agent_session import AgentSession
+from clew.skills.explaining import explain
+from clew.skills.exposure import Edit, Exposed, Exposure, Exposures, Items, is_named
+from clew.skills.loads import Terms
+from clew.skills.manifest import is_route
+from clew.skills.registry import ToolRegistry
+from clew.skills.session import TOOLSET, SessionState, cost_of, derive, is_skill
+
+SOMEBODY = "agent"
+"""What a caller without a name is called."""
+MAX_TOLD = 20
+
+
+class LoadedSkills:
+    """The loaded skills of every caller, each in the exposure set of its handle."""
+
+    def __init__(self, definitions: Definitions, exposures: Exposures, clock: Clock) -> None:
+        self.definitions = definitions
+        self.files = SkillFiles(definitions)
+        self._exposures = exposures
+        self._clock = clock
+        self._registry = ToolRegistry()
+
+    def session(self, by: Principal, handle: str) -> AgentSession:
+        """The session of a caller. The handle is one that the catalog has accepted for it, or has just minted."""
+        terms = self.terms(by)
+        return AgentSession(
+            terms.manifest,
+            self._registry,
+            _Accepted(self._exposures, handle),
+            by=by,
+            agent=terms.agent.name,
+            clock=self._clock,
+            handle=handle,
+            withhold=terms.withhold,
+            toolset_notes=True,
+        )
+
+    def terms(self, by: Principal) -> Terms:
+        """What a caller may load. One that no definition names, as a plain MCP client, may load any skill."""
+        agent = self.definitions.agent(by.agent_id or SOMEBODY)
+        manifest = self.definitions.usable
+        manifest = msgspec.structs.replace(manifest, agents={**manifest.agents, agent.name: agent})
+        return Terms(manifest=manifest, agent=agent, withhold=self.definitions.withhold)
+
+    def state(self, exposure: Exposure) -> SessionState:
+        """What a set holds, as the definitions and the user's consent are now."""
+        return derive(self.definitions.usable, "", exposure.items, self.definitions.withhold)
+
+    def brought(self, exposure: Exposure) -> Mapping[str, Sequence[str]]:
+        """The routes that the skills and toolsets of a set bring, each with what brings it."""
+        routes: dict[str, list[str]] = {}
+        for item in exposure.items:
+            if not is_skill(item) and not item.startswith(TOOLSET):
+                continue
+            state = derive(self.definitions.usable, "", [item], self.definitions.withhold)
+            for tool in filter(is_route, state.exposed_domain_tools):
+                routes.setdefault(tool, []).append(item.replace(":", " ", 1))
+        return routes
+
+    async def reset(self, by: Principal, handle: str) -> int:
+        """Unload everything; the routes that were shown stay. About how many tokens that took."""
+        exposure = await self.session(by, handle).exposure()
+        if any(map(is_named, exposure.items)):
+            await self._exposures.change(exposure, _without_named, by=by, ended_by=UNLOAD, reason="reset")
+        return self.cost(self.state(exposure))
+
+    def tell(self, exposure: Exposure) -> str:
+        """Which skills are loaded, in a sentence; empty where none is."""
+        state = self.state(exposure)
+        names = state.discovered_skills
+        if not names:
+            return ""
+        more = f" and {len(names) - MAX_TOLD} more" if len(names) > MAX_TOLD else ""
+        return f"Loaded skills: {', '.join(names[:MAX_TOLD])}{more} (about {self.cost(state):,} tokens)."
+
+    def cost(self, state: SessionState) -> int:
+        """About how many tokens a state takes."""
+        return cost_of(self.definitions.usable, state)
+
+    def explain(self, kind: str, name: str, exposure: Exposure, *, by: Principal) -> Why:
+        """Why a skill, a toolset, or a tool of one is, or is not, there for a caller."""
+        terms = self.terms(by)
+        routes = [tool for each in terms.manifest.toolsets.values() for tool in each.tools if is_route(tool)]
+        found = explain(name if kind == "tool" else f"{kind}:{name}", exposure, terms, self._registry, routes)
+        return Why(
+            route=f"{kind}:{name}",
+            is_visible=found.is_here,
+            reasons=[_in_routes(each) for each in found.reasons],
+            kind=kind,
+            tokens=found.tokens,
+            exposed=next(iter(found.causes), None),
+        )
+
+
+class _Accepted:
+    """Exposure sets, of which one has a handle that was accepted just now: where nothing is noted under it yet, it is
+    empty."""
+
+    def __init__(self, sets: Exposures, handle: str) -> None:
+        self._sets = sets
+        self._handle = handle
+
+    async def open(self, handle: str | None, *, by: Principal) -> Exposure:
+        try:
+            return await self._sets.open(handle, by=by)
+        except HandleRefused:
+            return Exposure(handle=self._handle)
+
+    async def reload(self, handle: str, *, by: Principal) -> Exposure:
+        return await self._sets.reload(handle, by=by)
+
+    async def reveal(self, exposure: Exposure, found: Sequence[Exposed], *, by: Principal) -> Exposure:
+        return await self._sets.reveal(exposure, found, by=by)
+
+    async def change(
+        self, exposure: Exposure, edit: Edit, *, by: Principal, ended_by: str = "", reason: str = ""
+    ) -> Exposure:
+        return await self._sets.change(exposure, edit, by=by, ended_by=ended_by, reason=reason)
+
+
+def _without_named(items: Items) -> Items:
+    return {name: each for name, each in items.items() if not is_named(name)}
+
+
+def _in_routes(reason: str) -> str:
+    """A reason in words of the catalog: the meta-tools of the library are routes here."""
+    for name in ("loadSkill", "loadToolset"):
+        if reason.startswith(f"{name} "):
+            return f"`{LOAD}`{reason.removeprefix(name)}"
+    return reason.replace("; loadToolset loads", f"; `{LOAD}` loads")

@@ -1,0 +1,101 @@
+"""Skills and their references as resources, so that `ask` finds them: `skills://resources/NAME`.
+
+Of what is not trusted only the name and the description are there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from clew.catalog.indexing import digest
+from clew.catalog.resource import Listing, RawContent, RawDocument, ResourceNode
+from clew.catalog.route import path_part
+from clew.catalog.skills.definitions import Definitions
+from clew.catalog.skills.references import path_of, read_reference
+from clew.errors import FormatError, NotFound
+from clew.skills.manifest import Reference, Skill
+
+CONTENT_TYPE = "application/vnd.clew.skill"
+SKILL_TYPE, REFERENCE_TYPE = "skill", "reference"
+MAX_REFERENCES = 200
+"""So many references of one skill are found by themselves."""
+
+
+class SkillSource:
+    """See `ContentSource`. Listing looks at the files again. A document is a skill, or a reference of one."""
+
+    name = "skills"
+    is_local = True
+
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+        self.id = "skills:definitions"
+
+    async def list_documents(self) -> Listing:
+        await self._definitions.refresh()
+        known = self._known()
+        return Listing(documents=[self._document(id, skill) for id, (skill, _) in known.items()])
+
+    async def fetch_content(self, id: str) -> RawContent:
+        skill, reference = self._known().get(id, (None, None))
+        if skill is None:
+            raise NotFound("document", id)
+        if reference is not None:
+            return await self._reference(id, skill, reference)
+        withheld = self._definitions.withhold(skill)
+        keywords = f" Keywords: {', '.join(skill.keywords)}" if skill.keywords else ""
+        about = {
+            "type": SKILL_TYPE,
+            "description": f"({withheld}) {skill.description}" if withheld else f"{skill.description}{keywords}",
+        }
+        content = f"This skill is {withheld}." if withheld else skill.content
+        return _content(id, skill.name, content, about)
+
+    async def close(self) -> None:
+        """Holds nothing."""
+
+    def _known(self) -> dict[str, tuple[Skill, Reference | None]]:
+        """What there is, by id. References of a skill that is withheld are not there."""
+        found: dict[str, tuple[Skill, Reference | None]] = {}
+        for skill in self._definitions.manifest.skills.values():
+            name = path_part(skill.name)
+            found[name] = (skill, None)
+            references = () if self._definitions.withhold(skill) else skill.references[:MAX_REFERENCES]
+            for each in references:
+                found.setdefault(f"{name}/{path_of(each)}", (skill, each))
+        return found
+
+    def _document(self, id: str, skill: Skill) -> RawDocument:
+        withheld = self._definitions.withhold(skill)
+        version = digest("\n".join((skill.digest, withheld, skill.description, *skill.keywords)))
+        return RawDocument(id=id, name=skill.name, content_type=CONTENT_TYPE, version=version)
+
+    async def _reference(self, id: str, skill: Skill, reference: Reference) -> RawContent:
+        try:
+            text = await asyncio.to_thread(read_reference, self._definitions.definers.root, skill, reference)
+        except FormatError:
+            text = ""  # it is still found by what the skill says of it
+        about = {"type": REFERENCE_TYPE, "description": f"{reference.text}: a reference of the skill {skill.name}"}
+        return _content(id, reference.text or id, text, about)
+
+
+class SkillFormat:
+    """See `ContentFormat`: one node a document."""
+
+    name = "skill"
+
+    def can_handle(self, content_type: str) -> bool:
+        return content_type == CONTENT_TYPE
+
+    def parse(self, content: RawContent, base_path: str) -> Sequence[ResourceNode]:
+        about, kind = str(content.metadata["description"]), str(content.metadata["type"])
+        node = ResourceNode(
+            id=content.id, name=content.name, path=content.id, content=content.text, description=about, type=kind
+        )
+        return (node,)
+
+
+def _content(id: str, name: str, text: str, about: dict[str, str]) -> RawContent:
+    body = text.encode("utf-8", "replace")
+    return RawContent(id=id, name=name, content_type=CONTENT_TYPE, body=body, metadata=about)

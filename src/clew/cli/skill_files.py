@@ -1,0 +1,219 @@
+"""Commands over the files of skills: build, lint, new, import."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from clew.cli.options import HERE, Here, Json
+from clew.cli.output import GREEN, RED, YELLOW, count, note, print_json, say
+from clew.cli.progress import progress
+from clew.cli.project import prepare_folder
+from clew.errors import InvalidInput, ReadOnly
+from clew.files import replace_file
+
+if TYPE_CHECKING:
+    from clew.catalog.skills.wishes import Definers
+    from clew.skills.building import Built
+    from clew.skills.importing import Import
+    from clew.skills.problems import Problem
+
+Place = Annotated[
+    Path | None, Parameter(help="The folder whose definitions are meant. [default: the project of the nearest .clew]")
+]
+
+
+async def build(
+    place: Place = None,
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(help="Write the manifest to this file instead of standard output.")] = None,
+    json: Json = False,
+    here: Here = HERE,
+) -> int:
+    """Build the manifest of agents, skills, toolsets and tools.
+
+    The same definitions always give the same bytes. What is wrong is told, and with errors nothing is written: ends
+    with 1. A program loads the manifest with Skills.from_manifest. With --json the problems come along.
+
+        clew skills build --out manifest.json
+        clew skills build team > manifest.json
+    """
+    definers, built = await _read(place, here)
+    manifest, errors = built.manifest, sum(each.severity == "error" for each in built.problems)
+    if json:
+        print_json({"manifest": manifest, "problems": built.problems})
+    else:
+        _tell(built.problems, definers.root, is_seen=sys.stderr.isatty())
+    if errors:
+        note(f"Nothing was built: {count(errors, 'error')}.")
+        return 1
+    if out is None and not json:
+        sys.stdout.buffer.write(manifest.encode())
+    elif out is not None:
+        _write(out, manifest.encode())
+    number = f"{count(len(manifest.agents), 'agent')}, {count(len(manifest.skills), 'skill')}"
+    note(f"{number}, {count(len(manifest.toolsets), 'toolset')}, {count(len(manifest.tools), 'tool')}.", dim=True)
+    return 0
+
+
+async def lint(
+    place: Place = None,
+    /,
+    *,
+    fix: Annotated[bool, Parameter(help="Mend what can be mended without asking.")] = False,
+    json: Json = False,
+    here: Here = HERE,
+) -> int:
+    """Check the definitions of agents, skills, toolsets and tools.
+
+    Each problem has its file, line and column, what was probably meant, and what is allowed. Ends with 1 when there is
+    an error; a warning keeps nothing out.
+
+        clew skills lint
+        clew skills lint --fix
+        clew skills lint team --json
+    """
+    definers, built = await _read(place, here)
+    mended: Sequence[Problem] = ()
+    if fix:
+        from clew.skills.fixing import apply_fixes  # who only looks does without
+
+        mended = await asyncio.to_thread(apply_fixes, definers.root, built.problems)
+        while mended and (further := apply_fixes(definers.root, definers.read().problems)):
+            mended = [*mended, *further]
+        built = definers.read()
+    errors = sum(each.severity == "error" for each in built.problems)
+    if json:
+        print_json({"problems": built.problems, "mended": mended})
+        return 1 if errors else 0
+    for each in mended:
+        say(f"mended {each.path}:{each.line}: {each.fix.says if each.fix is not None else each.message}", GREEN)
+    _show(built.problems, definers.root)
+    number = len(built.problems) - errors
+    note(f"{count(errors, 'error')}, {count(number, 'warning')}.{_fixable(built.problems)}")
+    return 1 if errors else 0
+
+
+def new(
+    name: Annotated[str, Parameter(help="Lower-case letters, digits and single hyphens, at most 64.")],
+    /,
+    *,
+    description: Annotated[str, Parameter(help="What it does, and when it is of use.")] = "",
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Write a new skill to begin with.
+
+    Makes .clew/skills/NAME/SKILL.md with front matter and the parts that a good skill has. Agents get it when you have
+    written it and agreed to it with `clew trust`.
+
+        clew skills new release-notes
+        clew skills new release-notes --description "Draft release notes from merged changes"
+    """
+    from clew.skills.importing import new_skill  # reads front matter, which help does not
+
+    config = here.config()
+    prepare_folder(config.folder)
+    file = new_skill(config.folder / "skills", name, description)
+    if json:
+        print_json({"name": name, "path": str(file)})
+        return
+    say(f"+ {file}", GREEN)
+    note("Write it, then run `clew skills lint` and `clew trust`.")
+
+
+def import_(
+    *paths: Annotated[Path, Parameter(help="Folders of skills, or folders that hold some.")],
+    dry_run: Annotated[bool, Parameter(help="Show what would be written; write nothing.")] = False,
+    force: Annotated[bool, Parameter(help="Replace skills of the same name.")] = False,
+    json: Json = False,
+    here: Here = HERE,
+) -> int:
+    """Copy skills into this folder.
+
+    A skill is a folder with SKILL.md; all its files are copied to .clew/skills/NAME, and no link is followed out of it.
+    You have chosen it, so it counts as trusted as it is now. Ends with 1 when one cannot be copied.
+
+        clew skills import ~/skills/release-notes
+        clew skills import ~/skills --dry-run
+    """
+    from clew.catalog.consent import trust_skills
+    from clew.skills.importing import find_imports, write_imports
+
+    if not paths:
+        raise InvalidInput("PATHS", "are missing", hint="For example clew skills import ~/skills/release-notes")
+    config = here.config()
+    target = config.folder / "skills"
+    with progress("Reading the skills"):
+        found = find_imports(paths, target, force=force)
+    taken = [each for each in found if not each.problem]
+    if taken and not dry_run:
+        prepare_folder(config.folder)
+        write_imports(taken, target)
+        trust_skills(config, {each.name for each in taken})
+    if json:
+        print_json({"found": found, "written": not dry_run})
+    else:
+        _tell_import(found, target)
+        if taken and dry_run:
+            note("Nothing was written.")
+    return 1 if len(taken) < len(found) or not found else 0
+
+
+def _tell_import(found: Sequence[Import], target: Path) -> None:
+    for each in found:
+        if each.problem:
+            note(f"! {each.name}: {each.problem}")
+            continue
+        say(f"+ {each.name}  from {each.origin}", GREEN)
+        for file in each.files:
+            say(f"    {target / each.name / file.path}  {file.size:,} bytes")
+    if not found:
+        note("No skills were found there: a skill is a folder with SKILL.md.")
+
+
+async def _read(place: Path | None, here: Here) -> tuple[Definers, Built]:
+    # the catalog takes as long to load as the rest of a short command
+    from clew.catalog.skills.wishes import definers_at, definers_of
+
+    definers = definers_at(place) if place is not None else definers_of(here.config())
+    with progress("Reading the definitions"):
+        return definers, await asyncio.to_thread(definers.read)
+
+
+def _show(problems: Sequence[Problem], root: Path) -> None:
+    from clew.skills.linting import render_problem
+
+    for each in problems:
+        first, *more = render_problem(each, root).split("\n")
+        say(first, RED if each.severity == "error" else YELLOW)
+        for line in more:
+            say(line)
+        say()
+
+
+def _tell(problems: Sequence[Problem], root: Path, *, is_seen: bool) -> None:
+    """The errors beside the result, and to a person the warnings too."""
+    from clew.skills.linting import render_problem
+
+    for each in problems:
+        if each.severity == "error" or is_seen:
+            note(render_problem(each, root))
+
+
+def _fixable(problems: Sequence[Problem]) -> str:
+    number = sum(each.fix is not None for each in problems)
+    return f" `clew skills lint --fix` mends {number:,} of them." if number else ""
+
+
+def _write(file: Path, content: bytes) -> None:
+    try:
+        replace_file(file, content)
+    except OSError as error:
+        raise ReadOnly(f"{file} cannot be written: {error.strerror}") from None

@@ -1,0 +1,221 @@
+"""Commands over the skills of a folder, as agents have them: list, show, why, load, unload."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from clew.access import Principal, check_principal
+from clew.cli.catalog import open_workspace_here, show_why
+from clew.cli.markdown import print_markdown
+from clew.cli.options import HERE, Here, Json
+from clew.cli.output import BOLD, count, is_terminal, note, print_json, print_rows, say
+from clew.cli.progress import progress
+from clew.errors import ClewError, InvalidInput, NotFound
+from clew.wording import suggest
+
+if TYPE_CHECKING:
+    from clew.catalog.skills.definitions import Definitions
+    from clew.catalog.skills.loaded import LoadedSkills
+    from clew.catalog.workspace import Workspace
+    from clew.skills.agent_session import AgentSession, Changed
+    from clew.skills.manifest import Skill
+
+Name = Annotated[str, Parameter(help="The name of a skill.")]
+Session = Annotated[str | None, Parameter(help="The session of the agent: the id of a conversation.")]
+Agent = Annotated[str | None, Parameter(help="The agent whose session it is. [default: cli]")]
+
+TRUSTED, NOT_TRUSTED = "trusted", "not trusted yet: run `clew trust`"
+
+
+async def list_(*, session: Session = None, agent: Agent = None, json: Json = False, here: Here = HERE) -> None:
+    """List the skills of this folder.
+
+    Those of .clew/skills, and those that other agents keep in the project: .claude/skills, .agents/skills and so on.
+    With a session, tells which are loaded there.
+
+        clew skills list
+        clew skills list --session 42 --json
+    """
+    from clew.llm.tokens import estimate_tokens  # listing alone needs it
+
+    definitions = await _read(here)
+    loaded: tuple[str, ...] = ()
+    if session is not None:
+        async with _session(here, session, agent) as (_, found):
+            state = await found.find_state()
+            loaded = state.discovered_skills if state is not None else ()
+    rows, listed = [], []
+    for each in definitions.manifest.skills.values():
+        state_of = "loaded" if each.name in loaded else _state(each, definitions)
+        tokens = estimate_tokens(each.content)
+        rows.append((each.name, each.origin, str(tokens), state_of, each.description))
+        listed.append({**_about(each), "tokens": tokens, "state": state_of})
+    if json:
+        print_json(listed)
+        return
+    print_rows(("skill", "format", "tokens", "state", "about"), rows, main=4, spare=(1, 3))
+    if not listed and is_terminal():
+        note("No skills here. Write one with `clew skills new NAME`, or take one over: clew skills import PATH")
+    if problems := len(definitions.problems):
+        note(f"{count(problems, 'problem')} in definitions: `clew skills lint` shows them", dim=True)
+
+
+async def show(name: Name, /, *, json: Json = False, here: Here = HERE) -> None:
+    """Show one skill: what it is for, what it brings, and its text.
+
+    Nothing is loaded by looking at it.
+
+        clew skills show release-notes
+        clew skills show release-notes --json
+    """
+    definitions = await _read(here)
+    skill = _find(name, definitions)
+    state = _state(skill, definitions)
+    if json:
+        print_json({**msgspec.to_builtins(skill), "state": state})
+        return
+    say(skill.name, BOLD)
+    facts = {
+        "about": skill.description,
+        "state": state,
+        "file": skill.path,
+        "toolsets": ", ".join(skill.toolsets),
+        "skills": ", ".join(skill.skills),
+        "keywords": ", ".join(skill.keywords),
+        "references": ", ".join(each.path for each in skill.references),
+        "scripts": ", ".join(skill.scripts),
+        "assets": ", ".join(skill.assets),
+        "digest": skill.digest,
+    }
+    for key, value in facts.items():
+        if value:
+            say(f"  {key}: {value}")
+    if skill.content.strip():
+        say()
+        print_markdown(skill.content.strip())
+
+
+async def why(
+    name: Name,
+    /,
+    *,
+    session: Session = None,
+    agent: Agent = None,
+    json: Json = False,
+    here: Here = HERE,
+) -> None:
+    """Say why a skill is, or is not, loaded.
+
+    The same answer as `clew why skill NAME` and GET /why/skill/NAME.
+
+        clew skills why release-notes --session 42
+    """
+    async with open_workspace_here(here) as (app, workspace):
+        by = _principal(app.me, session, agent)
+        found = await workspace.catalog.why(f"skill:{name}", by=by)
+    print_json(found) if json else show_why(found)
+
+
+async def load(
+    name: Name, /, *, session: Session = None, agent: Agent = None, json: Json = False, here: Here = HERE
+) -> None:
+    """Load a skill in the session of an agent.
+
+    What you load is there for the agent at once, with its toolsets and tools; so is what that costs in tokens.
+
+        clew skills load release-notes --session 42
+        clew skills load release-notes --session main --agent researcher
+    """
+    async with _session(here, session, agent) as (_, found):
+        done = await found.load_skill(name, by="clew skills load")
+    _tell(name, done, "loaded" if done.is_changed else "was loaded already", as_json=json)
+
+
+async def unload(
+    name: Name, /, *, session: Session = None, agent: Agent = None, json: Json = False, here: Here = HERE
+) -> None:
+    """Unload a skill in the session of an agent.
+
+    Tools that another loaded skill needs stay.
+
+        clew skills unload release-notes --session 42
+    """
+    async with _session(here, session, agent) as (_, found):
+        done = await found.unload_skill(name, by="clew skills unload")
+    _tell(name, done, "unloaded" if done.is_changed else "was not loaded by itself", as_json=json)
+
+
+def _tell(name: str, done: Changed, outcome: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(done)
+        return
+    say(f"{name}: {outcome}")
+    say(f"  tokens: {done.tokens_before:,} before, {done.tokens_after:,} now")
+    for key, names in (("skills", done.state.discovered_skills), ("toolsets", done.state.loaded_toolsets)):
+        if names:
+            say(f"  {key}: {', '.join(names)}")
+    if done.kept_by:
+        say(f"  still brought by {', '.join(done.kept_by)}")
+
+
+async def _read(here: Here) -> Definitions:
+    """The definitions of the folder, without a trail."""
+    # the catalog takes as long to load as the rest of a short command
+    from clew.catalog.consent import Consent, project_of
+    from clew.catalog.skills.definitions import Definitions
+    from clew.catalog.skills.wishes import definers_of
+
+    config = here.config()
+    definitions = Definitions(definers_of(config), Consent(project_of(config)))
+    with progress("Reading the skills of this folder"):
+        await definitions.refresh()
+    return definitions
+
+
+@asynccontextmanager
+async def _session(here: Here, session: str | None, agent: str | None) -> AsyncIterator[tuple[Workspace, AgentSession]]:
+    """The session of an agent, made where there is none. Raises InvalidInput without one."""
+    if session is None:
+        raise InvalidInput("--session", "is missing", hint="Name the conversation, such as --session 42")
+    async with open_workspace_here(here) as (app, workspace):
+        loaded: LoadedSkills | None = workspace.catalog.skills
+        if loaded is None:
+            raise ClewError("this folder defines no skills", hint="Write one with `clew skills new NAME`")
+        by = _principal(app.me, session, agent)
+        yield workspace, loaded.session(by, f"session:{session}")
+
+
+def _principal(me: Principal, session: str | None, agent: str | None) -> Principal:
+    """Raises InvalidInput for names that nobody can have."""
+    by = msgspec.structs.replace(me, session=session, agent_id=agent or me.agent_id)
+    try:
+        check_principal(by)
+    except InvalidInput as error:
+        raise InvalidInput("--session" if "session" in error.field else "--agent", error.reason) from None
+    return by
+
+
+def _find(name: str, definitions: Definitions) -> Skill:
+    skills = definitions.manifest.skills
+    if name not in skills:
+        error = NotFound("skill", name)
+        error.hint = suggest(name, skills, "Skills are") if skills else "This folder defines none"
+        raise error
+    return skills[name]
+
+
+def _state(skill: Skill, definitions: Definitions) -> str:
+    if not definitions.withhold(skill):
+        return TRUSTED
+    return NOT_TRUSTED if skill.digest else definitions.withhold(skill)
+
+
+def _about(skill: Skill) -> dict[str, Any]:
+    toolsets = list(skill.toolsets)
+    about = {"name": skill.name, "description": skill.description, "toolsets": toolsets}
+    return {**about, "origin": skill.origin, "path": skill.path, "digest": skill.digest}

@@ -1,0 +1,140 @@
+"""`clew trust`: what the settings of a folder would run is shown to a person, who agrees or does not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from clew.cli.options import HERE, Here, Json
+from clew.cli.output import count, interruptible, is_terminal, note, print_json, print_rows, say, show_time
+from clew.config import Config
+from clew.errors import InvalidInput, NotFound
+from clew.trust import Grant, Trust, Wish
+
+
+def trust(
+    *names: Annotated[str, Parameter(help="Only these, as `clew trust` names them.")],
+    yes: Annotated[bool, Parameter(help="Agree without being asked.")] = False,
+    list: Annotated[bool, Parameter(help="Show what you have agreed to, in all folders.")] = False,
+    revoke: Annotated[
+        bool, Parameter(help="Take your consent back: for these names, or for all of this folder.")
+    ] = False,
+    json: Json = False,
+    here: Here = HERE,
+) -> int:
+    """Agree to what the settings of this folder run.
+
+    A folder can bring MCP servers (mcp.json) and Python modules (catalog.domains in config.toml), which run with your
+    rights; sources that send a secret, contact a host of their own choice or read outside of the folder; and agents and
+    skills. None is used before you have agreed to it here, and again when it has changed. This is kept in your own
+    configuration folder, or in the file that CLEW_TRUST names. Ends with 1 when you do not agree, and with 2 when there
+    is nobody to ask.
+
+        clew trust
+        clew trust geo --yes
+        clew trust --list
+        clew trust --revoke geo
+    """
+    if list + revoke + yes > 1:
+        raise InvalidInput("--yes", "--list and --revoke exclude each other")
+    if list:
+        return _list(Trust.open().grants(), names, as_json=json)
+    if revoke:
+        return _revoke(here.config(), names, as_json=json)
+    return _agree(here.config(), names, yes=yes, as_json=json)
+
+
+def _agree(config: Config, names: Sequence[str], *, yes: bool, as_json: bool) -> int:
+    # the catalog takes as long to load as the rest of a short command
+    from clew.catalog.consent import read_wishes
+
+    trusted = Trust.open()
+    waiting = [each for each in _named(read_wishes(config), names) if not trusted.holds(each)]
+    if waiting and not as_json:
+        _show(waiting)
+    if waiting and not yes and not _is_agreed(waiting, as_json=as_json):
+        note("Nothing was granted.")
+        return 1
+    trusted.grant(waiting)
+    if as_json:
+        print_json({"granted": waiting, "awaiting": []})
+    elif waiting:
+        note(f"Trusted: {', '.join(each.name for each in waiting)}. A change needs your consent again.")
+    else:
+        note(f"{', '.join(names)}: trusted already." if names else "Nothing waits for your consent here.")
+    return 0
+
+
+def _is_agreed(waiting: Sequence[Wish], *, as_json: bool) -> bool:
+    """What a person at the terminal says. Raises InvalidInput where nobody can be asked."""
+    if as_json:
+        print_json({"granted": [], "awaiting": waiting})
+    if as_json or not can_ask():
+        reason = f"is needed to agree to {', '.join(each.name for each in waiting)}, since nobody can be asked here"
+        raise InvalidInput("--yes", reason, hint="Nothing was granted")
+    return agrees("Do you trust this?")
+
+
+def can_ask() -> bool:
+    """Whether a person sits at a terminal, to read and to type."""
+    return sys.stdin.isatty() and is_terminal()
+
+
+def agrees(question: str) -> bool:
+    """Whether that person says yes; anything else is a no."""
+    with interruptible():
+        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _named(wishes: Sequence[Wish], names: Sequence[str]) -> list[Wish]:
+    """The wishes of these names, or all. Raises NotFound."""
+    for name in names:
+        if not any(each.name == name for each in wishes):
+            error = NotFound("server, domain, source, agent or skill", name)
+            error.hint = f"The settings of this folder name {', '.join(each.name for each in wishes) or 'none'}"
+            raise error
+    return [each for each in wishes if not names or each.name in names]
+
+
+def _show(wishes: Sequence[Wish]) -> None:
+    """Each in full: a person agrees to nothing that was cut."""
+    say(f"The files of {wishes[0].folder} bring what works with your rights:")
+    for each in wishes:
+        say(f"  {each.kind} {each.name}: {each.summary}")
+
+
+def _list(grants: Sequence[Grant], names: Sequence[str], *, as_json: bool) -> int:
+    found = [each for each in grants if not names or each.name in names]
+    if as_json:
+        print_json(found)
+        return 0
+    rows = [(each.folder, each.kind, each.name, show_time(each.when), each.summary) for each in found]
+    print_rows(("folder", "kind", "name", "since", "what"), rows, main=4, spare=(0,))
+    if not found and is_terminal():
+        note("You have agreed to nothing yet.")
+    return 0
+
+
+def _revoke(config: Config, names: Sequence[str], *, as_json: bool) -> int:
+    from clew.catalog.consent import project_of  # as above
+
+    trusted, project = Trust.open(), project_of(config)
+    known = {each.name for each in trusted.grants(project)}
+    for name in names:
+        if name not in known:
+            error = NotFound("grant for", name)
+            error.hint = f"Of this folder you trust {', '.join(sorted(known)) or 'nothing'}"
+            raise error
+    revoked = sum(trusted.revoke(project, name=name) for name in names or sorted(known))
+    if as_json:
+        print_json({"revoked": revoked})
+    elif revoked:
+        note(f"{count(revoked, 'grant')} revoked. What a process has loaded already stays until it ends.")
+    else:
+        note("There was nothing to revoke for this folder.")
+    return 0

@@ -1,0 +1,56 @@
+"""What people ask about at large, as vectors: a question that is closer to that than to what is here is not for here.
+
+The topics are data (`topics.txt`): short phrases of all fields of life and of software, not made for any catalogue.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import files
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from clew.trail.store import Embedder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+NEAREST = 3
+_MAX_TEXT = 4_000
+
+
+class Background:
+    """The topics in the space of one embedder. May be used from several threads; they are embedded once."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._lock = Lock()
+        self._topics: NDArray[np.float32] | None = None
+
+    def nearness(self, text: str) -> float:
+        """The mean cosine of a text to the three topics that are nearest; 0 for one that has no vector."""
+        # numpy is loaded with the first question, not with this module
+        import numpy as np
+
+        topics = self._loaded()
+        vector = np.frombuffer(self._embedder.embed([text[:_MAX_TEXT]])[0], "<f4")
+        near = np.partition(topics @ vector, -NEAREST)[-NEAREST:]
+        return float(near.mean())
+
+    def _loaded(self) -> NDArray[np.float32]:
+        if self._topics is None:
+            import numpy as np
+
+            with self._lock:
+                if self._topics is None:
+                    vectors = self._embedder.embed(read_topics())
+                    self._topics = np.stack([np.frombuffer(vector, "<f4") for vector in vectors])
+        return self._topics
+
+
+@lru_cache(maxsize=1)
+def read_topics() -> tuple[str, ...]:
+    """The phrases in the order of the file."""
+    text = files("clew.llm").joinpath("topics.txt").read_text(encoding="utf-8")
+    return tuple(line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#"))

@@ -1,0 +1,91 @@
+"""What became of the tools that a program brought: which an agent has, which were filtered and why, which lack code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+import msgspec
+
+from clew.skills.manifest import Toolset
+
+NOT_LOADED = "toolset not loaded"
+NOT_LISTED = "no toolset lists it"
+ELSEWHERE = "registered in another toolset than the loaded one that lists it"
+
+
+class Filtered(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool that was provided and left out, and the toolsets that list it."""
+
+    name: str
+    reason: str
+    toolsets: tuple[str, ...] = ()
+
+
+class Diagnostics(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of each tool, by its name or `toolset.tool`, as it was given.
+
+    `missing` are exposed and have no implementation; `unexpected` were provided and are in no toolset.
+    """
+
+    provided: tuple[str, ...] = ()
+    exposed: tuple[str, ...] = ()
+    included: tuple[str, ...] = ()
+    filtered: tuple[Filtered, ...] = ()
+    missing: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
+
+
+class Home(NamedTuple):
+    """A tool's own name, and the toolsets that list it."""
+
+    tool: str
+    toolsets: tuple[str, ...]
+
+
+NOWHERE = Home("", ())
+
+
+def diagnose(
+    provided: Sequence[str],
+    exposed: Sequence[str],
+    included: Sequence[str],
+    loaded: Sequence[str],
+    toolsets: Mapping[str, Toolset],
+) -> Diagnostics:
+    """Every name that was provided is either included or filtered, every exposed one included or missing."""
+    homes, here, open_ones = list_homes(toolsets), set(included), set(loaded)
+    filtered = [
+        Filtered(name=name, reason=reason, toolsets=homes.get(name, NOWHERE).toolsets)
+        for name in provided
+        if (reason := _reason(homes.get(name, NOWHERE), open_ones, here))
+    ]
+    return Diagnostics(
+        provided=tuple(provided),
+        exposed=tuple(exposed),
+        included=tuple(included),
+        filtered=tuple(filtered),
+        missing=tuple(name for name in exposed if name not in here),
+        unexpected=tuple(name for name in provided if name not in homes),
+    )
+
+
+def list_homes(toolsets: Mapping[str, Toolset]) -> dict[str, Home]:
+    """Each tool that a toolset lists, by its name and as `toolset.tool`; where those are alike, the latter counts."""
+    listing: dict[str, list[str]] = {}
+    for toolset, found in toolsets.items():
+        for tool in dict.fromkeys(found.tools):
+            listing.setdefault(tool, []).append(toolset)
+    homes = {tool: Home(tool, tuple(names)) for tool, names in listing.items()}
+    qualified = {f"{name}.{tool}": Home(tool, (name,)) for tool, names in listing.items() for name in names}
+    return {**homes, **qualified}
+
+
+def _reason(home: Home, loaded: AbstractSet[str], included: AbstractSet[str]) -> str:
+    """Why a tool is left out, empty where it is not."""
+    if not home.toolsets:
+        return NOT_LISTED
+    if not any(name in loaded for name in home.toolsets):
+        return NOT_LOADED
+    return "" if home.tool in included else ELSEWHERE

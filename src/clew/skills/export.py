@@ -1,0 +1,104 @@
+"""Tools in the shapes that others take: ours, that of OpenAI, of Anthropic, and of the Model Context Protocol.
+
+A name that a shape does not allow is written otherwise, always in the same way, and can be told back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from clew.errors import ValidationError
+from clew.tools.tool import Tool
+
+Shape = Literal["neutral", "openai", "anthropic", "mcp"]
+SHAPES: tuple[Shape, ...] = ("neutral", "openai", "anthropic", "mcp")
+
+MAX_OPENAI_DESCRIPTION = 1_024
+_PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MCP = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_WRITTEN = re.compile(r".*__[0-9a-f]{12}", re.DOTALL)
+_DIGEST = 12
+
+
+class Export(msgspec.Struct, frozen=True, kw_only=True):
+    """Tools in one shape, and each name that was written in it with the name that it stands for."""
+
+    shape: Shape
+    tools: list[dict[str, Any]]
+    names: dict[str, str]
+
+    def name_of(self, written: str) -> str:
+        """The name of the tool that a model called. Raises ValidationError for one that was not exported."""
+        found = self.names.get(written)
+        if found is None:
+            raise ValidationError(f"no tool {written[:200]!r} was given", allowed=tuple(self.names), toolName=written)
+        return found
+
+
+def export_tools(tools: Mapping[str, Tool], shape: Shape = "neutral") -> Export:
+    """All tools in a shape, in their order. Raises ValidationError for a shape that there is not."""
+    write = _WRITERS.get(shape)
+    if write is None:
+        raise ValidationError(f"no shape {shape!r}", allowed=SHAPES, hint=f"Shapes are {', '.join(SHAPES)}")
+    written = {written_name(name, shape): name for name in tools}
+    return Export(shape=shape, tools=[write(name, tools[own]) for name, own in written.items()], names=written)
+
+
+def written_name(name: str, shape: Shape) -> str:
+    """A name as a shape allows it: as it is where it may be, else its letters and a digest of it.
+
+    The same name is always written alike, and no two names are.
+    """
+    if shape == "neutral":
+        return name
+    allowed, limit = (_MCP, 128) if shape == "mcp" else (_PLAIN, 64)
+    if allowed.fullmatch(name) and not _WRITTEN.fullmatch(name):
+        return name
+    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:_DIGEST]
+    letters = re.sub(r"[^A-Za-z0-9_-]", "_", name)[: limit - _DIGEST - 2]
+    return f"{letters}__{digest}"
+
+
+def _neutral(name: str, tool: Tool) -> dict[str, Any]:
+    shown = {"name": name, "title": tool.title, "description": tool.description, "inputSchema": _schema(tool)}
+    extra = {"outputSchema": tool.output_schema, "examples": list(tool.examples)}
+    return {**shown, **{key: value for key, value in extra.items() if value}}
+
+
+def _openai(name: str, tool: Tool) -> dict[str, Any]:
+    description = tool.description
+    if len(description) > MAX_OPENAI_DESCRIPTION:
+        description = f"{description[: MAX_OPENAI_DESCRIPTION - 1]}…"
+    return {
+        "type": "function",
+        "function": {"name": name, "description": description, "parameters": _schema(tool)},
+    }
+
+
+def _anthropic(name: str, tool: Tool) -> dict[str, Any]:
+    return {"name": name, "description": tool.description, "input_schema": _schema(tool)}
+
+
+def _mcp(name: str, tool: Tool) -> dict[str, Any]:
+    hints = {
+        "readOnlyHint": tool.effects.reads_only,
+        "destructiveHint": tool.effects.destroys,
+        "idempotentHint": tool.effects.repeats_safely,
+        "openWorldHint": tool.effects.reaches_out,
+    }
+    shown = {"name": name, "description": tool.description, "inputSchema": _schema(tool), "annotations": hints}
+    extra = {"title": tool.title, "outputSchema": tool.output_schema}
+    return {**shown, **{key: value for key, value in extra.items() if value}}
+
+
+_WRITERS = {"neutral": _neutral, "openai": _openai, "anthropic": _anthropic, "mcp": _mcp}
+
+
+def _schema(tool: Tool) -> dict[str, Any]:
+    """The schema as an object, which every shape asks for."""
+    return {"type": "object", "properties": {}, **tool.schema}

@@ -1,0 +1,75 @@
+"""Agents as files: Claude Code and OpenCode in markdown, Codex in TOML. The text is the prompt."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+from clew.skills.document import Document
+from clew.skills.formats.source import Source, describe, metadata_of, to_name
+from clew.skills.manifest import Agent
+from clew.skills.problems import Problem
+
+KNOWN = {
+    "claude": (
+        *("name", "description", "tools", "disallowedTools", "model", "permissionMode", "maxTurns", "skills"),
+        *("mcpServers", "hooks", "memory", "background", "effort", "isolation", "color", "initialPrompt", "disabled"),
+    ),
+    "opencode": (
+        *("name", "description", "mode", "model", "variant", "prompt", "tools", "permission", "temperature", "top_p"),
+        *("steps", "maxSteps", "disable", "disabled", "hidden", "color", "options"),
+    ),
+    "codex": (
+        *("name", "description", "developer_instructions", "model", "model_reasoning_effort", "sandbox_mode"),
+        *("mcp_servers", "nickname_candidates", "skills", "web_search"),
+    ),
+}
+_KEY = re.compile(r"([A-Za-z0-9_-]+)[ \t]*=")
+
+
+def read_agent(source: Source, origin: str) -> Agent | None:
+    """The agent of a file; None where it has no prompt, or is switched off."""
+    prompt = source.text("developer_instructions", "prompt") if origin != "claude" else ""
+    prompt = source.document.body if source.document.body.strip() else prompt
+    if not prompt.strip():
+        source.refuse("is empty: an agent needs a prompt")
+        return None
+    if source.flag("disable", "disabled"):
+        source.warn("is switched off by `disable`", "disable" if "disable" in source.document.meta else "disabled")
+        return None
+    model = source.text("model")
+    return Agent(
+        name=_name_of(source),
+        description=describe(source, is_required=True),
+        prompt=prompt,
+        initial_skills=tuple(to_name(each) for each in source.words("skills")) if origin == "claude" else (),
+        model="" if model == "inherit" else model,
+        tools=source.words("tools"),
+        metadata=metadata_of(source, KNOWN[origin]),
+        path=source.path,
+        origin=origin,
+        digest=source.digest,
+    )
+
+
+def read_toml(raw: bytes, path: str) -> Document:
+    """A TOML file as a document without a body. Never raises."""
+    try:
+        text = raw.decode("utf-8-sig")
+        meta = tomllib.loads(text.replace("\r\n", "\n"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        where = re.search(r"at line (\d+)", str(error))
+        problem = Problem(
+            kind="parse", path=path, line=int(where[1]) if where else 1, message=f"is not valid TOML: {error}"
+        )
+        return Document(path=path, problems=(problem,))
+    keys = ((found[1], number) for number, line in enumerate(text.split("\n"), 1) if (found := _KEY.match(line)))
+    return Document(path=path, meta=meta, lines=dict(reversed(list(keys))), has_meta=True)
+
+
+def _name_of(source: Source) -> str:
+    written = source.text("name") or source.named
+    name = to_name(written, also="_") or to_name(source.named, also="_") or "agent"
+    if name != written:
+        source.warn(f"the name {written[:64]!r} is not allowed: it is read as {name}", "name", allowed=(name,))
+    return name

@@ -1,0 +1,160 @@
+"""Files of a tree, opened so that no link can lead out of it, whatever happens to the tree meanwhile.
+
+A path is opened folder by folder, each without following links. Only regular files are read, and only so much of them.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from clew.errors import FormatError
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_FILE = _FLAGS | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_FOLDER = _FLAGS | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0)
+_STEPWISE = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
+_CHUNK = 262_144
+
+
+Stamp = tuple[int, int, int, int, int]
+"""Device, number, size and times of a file: where all of them are the same, so is the file."""
+
+
+class Root:
+    """The real folder that all paths are relative to. Paths use `/`, are normal, and have no `..`."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.realpath(path)
+
+    def absolute(self, path: str) -> str:
+        return os.path.join(self.path, *path.split("/")) if path else self.path
+
+    def relative(self, absolute: str) -> str | None:
+        """Where a real path is below the root, with `/`; None where it is outside."""
+        if absolute == self.path:
+            return ""
+        above = self.path if self.path.endswith(os.sep) else self.path + os.sep
+        return absolute[len(above) :].replace(os.sep, "/") if absolute.startswith(above) else None
+
+    def resolve(self, path: str) -> str:
+        """The real path of what `path` leads to, relative to the root. `path` may hold links and `..`.
+
+        Raises FormatError where it leads out of the root, in a circle, or nowhere.
+        """
+        try:
+            found = self.relative(os.path.realpath(self.absolute(path), strict=True))
+        except (OSError, ValueError) as error:
+            raise FormatError(path, _reason(error)) from None
+        if found is None:
+            raise FormatError(path, "leads out of the root")
+        return found
+
+    def says(self, path: str) -> str:
+        """Where a link says that it leads; empty where it is none."""
+        try:
+            return os.readlink(self.absolute(path))
+        except (OSError, ValueError):
+            return ""
+
+    @contextmanager
+    def listing(self, path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+        """The entries of a real folder, for as long as it is open. Raises FormatError."""
+        try:
+            folder: int | str = self._open(path, _FOLDER) if _STEPWISE else self.absolute(path)
+        except OSError as error:
+            raise FormatError(path, _reason(error)) from None
+        try:
+            with os.scandir(folder) as entries:
+                yield entries
+        except OSError as error:
+            raise FormatError(path, _reason(error)) from None
+        finally:
+            if isinstance(folder, int):
+                os.close(folder)
+
+    def stamp(self, path: str) -> Stamp | None:
+        """What is another after each change of a file; None where it cannot be told."""
+        try:
+            found = os.stat(self.absolute(path), follow_symlinks=False)
+        except (OSError, ValueError):
+            return None
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+    def read(self, path: str, limit: int) -> bytes:
+        """The content of a real file of at most `limit` bytes. Raises FormatError."""
+        return b"".join(self._chunks(path, limit))
+
+    def load(self, path: str, limit: int) -> bytes:
+        """The content of a file below the root that `path` leads to, also by links and `..`. Raises FormatError."""
+        return self.read(self.resolve(path), limit)
+
+    def digest(self, path: str, limit: int) -> tuple[bytes, int]:
+        """The SHA-256 of a real file of at most `limit` bytes, and its size. Raises FormatError."""
+        found, size = hashlib.sha256(), 0
+        for chunk in self._chunks(path, limit):
+            found.update(chunk)
+            size += len(chunk)
+        return found.digest(), size
+
+    def _chunks(self, path: str, limit: int) -> Iterator[bytes]:
+        """A regular file bit by bit. It may grow meanwhile, but not over the limit."""
+        try:
+            file = self._open(path, _FILE)
+        except (OSError, ValueError) as error:
+            raise FormatError(path, _reason(error)) from None
+        try:
+            about = os.fstat(file)
+            if not stat.S_ISREG(about.st_mode):
+                raise FormatError(path, "is not a regular file")
+            room = limit if about.st_size <= limit else -1
+            while room >= 0 and (chunk := os.read(file, _CHUNK)):
+                room -= len(chunk)
+                yield chunk
+            if room < 0:
+                raise FormatError(path, f"has more than {limit:,} bytes")
+        except OSError as error:
+            raise FormatError(path, _reason(error)) from None
+        finally:
+            os.close(file)
+
+    def _open(self, path: str, flags: int) -> int:
+        if not _STEPWISE:
+            return self._open_at_once(path, flags)
+        *folders, last = path.split("/") if path else ["."]
+        place = os.open(self.path, _FOLDER)
+        try:
+            for name in folders:
+                inner = os.open(name, _FOLDER, dir_fd=place)
+                os.close(place)
+                place = inner
+            return os.open(last, flags, dir_fd=place)
+        finally:
+            os.close(place)
+
+    def _open_at_once(self, path: str, flags: int) -> int:
+        """Where folders cannot be opened one by one: what was opened is asked where it is."""
+        absolute = self.absolute(path)
+        file = os.open(absolute, flags)
+        if os.path.realpath(absolute) != absolute:
+            os.close(file)
+            raise OSError(errno.ELOOP, "is a link")
+        return file
+
+
+def _reason(error: OSError | ValueError) -> str:
+    code = error.errno if isinstance(error, OSError) else None
+    reasons = {
+        errno.ENOENT: "leads nowhere",
+        errno.ELOOP: "goes in a circle, or became a link while it was read",
+        errno.EACCES: "may not be read by you",
+        errno.EPERM: "may not be read by you",
+        errno.ENXIO: "is not a regular file",
+        errno.ENOTDIR: "became another thing while it was read",
+        errno.ENAMETOOLONG: "has a path that is too long",
+    }
+    return reasons.get(code or 0, "cannot be read")

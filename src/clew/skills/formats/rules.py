@@ -1,0 +1,69 @@
+"""What a CLAUDE.md imports: `@path` outside of code, relative to the file that says it."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable
+
+from clew.skills.manifest import Reference
+from clew.skills.problems import Problem
+from clew.trust import printable
+
+MAX_IMPORTS = 200
+_IMPORT = re.compile(r"(?:^|(?<=[\s(]))@((?:\\ |[^\s`'\"<>()\[\]])+)")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_CODE = re.compile(r"(`+)(?:(?!\1).)+?\1")
+
+
+def read_imports(
+    text: str, path: str, find: Callable[[str], str | None]
+) -> tuple[tuple[Reference, ...], tuple[Problem, ...]]:
+    """The files that a rule file imports, relative to the root, each once; and what is wrong with them.
+
+    `find` gives the real path of a file below the root. What looks like an import and names no file is none; what
+    leads out of the root is not read, and told.
+    """
+    found: dict[str, Reference] = {}
+    problems: list[Problem] = []
+    for line, written in _imports(text):
+        target = resolve_beside(path, written)
+        if target is None:
+            problems.append(_refused(path, line, written))
+        elif (real := find(target)) is not None:
+            found.setdefault(real, Reference(text=written, path=real, line=line))
+        if len(found) + len(problems) >= MAX_IMPORTS:
+            break
+    return tuple(found.values()), tuple(problems)
+
+
+def resolve_beside(path: str, written: str) -> str | None:
+    """Where a relative path in the file `path` leads, below the root; None where it leads out."""
+    if written.startswith(("/", "~")) or "\\" in written:
+        return None
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(path), written))
+    return None if target == ".." or target.startswith("../") else target
+
+
+def _imports(text: str) -> list[tuple[int, str]]:
+    found = []
+    fence = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        mark = _FENCE.match(line)
+        if mark is not None and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        elif not fence:
+            plain = _CODE.sub("", line)
+            found += [(number, each.replace("\\ ", " ").rstrip(".,;:!?")) for each in _IMPORT.findall(plain)]
+    return [(number, each) for number, each in found if each]
+
+
+def _refused(path: str, line: int, written: str) -> Problem:
+    return Problem(
+        kind="parse",
+        severity="warning",
+        path=path,
+        line=line,
+        message=f"the import @{printable(written, 200)} leads out of the root: it was not read",
+        hint="Import files below the root",
+    )

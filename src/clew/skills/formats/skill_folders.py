@@ -1,0 +1,106 @@
+"""Skills as folders (agentskills.io): SKILL.md with `scripts/`, `references/` and `assets/` beside it.
+
+Keys that Claude Code adds are understood too. A skill that breaks the rules of the format is loaded, and told of.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import unicodedata
+from collections.abc import Sequence
+
+from clew.skills.document import Document
+from clew.skills.formats.commands import parameters_of
+from clew.skills.formats.source import MAX_NAME, Source, describe, metadata_of, to_name
+from clew.skills.links import Link, extract_links
+from clew.skills.manifest import Reference, Skill, Triggers
+
+SPECIFIED = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
+MAX_COMPATIBILITY = 500
+MAX_LISTED = 1_000
+"""More files of a kind than these are not listed."""
+_NAMES = "lower-case letters, digits and single hyphens, at most 64 characters"
+
+
+def read_skill(source: Source, folder: str, files: Sequence[str]) -> Skill | None:
+    """The skill of a SKILL.md in `folder`, whose files are `files` (relative to it); None where it says nothing.
+
+    References are those to which its text links, and the other files of `references/`.
+    """
+    if not source.document.meta and not source.document.body.strip():
+        source.refuse("is empty", hint="Begin with --- and the lines `name:` and `description:`")
+        return None
+    if not source.document.has_meta and not source.document.problems:
+        source.warn("there is no front matter", hint="Begin with --- and the lines `name:` and `description:`")
+    name = _name_of(source)
+    description = describe(source, is_required=source.document.has_meta)
+    _check_compatibility(source)
+    return Skill(
+        name=name,
+        description=description,
+        content=source.document.body,
+        tier=3 if source.flag("disable-model-invocation") else 2,
+        triggers=Triggers(paths=source.words("paths")),
+        parameters=parameters_of(source),
+        references=_references(source, files),
+        scripts=_listed(files, "scripts/"),
+        assets=_listed(files, "assets/"),
+        allowed_tools=source.words("allowed-tools", "allowed_tools"),
+        metadata=metadata_of(source, SPECIFIED),
+        path=source.path,
+        folder=folder,
+        origin="agentskills",
+        digest=source.digest,
+    )
+
+
+def _name_of(source: Source) -> str:
+    """The name as it is given, made legal where it is not; else that of the folder."""
+    folder = to_name(source.named) or "skill"
+    written = unicodedata.normalize("NFKC", source.text("name"))
+    if not written:
+        if source.document.has_meta:
+            source.warn(f"there is no name: that of the folder, {folder}, stands for it", "name", allowed=(folder,))
+        return folder
+    name = to_name(written) or folder
+    if name != written:
+        source.warn(f"the name {written[:MAX_NAME]!r} is not allowed: it is read as {name}", "name", allowed=(_NAMES,))
+    elif name != unicodedata.normalize("NFKC", source.named):
+        source.warn(f"the name {name} differs from its folder {source.named}", "name", allowed=(folder,))
+    return name
+
+
+def _check_compatibility(source: Source) -> None:
+    given = source.text("compatibility")
+    if len(given) > MAX_COMPATIBILITY:
+        allowed = (f"1 to {MAX_COMPATIBILITY}",)
+        source.warn(f"`compatibility` has {len(given):,} characters", "compatibility", allowed=allowed)
+    source.used.discard("compatibility")  # it is kept among the others
+
+
+def _listed(files: Sequence[str], below: str) -> tuple[str, ...]:
+    return tuple(each for each in files if each.startswith(below))[:MAX_LISTED]
+
+
+def _references(source: Source, files: Sequence[str]) -> tuple[Reference, ...]:
+    document = source.document
+    found: dict[str, Reference] = {}
+    for link in _links(document):
+        path = posixpath.normpath(link.path)
+        if path != "SKILL.md" and path not in found:
+            found[path] = Reference(text=link.text or path, path=path, line=link.line)
+    for path in _listed(files, "references/"):
+        found.setdefault(path, Reference(text=_title(path), path=path))
+    return tuple(found.values())[:MAX_LISTED]
+
+
+def _links(document: Document) -> list[Link]:
+    if ".md" not in document.body.lower():
+        return []
+    return extract_links(document.body, extensions=(".md",), first_line=document.body_line)
+
+
+def _title(path: str) -> str:
+    """What a file is about, by its name."""
+    stem = posixpath.splitext(path.removeprefix("references/"))[0]
+    return stem.replace("-", " ").replace("_", " ")

@@ -1,0 +1,194 @@
+"""One definition file on its way to become a skill or an agent, and what can be said of its values.
+
+Every format reads its front matter through this: text where text is meant, lists where lists are meant, the rest kept.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import msgspec
+
+from clew.skills.document import Document
+from clew.skills.problems import Problem, Severity
+from clew.trust import printable
+
+MAX_NAME = 64
+MAX_DESCRIPTION = 1_024
+MAX_VALUE = 4_000
+"""Longer values of keys that mean nothing here are cut."""
+_MAX_SUMMARY = 300
+_HEADING = re.compile(r"\A(?:#{1,6}\s+|[>*-]\s+)")
+_SKIPPED = re.compile(r"<!--.*?-->", re.DOTALL)
+_VALUE = re.compile(r"[^:]*:[ \t]*(.*?)(?:[ \t]+#.*)?")
+
+
+class Source(msgspec.Struct, kw_only=True):
+    """A file with all that is known of it. `path` is its real path, `named` what its place calls it, `raw` its text.
+
+    `problems` grows while it is read. `used` are the keys that a format has taken.
+    """
+
+    path: str
+    named: str
+    raw: str
+    document: Document
+    digest: str = ""
+    problems: list[Problem] = []
+    used: set[str] = set()
+
+    def warn(self, message: str, key: str = "", *, allowed: Iterable[str] = (), hint: str = "") -> None:
+        """Tell what is wrong with a value; the definition is used all the same."""
+        self._tell("warning", message, key, tuple(allowed), hint)
+
+    def refuse(self, message: str, key: str = "", *, hint: str = "") -> None:
+        """Tell why there is no definition."""
+        self._tell("error", message, key, (), hint)
+
+    def _tell(self, severity: Severity, message: str, key: str, allowed: tuple[str, ...], hint: str) -> None:
+        line = self.document.line_of(key) if key else 1
+        problem = Problem(
+            kind="validation", severity=severity, path=self.path, line=line, message=message, allowed=allowed, hint=hint
+        )
+        self.problems.append(problem)
+
+    def text(self, *keys: str) -> str:
+        """The value of the first of these keys that there is, as text; empty where it is none."""
+        key, value = self._take(keys)
+        if isinstance(value, str):
+            return value.strip()
+        if value is None or isinstance(value, dict | list):
+            if value is not None:
+                self.warn(f"`{key}` must be text, not {'a list' if isinstance(value, list) else 'a mapping'}", key)
+            return ""
+        return self._as_written(key, value)
+
+    def flag(self, *keys: str) -> bool:
+        """Whether the value says yes."""
+        return self.text(*keys).lower() in {"true", "yes", "on", "1"}
+
+    def words(self, *keys: str) -> tuple[str, ...]:
+        """A list of names, or text that holds them between commas or spaces; each once. Brackets keep together."""
+        key, value = self._take(keys)
+        if isinstance(value, dict):
+            return tuple(str(name) for name, is_on in value.items() if is_on is not False and is_on != "deny")
+        if isinstance(value, list):
+            items = [str(each) for each in value if isinstance(each, str | int | float) and str(each).strip()]
+            if len(items) < len(value):
+                self.warn(f"`{key}` holds entries that are no names", key)
+            return tuple(dict.fromkeys(each.strip() for each in items))
+        return tuple(dict.fromkeys(split_words(str(value)))) if value is not None else ()
+
+    def mapping(self, key: str) -> dict[str, str]:
+        """A mapping from text to text."""
+        _, value = self._take((key,))
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            self.warn(f"`{key}` must be a mapping from names to texts", key)
+            return {}
+        return {str(name): _flat(each) for name, each in value.items()}
+
+    def others(self) -> dict[str, str]:
+        """The keys that no format took, as text."""
+        rest = {key: value for key, value in self.document.meta.items() if key not in self.used}
+        return {key: self._as_written(key, value) if _is_number(value) else _flat(value) for key, value in rest.items()}
+
+    def _take(self, keys: Iterable[str]) -> tuple[str, Any]:
+        meta = self.document.meta
+        self.used.update(keys)
+        key = next((each for each in keys if meta.get(each) is not None), "")
+        return key, meta.get(key)
+
+    def _as_written(self, key: str, value: Any) -> str:
+        """YAML takes 1.10 for 1.1 and `on` for true: what was meant is what stands there."""
+        lines = self.raw.split("\n")
+        number = self.document.lines.get(key, 0)
+        found = _VALUE.fullmatch(lines[number - 1].rstrip("\r")) if 0 < number <= len(lines) else None
+        return (found[1].strip("\"'") if found else "") or str(value)
+
+
+def split_words(text: str) -> list[str]:
+    """Names between commas or spaces; what is in brackets, such as `Bash(git add:*)`, stays together."""
+    found: list[str] = []
+    depth = 0
+    word = ""
+    for each in text:
+        depth = max(0, depth + (each == "(") - (each == ")"))
+        if depth == 0 and (each == "," or each.isspace()):
+            found.append(word)
+            word = ""
+        else:
+            word += each
+    return [each for each in (*found, word) if each]
+
+
+def to_name(text: str, *, also: str = "") -> str:
+    """The nearest legal name: lower-case letters, digits and single hyphens, and the characters of `also`."""
+    plain = unicodedata.normalize("NFKC", text.strip()).lower()
+    kept = "".join(each if each.isalnum() or (each in also and also) else "-" for each in plain)
+    return re.sub(r"-{2,}", "-", kept).strip("-")[:MAX_NAME].rstrip("-")
+
+
+def first_paragraph(body: str) -> str:
+    """What a text begins with when its headings are left aside; the heading where there is nothing else."""
+    heading = ""
+    for block in re.split(r"\n\s*\n", _SKIPPED.sub("", body)):
+        lines = [line.strip() for line in block.strip().split("\n")]
+        lines = [line for line in lines if line and not line.startswith(("```", "~~~", "|", "---", "==="))]
+        if lines and lines[0].startswith("#"):
+            heading = heading or _HEADING.sub("", lines[0], count=1)
+            lines = lines[1:]
+        if lines:
+            return _cut(" ".join(_HEADING.sub("", line, count=1) for line in lines))
+    return _cut(heading)
+
+
+def describe(source: Source, *, is_required: bool) -> str:
+    """The description of a definition: as it is given, else what its text begins with, else its name."""
+    given = source.text("description")
+    if given:
+        if len(given) > MAX_DESCRIPTION:
+            source.warn(
+                f"the description has {len(given):,} characters", "description", allowed=(f"1 to {MAX_DESCRIPTION:,}",)
+            )
+        return given
+    found = first_paragraph(source.document.body) or source.named
+    if is_required:
+        source.warn(
+            "there is no description: the beginning of the text stands for it",
+            "description",
+            hint="Say in `description` what it does and when it is of use",
+        )
+    return found
+
+
+def metadata_of(source: Source, known: Collection[str] = ()) -> dict[str, str]:
+    """What a definition says beyond what is used here: its `metadata`, and all other keys."""
+    given = source.mapping("metadata")
+    others = source.others()
+    unknown = sorted(set(others) - set(known))
+    if unknown:
+        shown = ", ".join(f"`{printable(each, MAX_NAME)}`" for each in unknown[:10])
+        source.warn(f"kept as it is, without a meaning here: {shown}", unknown[0], allowed=known)
+    return {**others, **given}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_SUMMARY else text[: _MAX_SUMMARY - 1].rsplit(" ", 1)[0] + "…"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _flat(value: Any) -> str:
+    """A value as one text."""
+    if isinstance(value, bool) or value is None:
+        return "" if value is None else str(value).lower()
+    text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+    return text if len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"

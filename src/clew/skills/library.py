@@ -1,0 +1,300 @@
+"""Agents, skills and tools at work: the one object that a program needs.
+
+skills = Skills.from_folder("team", tools=[search, plot])
+tools = await skills.get_tools("researcher")
+prompt = await skills.get_prompt("researcher", variables={"USER": "Ada"})
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self, TypedDict, Unpack
+
+import msgspec
+
+from clew.access import ROLES, Principal
+from clew.clock import Clock, SystemClock
+from clew.skills.agent_session import AgentSession, Changed, get_agent
+from clew.skills.building import build_or_raise
+from clew.skills.exposure import Exposures
+from clew.skills.keeping import MemoryExposures
+from clew.skills.loading import load_manifest
+from clew.skills.loads import MAX_SKILLS, Terms, WhenFull, loadable_skills
+from clew.skills.manifest import Agent, Manifest
+from clew.skills.merging import Tools
+from clew.skills.prompt import DEFAULT, Prompt, Sections, build_prompt, is_initial, loaded_section, toolsets_alone
+from clew.skills.registry import Provider, ToolRegistry
+from clew.skills.remembering import Recent
+from clew.skills.session import SessionState, Withhold, withhold_nothing
+from clew.skills.triggers import Turn
+from clew.skills.variables import Value, Variables, inject
+from clew.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from clew.skills.shelf import SkillShelf  # it imports from here
+
+MAIN = "main"
+"""The conversation that is meant where none is named."""
+SUGGESTED = 3
+UNLISTED = "(no toolset)"
+"""Where tools are registered that no toolset lists: no agent has them, and diagnostics tell so."""
+_REMEMBERED = 1_000
+_PROMPTS = 64
+_TEXTS = 256
+
+
+class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
+    """A skill that may help. `relevance` is 1 where it is just close enough."""
+
+    skill: str
+    description: str
+    relevance: float
+
+
+class Finder(Protocol):
+    """What finds skills by what they are for."""
+
+    async def suggest(self, query: str, *, among: Sequence[str], limit: int) -> list[Suggestion]:
+        """Skills that fit, the best first; none where nothing is close."""
+        ...
+
+
+class Options(TypedDict, total=False):
+    """How skills are used, beside what they are; see `Skills`."""
+
+    exposures: Exposures | None
+    clock: Clock | None
+    owner: str
+    variables: Variables | None
+    finder: Finder | None
+    max_skills: int
+    when_full: WhenFull
+    withhold: Withhold
+    toolset_notes: bool
+
+
+class Skills:
+    """A manifest with the tools that it names, and the sessions of its agents.
+
+    Sessions are kept in memory unless `exposures` keeps them on a trail. An agent in a conversation has one session,
+    which begins when it is first used. A skill that is withheld is neither loaded nor told of in a prompt.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        *,
+        exposures: Exposures | None = None,
+        clock: Clock | None = None,
+        owner: str = "local",
+        variables: Variables | None = None,
+        finder: Finder | None = None,
+        max_skills: int = MAX_SKILLS,
+        when_full: WhenFull = "refuse",
+        withhold: Withhold = withhold_nothing,
+        toolset_notes: bool = False,
+    ) -> None:
+        self.manifest = manifest
+        self.registry = ToolRegistry()
+        self._clock = clock or SystemClock()
+        self._exposures = exposures or MemoryExposures(self._clock)
+        self._owner = owner
+        self._variables = variables or Variables()
+        self._finder = finder
+        self._shelf: SkillShelf | None = None
+        self._shelved: Manifest | None = None
+        self._shelving = asyncio.Lock()
+        self._max_skills = max_skills
+        self._when_full = when_full
+        self._withhold = withhold
+        self._toolset_notes = toolset_notes
+        self._sessions: Recent[tuple[str, str], AgentSession] = Recent(_REMEMBERED)
+        self._prompts: Recent[object, Prompt] = Recent(_PROMPTS)
+        self._texts: Recent[object, str] = Recent(_TEXTS)
+
+    @classmethod
+    def from_manifest(cls, path: str | Path, tools: Iterable[Tool] = (), **options: Unpack[Options]) -> Self:
+        """Load a manifest that was built before. Raises ConfigError, ParseError, ValidationError and BuildError."""
+        return cls(load_manifest(Path(path)), **options)._with_tools(tools)
+
+    @classmethod
+    def from_folder(cls, root: str | Path, tools: Iterable[Tool] = (), **options: Unpack[Options]) -> Self:
+        """Build the manifest of a folder with `agents/`, `skills/` and `toolsets/`. Raises the first problem."""
+        tools = list(tools)
+        return cls(build_or_raise(Path(root), tools), **options)._with_tools(tools)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of what was opened to find skills. Needed only after `suggest_skills` without a finder."""
+        shelf, self._shelf, self._shelved = self._shelf, None, None
+        if shelf is not None:
+            await shelf.close()
+
+    def use(self, manifest: Manifest) -> None:
+        """Go on with another manifest. Sessions keep what they loaded, as far as the manifest still has it."""
+        self.manifest = manifest
+        self._sessions.clear()
+        self._prompts.clear()
+
+    @property
+    def prompts_built(self) -> int:
+        """How many prompts were not in the cache."""
+        return self._prompts.made
+
+    def register_tools(self, toolset: str, tools: Iterable[Tool] | Mapping[str, Tool]) -> None:
+        """Tools of a toolset; once is enough. Raises ValidationError for what is no tool."""
+        self.registry.register(toolset, tools)
+
+    def register_tool_provider(self, toolset: str, provider: Provider) -> None:
+        """What gives the tools of a toolset when an agent first has it."""
+        self.registry.register_tool_provider(toolset, provider)
+
+    def session(self, agent: str, conversation: str = MAIN) -> AgentSession:
+        """The session of an agent. Raises ValidationError for an agent that there is not."""
+        return self._sessions.find_or_make((agent, conversation), lambda: self._open(agent, conversation))
+
+    async def get_session_state(self, agent: str, conversation: str = MAIN) -> SessionState | None:
+        """What an agent has: a copy. None for an agent that there is not, and for a session that has not begun."""
+        return await self.session(agent, conversation).find_state() if agent in self.manifest.agents else None
+
+    async def get_tools(
+        self,
+        agent: str,
+        tools: Iterable[Tool] | Mapping[str, Tool] | None = None,
+        *,
+        conversation: str = MAIN,
+        auto_load_skills: Sequence[str] = (),
+    ) -> Tools:
+        """The meta-tools and what the agent's skills bring, with diagnostics. Raises as `AgentSession.get_tools`."""
+        return await self.session(agent, conversation).get_tools(tools, auto_load_skills)
+
+    async def load_skill(self, agent: str, skill: str, *, conversation: str = MAIN) -> Changed:
+        """Load a skill. Raises ValidationError for one that the agent may not have."""
+        return await self.session(agent, conversation).load_skill(skill)
+
+    async def unload_skill(self, agent: str, skill: str, *, conversation: str = MAIN) -> Changed:
+        """Unload a skill with all that nothing else needs. Raises ValidationError for one that there is not."""
+        return await self.session(agent, conversation).unload_skill(skill)
+
+    async def follow(self, agent: str, turn: Turn, *, conversation: str = MAIN) -> Changed:
+        """Load what a turn of the conversation triggers, and drop what earlier turns triggered and this does not."""
+        return await self.session(agent, conversation).follow(turn)
+
+    async def suggest_skills(self, query: str, agent: str = "", *, limit: int = SUGGESTED) -> list[Suggestion]:
+        """Skills for a need, the best first, of those that an agent may load; none where nothing is close. Raises
+        ValidationError for an agent that there is not."""
+        names = self._loadable(get_agent(self.manifest, agent)) if agent else tuple(self.manifest.skills)
+        finder = self._finder or await self._open_shelf()
+        return await finder.suggest(query, among=names, limit=limit)
+
+    async def get_prompt(
+        self,
+        agent: str,
+        *,
+        conversation: str = MAIN,
+        include: Sections = DEFAULT,
+        variables: Mapping[str, Value] | None = None,
+        query: str = "",
+    ) -> Prompt:
+        """The system prompt as of now. With a query, it names skills that may help, which the variables
+        SUGGESTED_SKILLS and SKILL_HINTS hold as well. Raises ValidationError for an agent that there is not and for
+        variables that are no text, BuildError where a provider of tools fails."""
+        definition, session = get_agent(self.manifest, agent), self.session(agent, conversation)
+        standing = await session.standing()
+        names, hints = await self._hints(query, agent, standing.state)
+        values = self._variables.resolve({"SUGGESTED_SKILLS": names, "SKILL_HINTS": hints}, variables)
+        about = (standing, include, hints, tuple(sorted(values.items())), self._withheld())
+        if (known := self._prompts.find((about, self.registry.version))) is not None:
+            return known
+        prompt = build_prompt(
+            definition,
+            self.manifest,
+            standing.state,
+            {name: tool.description for name, tool in session.view(standing.state).items()},
+            include=include,
+            loadable=self._loadable(definition),
+            hints=hints,
+            untold=standing.untold,
+            values=values,
+        )
+        return self._prompts.keep((about, self.registry.version), prompt)  # a provider that ran made it another one
+
+    async def reinject(self, agent: str, *, conversation: str = MAIN) -> str:
+        """The texts of all skills and toolsets that were loaded, for a context from which they were taken when it was
+        compacted. Those that came by themselves are in the prompt anyway. Empty where nothing was loaded."""
+        definition = get_agent(self.manifest, agent)
+        state, untold = await self.session(agent, conversation).standing()
+        here = [self.manifest.skills[name] for name in state.discovered_skills if name not in untold]
+        later = [skill for skill in here if not is_initial(skill, definition)]
+        whole = Sections(skill_content=True, toolset_content=True)
+        alone = toolsets_alone(state, self.manifest)
+        return self.render(loaded_section(later, self.manifest, whole, alone=alone))
+
+    def render(self, text: str) -> str:
+        """A text of a skill or toolset with its variables put in."""
+        if "{{" not in text:
+            return text
+        values = self._variables.resolve()
+        key = (text, tuple(sorted(values.items())))
+        return self._texts.find_or_make(key, lambda: inject(text, values))
+
+    def _with_tools(self, tools: Iterable[Tool]) -> Self:
+        """Each tool goes to the toolsets that list it."""
+        for tool in tools:
+            homes = [toolset for toolset, about in self.manifest.toolsets.items() if tool.name in about.tools]
+            for toolset in homes or [UNLISTED]:
+                self.registry.register(toolset, [tool])
+        return self
+
+    def _open(self, agent: str, conversation: str) -> AgentSession:
+        return AgentSession(
+            self.manifest,
+            self.registry,
+            self._exposures,
+            by=Principal(owner_id=self._owner, agent_id=agent, session=conversation, roles=ROLES),
+            agent=agent,
+            clock=self._clock,
+            max_skills=self._max_skills,
+            when_full=self._when_full,
+            withhold=self._withhold,
+            render=self.render,
+            toolset_notes=self._toolset_notes,
+        )
+
+    async def _open_shelf(self) -> Finder:
+        """A shelf of our own with the present manifest."""
+        async with self._shelving:
+            if self._shelf is None:
+                from clew.skills.shelf import open_shelf  # the embedder takes a third of a second to load
+
+                self._shelf = await open_shelf(self.manifest)
+            elif self._shelved is not self.manifest:
+                await self._shelf.sync(self.manifest)
+            self._shelved = self.manifest
+            return self._shelf
+
+    def _loadable(self, agent: Agent) -> tuple[str, ...]:
+        """What an agent may load now."""
+        withheld = self._withheld()
+        names = loadable_skills(Terms(manifest=self.manifest, agent=agent))
+        return tuple(name for name in names if name not in withheld)
+
+    def _withheld(self) -> frozenset[str]:
+        if self._withhold is withhold_nothing:
+            return frozenset()
+        return frozenset(name for name, skill in self.manifest.skills.items() if self._withhold(skill))
+
+    async def _hints(self, query: str, agent: str, state: SessionState) -> tuple[list[str], str]:
+        found = await self.suggest_skills(query, agent) if query.strip() else []
+        names = [each.skill for each in found if each.skill not in state.discovered_skills]
+        return names, f"Skills that may help with this: {', '.join(names)}." if names else ""

@@ -1,0 +1,91 @@
+"""Manifests of earlier versions, brought to the present one step by step: functions from data to data.
+
+1 → 2: skills named tools themselves; now each that did has a toolset of its own name.
+2 → 3: `loadTrigger` and `requiresExplicit` became `triggers` and `tier`, and names may no longer be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from clew.errors import ConfigError, ValidationError
+from clew.skills.manifest import SUPPORTED, VERSION
+
+Data = dict[str, Any]
+_SECTIONS = ("agents", "skills", "toolsets", "tools")
+
+
+def migrate(data: Data, path: str = "") -> Data:
+    """The same definitions in the present version; the given data stay as they are.
+
+    Raises ConfigError that states the supported versions for any other, and ValidationError for a shape that none had.
+    """
+    version = data.get("version")
+    if isinstance(version, bool) or not isinstance(version, int) or version not in SUPPORTED:
+        said = "has no version" if version is None else f"has version {str(version)[:40]!s}"
+        place = f"{path}: " if path else ""
+        raise ConfigError(
+            f"{place}the manifest {said}, which is not supported; supported are {list(SUPPORTED)}",
+            choices=tuple(str(each) for each in SUPPORTED),
+        )
+    if version < VERSION:
+        _check_shape(data, path)
+    while version < VERSION:
+        data = _STEPS[version](data)
+        version += 1
+        data["version"] = version
+    return data
+
+
+def to_version_2(data: Data) -> Data:
+    """Every skill with `tools` has a toolset of its name and description; a manifest without tools gets those named."""
+    skills, toolsets = {}, dict(data.get("toolsets", {}))
+    named: dict[str, Data] = {}
+    for name, skill in data.get("skills", {}).items():
+        tools = skill.get("tools", [])
+        kept = {key: value for key, value in skill.items() if key != "tools"}
+        skills[name] = {**kept, "toolsets": [*kept.get("toolsets", []), name]} if tools else kept
+        if tools:
+            toolsets[name] = {"name": name, "description": skill.get("description", ""), "tools": tools}
+            named |= {each: {"name": each, "description": ""} for each in tools}
+    return {**data, "skills": skills, "toolsets": toolsets, "tools": data.get("tools", named)}
+
+
+def to_version_3(data: Data) -> Data:
+    """Names are filled in from the keys; `loadTrigger` is a trigger, and `requiresExplicit` makes a skill tier 3."""
+    migrated = {**data, **{section: _named(data.get(section, {})) for section in _SECTIONS}}
+    migrated["skills"] = {name: _tiered(skill) for name, skill in migrated["skills"].items()}
+    return migrated
+
+
+def _check_shape(data: Data, path: str) -> None:
+    """Raises ValidationError where a step could not be made: sections hold objects, and names stand in lists."""
+    for section in _SECTIONS:
+        entries = data.get(section, {})
+        if not isinstance(entries, dict):
+            raise ValidationError(f"{section} must be an object", path=path, field=section)
+        for name, entry in entries.items():
+            field = f"{section}.{name[:80]}"
+            if not isinstance(entry, dict):
+                raise ValidationError(f"{field} must be an object", path=path, field=field)
+            lists = [entry.get(key, []) for key in ("tools", "toolsets")]
+            if not all(isinstance(each, list) and all(isinstance(one, str) for one in each) for each in lists):
+                raise ValidationError(f"{field}: tools and toolsets must be lists of texts", path=path, field=field)
+
+
+def _named(section: Data) -> Data:
+    return {key: {"name": key, **each} for key, each in section.items()}
+
+
+def _tiered(skill: Data) -> Data:
+    kept = {key: value for key, value in skill.items() if key not in ("loadTrigger", "requiresExplicit")}
+    if skill.get("loadTrigger"):
+        kept["triggers"] = {"pattern": skill["loadTrigger"]}
+    if skill.get("requiresExplicit"):
+        kept["tier"] = 3
+    return kept
+
+
+_STEPS: dict[int, Callable[[Data], Data]] = {1: to_version_2, 2: to_version_3}
+"""From each earlier version to the next."""

@@ -1,0 +1,96 @@
+"""References of skills: found by the text that is shown, read from their files when they are asked for."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid5
+
+import msgspec
+
+from clew.errors import ConfigError, FormatError, ValidationError
+from clew.skills.formats.opening import Root
+from clew.skills.formats.rules import resolve_beside
+from clew.skills.manifest import Skill
+from clew.skills.walking import show
+from clew.trail.breadcrumb import Breadcrumb
+
+REFERENCE_SCHEMA = "skill.reference.v1"
+MAX_READ = 400_000
+"""A reference of more bytes is not given."""
+MAX_KEY = 500
+ENDING = ".md"
+_NAMESPACE = UUID("7a0a1f0e-92a5-5b7e-8f0b-6f8f5c2f41d3")
+
+
+class SkillReference(msgspec.Struct, frozen=True, kw_only=True):
+    """A link from a skill to another markdown file. `path` is as it is written, relative to the skill's file."""
+
+    skill: str
+    text: str
+    path: str
+    line: int = 0
+
+
+class ReferenceMatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A reference that may help. `relevance` is 1 where it is just close enough."""
+
+    reference: SkillReference
+    relevance: float
+
+
+def record_id(*parts: str) -> str:
+    """The id of what stands for a skill or a reference: the same parts, the same id."""
+    return str(uuid5(_NAMESPACE, "\n".join(part.encode("utf-8", "backslashreplace").decode() for part in parts)))
+
+
+def reference_contexts(skill: Skill) -> Iterator[dict[str, Any]]:
+    """What the trail keeps of each reference to a markdown file, in order. Two links to one file are one."""
+    known = set()
+    home = skill.folder or posixpath.dirname(skill.path)
+    for number, each in enumerate(skill.references):
+        if each.path in known or not each.path.lower().endswith(ENDING):
+            continue
+        known.add(each.path)
+        text = " ".join(show(each.text).split())[:MAX_KEY]
+        yield {
+            "skill": skill.name,
+            "text": text or posixpath.basename(show(each.path)),
+            "path": show(each.path),
+            "line": each.line,
+            "number": number,
+            "source": show(skill.path),
+            "home": show(home),
+        }
+
+
+def to_reference(record: Breadcrumb) -> SkillReference:
+    return msgspec.convert(record.context, SkillReference)
+
+
+def read_reference(root: Path | None, record: Breadcrumb) -> str:
+    """The text of the file, as it is now.
+
+    Raises ConfigError where the shelf has no folder, ValidationError for what leads out of the skill's folder, and
+    FormatError for what cannot be read: nothing there, no regular file, too large, no text.
+    """
+    if root is None:
+        raise ConfigError("this shelf has no folder to read references from")
+    written, home = record.context["path"], record.context["home"]
+    target = resolve_beside(record.context["source"], written)
+    base = Root(os.fspath(root))
+    real = base.resolve(target) if target is not None else None
+    inside = f"{base.resolve(home)}/" if home else ""
+    if real is None or not real.startswith(inside) or not real.lower().endswith(ENDING):
+        raise ValidationError(
+            f"the reference {written!r} leads out of the folder of its skill",
+            hint="Put the file into the folder of the skill",
+            skillName=record.context["skill"],
+        )
+    try:
+        return base.read(real, MAX_READ).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise FormatError(written, "is not UTF-8 text") from None

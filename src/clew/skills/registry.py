@@ -1,0 +1,207 @@
+"""The tools that a program brings, by toolset: registered once, or provided when their toolset is first exposed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from clew.errors import BuildError, InvalidInput, ValidationError
+from clew.tools.tool import Tool
+
+META_TOOLS = ("listAvailableSkills", "loadSkill", "loadToolset", "unloadSkill", "unloadToolset")
+"""Names of our own: no other tool may have them."""
+
+Given = Iterable[Tool] | Mapping[str, Tool]
+Provider = Callable[[], Given]
+
+log = logging.getLogger(__name__)
+
+
+class Clash(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool name that several toolsets have. Each of the tools is reached as `toolset.tool`."""
+
+    tool: str
+    toolsets: tuple[str, ...]
+
+    @property
+    def message(self) -> str:
+        names = ", ".join(f"{toolset}.{self.tool}" for toolset in self.toolsets)
+        return f"several toolsets have a tool {self.tool}: {names}; the last one that is loaded has the short name"
+
+
+class ToolRegistry:
+    """Tools by toolset. Nothing is copied or run when tools are asked for: the same registry serves every call."""
+
+    def __init__(self) -> None:
+        self._shelves: dict[str, _Shelf] = {}
+        self._known = _Known()
+
+    def register(self, toolset: str, tools: Given) -> None:
+        """Add tools to a toolset; of two with one name the last wins. All of them are added, or none.
+
+        A mapping names its tools anew. Raises ValidationError for what is no tool, and for a name of our own.
+        """
+        checked = _checked(toolset, tools)
+        self._shelf(toolset).add(checked)
+
+    def register_tool_provider(self, toolset: str, provider: Provider) -> None:
+        """Add tools that `provider` gives when the toolset is first exposed. It runs once; one that failed is run
+        again. Tools that are registered later win over it."""
+        if not callable(provider):
+            raise ValidationError(f"the provider of toolset {toolset!r} cannot be called", toolset=toolset)
+        self._shelf(toolset).wait_for(provider)
+
+    def get_tools(self, toolset: str) -> Mapping[str, Tool] | None:
+        """The tools of a toolset, read-only; None for one that was never registered.
+
+        Raises BuildError where its provider fails, ValidationError where that gives what is no tool.
+        """
+        shelf = self._shelves.get(toolset)
+        return None if shelf is None else MappingProxyType(shelf.resolve())
+
+    def get_tools_for_toolsets(self, toolsets: Iterable[str]) -> dict[str, Tool]:
+        """The tools of all these toolsets, the last one first in right to a name. Unknown ones count for nothing."""
+        merged: dict[str, Tool] = {}
+        for toolset in dict.fromkeys(toolsets):
+            merged.update(self.get_tools(toolset) or {})
+        return merged
+
+    def list_toolsets(self) -> list[str]:
+        """In the order of their first registration."""
+        return list(self._shelves)
+
+    def find(self, name: str) -> Tool | None:
+        """The tool of a qualified name `toolset.tool`, or of a short one that was registered; of several tools with
+        that short name the one of the last toolset. No provider runs for a short name."""
+        return self._find_qualified(name) or self._find_short(name)
+
+    def toolsets_of(self, tool: str) -> tuple[str, ...]:
+        """The toolsets that are known to have a tool of this short name. No provider runs."""
+        return tuple(self._known.owners.get(tool, ()))
+
+    def is_waiting(self, toolset: str) -> bool:
+        """Whether a toolset has a provider that did not run yet."""
+        return toolset in self._shelves and self._shelves[toolset].is_waiting
+
+    @property
+    def version(self) -> int:
+        """Another number whenever the registry has other tools, or waits for other providers, than before."""
+        return self._known.version
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Every short name so far. No provider runs."""
+        return tuple(self._known.owners)
+
+    @property
+    def clashes(self) -> tuple[Clash, ...]:
+        """What to warn of: names that several toolsets have, as far as they are known."""
+        known = self._known.owners.items()
+        return tuple(Clash(tool=tool, toolsets=tuple(owners)) for tool, owners in known if len(owners) > 1)
+
+    def _shelf(self, toolset: str) -> _Shelf:
+        if not isinstance(toolset, str) or not toolset.strip():
+            raise ValidationError(f"a toolset needs a name, not {toolset!r}")
+        return self._shelves.setdefault(toolset, _Shelf(toolset, self._known))
+
+    def _find_qualified(self, name: str) -> Tool | None:
+        for at, letter in enumerate(name):
+            if letter != "." or name[:at] not in self._shelves:
+                continue
+            if (found := self._shelves[name[:at]].resolve().get(name[at + 1 :])) is not None:
+                return found
+        return None
+
+    def _find_short(self, name: str) -> Tool | None:
+        owners = self._known.owners.get(name)
+        return self._shelves[owners[-1]].tools[name] if owners else None
+
+
+class _Known:
+    """What all shelves know together: the toolsets that have a tool of a name, and how often anything changed."""
+
+    def __init__(self) -> None:
+        self.owners: dict[str, list[str]] = {}
+        self.version = 0
+
+
+class _Shelf:
+    """One toolset: its tools, and the providers and later tools that wait for it to be exposed."""
+
+    def __init__(self, name: str, known: _Known) -> None:
+        self.tools: dict[str, Tool] = {}
+        self._name = name
+        self._known = known
+        self._waiting: list[Provider] = []
+
+    @property
+    def is_waiting(self) -> bool:
+        return bool(self._waiting)
+
+    def add(self, tools: dict[str, Tool]) -> None:
+        if self._waiting:
+            self.wait_for(lambda: tools)
+        else:
+            self._put(tools)
+
+    def wait_for(self, provider: Provider) -> None:
+        self._waiting.append(provider)
+        self._known.version += 1
+
+    def resolve(self) -> dict[str, Tool]:
+        while self._waiting:
+            self._put(_checked(self._name, self._run(self._waiting[0])))
+            del self._waiting[0]
+        return self.tools
+
+    def _run(self, provider: Provider) -> Given:
+        try:
+            return provider()
+        except Exception as error:  # foreign code: whatever it raises is one known fault to our callers
+            raise BuildError(
+                f"the provider of toolset {self._name!r} failed: {type(error).__name__}", toolset=self._name
+            ) from error
+
+    def _put(self, tools: dict[str, Tool]) -> None:
+        for name in tools:
+            owners = self._known.owners.setdefault(name, [])
+            if self._name not in owners:
+                owners.append(self._name)
+                if len(owners) > 1:
+                    log.warning("%s", Clash(tool=name, toolsets=tuple(owners)).message)
+        self.tools.update(tools)
+        self._known.version += 1
+
+
+def check_tools(given: Any, place: str) -> dict[str, Tool]:
+    """Tools by name. A mapping names them anew. Raises ValidationError naming `place` and what is wrong there."""
+    if isinstance(given, Mapping):
+        pairs = list(given.items())
+    elif isinstance(given, Iterable) and not isinstance(given, str):
+        pairs = [(getattr(each, "name", "?"), each) for each in given]
+    else:
+        raise ValidationError(f"{place}: must be tools, not {type(given).__name__}")
+    return {name: _named(name, each, place) for name, each in pairs}
+
+
+def _checked(toolset: str, given: Any) -> dict[str, Tool]:
+    return check_tools(given, f"toolset {toolset!r}")
+
+
+def _named(name: Any, tool: Any, place: str) -> Tool:
+    if not isinstance(tool, Tool):
+        raise ValidationError(
+            f"{place}: {name!r} is no tool, but {type(tool).__name__}", hint="Make it with `@tool`", toolName=name
+        )
+    if name in META_TOOLS:
+        raise ValidationError(f"{place}: {name} is the name of a meta-tool", hint="Give it another name", toolName=name)
+    if tool.name == name:
+        return tool
+    try:
+        return msgspec.structs.replace(tool, name=name)
+    except (InvalidInput, TypeError) as error:
+        raise ValidationError(f"{place}: {error}", toolName=name) from None

@@ -1,0 +1,194 @@
+"""Promoted scripts: generated code that has proven itself, kept for the next run, for thirty days. Nothing is run here.
+
+scripts = Scripts(FileStore(), clock)
+scripts.promote("count-lines", "python", "print(len(open('a.txt').readlines()))", about="count the lines of a file")
+scripts.find("how many lines")[0].code
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from clew.clock import Clock
+from clew.errors import ConfigError, InvalidInput, NotFound, ReadOnly, TooLarge
+from clew.files import locked, replace_file
+
+FILE = Path(".clew/scripts.json")
+LIFE = timedelta(days=30)
+FORMAT = 1
+MAX_CODE = 200_000
+MAX_ABOUT = 1_000
+MAX_SCRIPTS = 1_000
+"""More than these are not kept: the oldest leave."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_WORD = re.compile(r"[^\W_]{2,}")
+
+
+class Script(msgspec.Struct, frozen=True, kw_only=True):
+    """Code with its SHA-256, and how long it is good for. `about` says what it does, for who looks for it."""
+
+    name: str
+    language: str
+    code: str
+    digest: str
+    promoted_at: datetime
+    expires_at: datetime
+    about: str = ""
+
+
+Edit = Callable[[Mapping[str, Script]], Mapping[str, Script]]
+
+
+class Store(Protocol):
+    """Where scripts are kept."""
+
+    def read(self) -> Mapping[str, Script]:
+        """All that are kept, expired ones among them. Raises ConfigError where they cannot be read."""
+        ...
+
+    def change(self, edit: Edit) -> None:
+        """Put what an edit makes of them in their place, alone among all writers. Raises ConfigError, ReadOnly."""
+        ...
+
+
+class FileStore:
+    """One JSON file. It is replaced whole or not at all, and several processes may write it."""
+
+    def __init__(self, path: Path = FILE) -> None:
+        self.path = Path(path)
+
+    def read(self) -> Mapping[str, Script]:
+        try:
+            found = msgspec.json.decode(self.path.read_bytes(), type=_File)
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            reason = getattr(error, "strerror", None) or "it is damaged"
+            raise self._broken(str(reason)) from None
+        if found.version != FORMAT:
+            raise self._broken(f"it has the format {found.version}")
+        return {each.name: each for each in found.scripts if each.digest == digest_of(each.language, each.code)}
+
+    def change(self, edit: Edit) -> None:
+        try:
+            with locked(self.path):
+                after = edit(self.read())
+                content = msgspec.json.encode(_File(version=FORMAT, scripts=tuple(after.values())))
+                replace_file(self.path, msgspec.json.format(content, indent=2) + b"\n", 0o600)
+        except OSError as error:
+            raise ReadOnly(f"scripts cannot be written to {self.path}: {error.strerror}") from None
+
+    def _broken(self, reason: str) -> ConfigError:
+        error = ConfigError(f"the scripts in {self.path} cannot be read: {reason}")
+        error.hint = "Mend the file, or remove it to begin anew"
+        return error
+
+
+class CallbackStore:
+    """What a program keeps itself: `load` gives all scripts, `save` is called with all that are to be kept."""
+
+    def __init__(self, load: Callable[[], Sequence[Script]], save: Callable[[Sequence[Script]], None]) -> None:
+        self._load = load
+        self._save = save
+
+    def read(self) -> Mapping[str, Script]:
+        return {each.name: each for each in self._load()}
+
+    def change(self, edit: Edit) -> None:
+        self._save(tuple(edit(self.read()).values()))
+
+
+class Scripts:
+    """The promoted scripts of a store, as of the clock's time: what has expired is not there."""
+
+    def __init__(self, store: Store, clock: Clock, *, life: timedelta = LIFE) -> None:
+        self._store = store
+        self._clock = clock
+        self._life = life
+
+    def promote(self, name: str, language: str, code: str, *, about: str = "") -> Script:
+        """Keep code that has proven itself, in the place of what had that name. Raises InvalidInput, TooLarge, and as
+        the store."""
+        _check(name, language, code, about)
+        now = self._clock.now()
+        script = Script(
+            name=name,
+            language=language,
+            code=code,
+            digest=digest_of(language, code),
+            promoted_at=now,
+            expires_at=now + self._life,
+            about=" ".join(about.split()),
+        )
+        self._store.change(lambda kept: {**_newest(_alive(kept, now), without=name), name: script})
+        return script
+
+    def get(self, name: str) -> Script:
+        """Raises NotFound, also for one that has expired."""
+        found = _alive(self._store.read(), self._clock.now()).get(name)
+        if found is None:
+            raise NotFound("script", name[:100])
+        return found
+
+    def list(self) -> list[Script]:
+        """All of them, in the order of their names."""
+        kept = _alive(self._store.read(), self._clock.now())
+        return [kept[name] for name in sorted(kept)]
+
+    def find(self, intent: str, limit: int = 5) -> Sequence[Script]:
+        """Those whose name or description has words of the intent, the most of them first; none where none has."""
+        wanted = _words(intent)
+        scored = [(len(wanted & _words(f"{each.name} {each.about}")), each) for each in self.list()]
+        ranked = sorted((pair for pair in scored if pair[0]), key=lambda pair: (-pair[0], pair[1].name))
+        return [each for _, each in ranked[:limit]]
+
+    def drop(self, name: str) -> None:
+        """Forget a script. Raises NotFound."""
+        self.get(name)
+        now = self._clock.now()
+        self._store.change(lambda kept: {key: each for key, each in _alive(kept, now).items() if key != name})
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    version: int
+    scripts: tuple[Script, ...] = ()
+
+
+def digest_of(language: str, code: str) -> str:
+    """The SHA-256 of code in a language."""
+    return hashlib.sha256(f"{language}\n{code}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _check(name: str, language: str, code: str, about: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise InvalidInput("name", f"{name[:100]!r} is not one", hint="For example count-lines")
+    if not _NAME.fullmatch(language):
+        raise InvalidInput("language", f"{language[:100]!r} is not one", hint="For example python")
+    if not code.strip():
+        raise InvalidInput("code", "is empty")
+    if len(code) > MAX_CODE:
+        raise TooLarge("code", len(code), MAX_CODE, "characters")
+    if len(about) > MAX_ABOUT:
+        raise TooLarge("about", len(about), MAX_ABOUT, "characters")
+
+
+def _alive(kept: Mapping[str, Script], now: datetime) -> dict[str, Script]:
+    return {name: each for name, each in kept.items() if each.expires_at > now}
+
+
+def _newest(kept: Mapping[str, Script], *, without: str) -> dict[str, Script]:
+    """As many of the others as may be kept beside one."""
+    others = sorted((each for name, each in kept.items() if name != without), key=lambda each: each.promoted_at)
+    return {each.name: each for each in others[-(MAX_SCRIPTS - 1) :]}
+
+
+def _words(text: str) -> set[str]:
+    """Words without regard to case or plural."""
+    return {word.removesuffix("s") for word in _WORD.findall(text.casefold())}

@@ -1,0 +1,29 @@
+"""The name that was probably meant."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+MAX_COMPARED = 2_000
+MAX_LENGTH = 80
+_BETWEEN = re.compile(r"[\s._-]+")
+
+
+def nearest(given: str, known: Iterable[str]) -> str:
+    """The one of `known` that is spelled most like `given`, the same one each time; empty where none is near.
+
+    Case and what stands between words do not count: `Web_Search` is `webSearch`.
+    """
+    names = sorted(set(known))[:MAX_COMPARED]
+    bare = _bare(given[:MAX_LENGTH])
+    folded = {_bare(name): name for name in reversed(names)}
+    if bare in folded:
+        return folded[bare]
+    close = difflib.get_close_matches(bare, folded, 1)
+    return folded[close[0]] if close else ""
+
+
+def _bare(name: str) -> str:
+    return _BETWEEN.sub("", name).casefold()

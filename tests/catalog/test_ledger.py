@@ -1,0 +1,72 @@
+"""Who holds the book of a source, whatever happens to clocks and to whoever held it before."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from clew.access import Principal
+from clew.catalog import ledger
+from clew.catalog.indexing import Place
+from clew.catalog.ledger import Ledger, SourceEntry, now_ms
+from clew.clock import ManualClock
+from clew.errors import SourceError
+from clew.trail.store import Trail
+
+PATIENCE = 60.0
+LEASE_MS = 50
+
+
+@pytest.fixture
+def place(me: Principal) -> Place:
+    return Place(owner_id=me.owner_id, domain="docs", source_id="memory:one")
+
+
+def held_by(holder: str, until: int) -> SourceEntry:
+    return SourceEntry(domain="docs", source_id="memory:one", holder=holder, held_until=until)
+
+
+@pytest.mark.parametrize("days", [0, 1, 400])
+async def test_the_book_of_one_who_was_killed_is_taken_also_when_the_clock_was_set_back(
+    trail: Trail, place: Place, me: Principal, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, days: int
+) -> None:
+    monkeypatch.setattr(ledger, "LEASE_MS", LEASE_MS)
+    await Ledger(trail, place, by=me, clock=clock).write(held_by("killed", now_ms(clock) + LEASE_MS))
+    clock.advance(days=-days, milliseconds=0 if days else LEASE_MS)
+    heir = Ledger(trail, place, by=me, clock=clock, lease_ms=LEASE_MS)
+    async with heir.hold(int(1_000 * PATIENCE)) as before:
+        assert before.holder == "killed"
+        heir.check_held()
+    found = await heir.find()
+    assert found is not None
+    assert found.holder == ""
+
+
+async def test_a_clock_that_was_set_back_takes_no_book_at_once(
+    trail: Trail, place: Place, me: Principal, clock: ManualClock
+) -> None:
+    await Ledger(trail, place, by=me, clock=clock).write(held_by("alive", now_ms(clock) + LEASE_MS))
+    clock.advance(days=-1)
+    with pytest.raises(SourceError, match="is being refreshed by somebody else"):
+        async with Ledger(trail, place, by=me, clock=clock).hold(0):
+            pass
+
+
+async def test_whoever_lost_the_book_to_a_clock_that_is_ahead_is_told(
+    trail: Trail, place: Place, me: Principal, clock: ManualClock
+) -> None:
+    robbed, ahead = Ledger(trail, place, by=me, clock=clock, lease_ms=LEASE_MS), ManualClock(clock.now())
+    ahead.advance(days=1)
+    async with robbed.hold(0):
+        robbed.check_held()
+        async with Ledger(trail, place, by=me, clock=ahead).hold(0):
+            with pytest.raises(SourceError, match="stood still for too long"):
+                await until_it_is_told(robbed)
+
+
+async def until_it_is_told(book: Ledger) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            book.check_held()
+            await asyncio.sleep(LEASE_MS / 1_000)

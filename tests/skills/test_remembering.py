@@ -1,0 +1,37 @@
+"""Values that were used last."""
+
+from __future__ import annotations
+
+import pytest
+
+from clew.skills.remembering import Recent
+
+
+@pytest.mark.req("CAR-30")
+def test_what_was_used_least_recently_leaves_first() -> None:
+    kept: Recent[str, int] = Recent(2)
+    kept.keep("a", 1)
+    kept.keep("b", 2)
+    assert kept.find("a") == 1
+    kept.keep("c", 3)
+    assert (kept.find("a"), kept.find("b"), kept.find("c"), len(kept)) == (1, None, 3, 2)
+    kept.keep("a", 4)
+    kept.keep("d", 5)
+    assert (kept.find("a"), kept.find("c"), kept.made) == (4, None, 5)
+    kept.clear()
+    assert (len(kept), kept.find("a")) == (0, None)
+
+
+def test_a_value_is_made_once_and_one_that_fails_again() -> None:
+    kept: Recent[str, str] = Recent(2)
+    made = iter(("first", "second"))
+    assert kept.find_or_make("a", lambda: next(made)) == "first"
+    assert kept.find_or_make("a", lambda: next(made)) == "first"
+
+    def fail() -> str:
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        kept.find_or_make("b", fail)
+    assert len(kept) == 1
+    assert kept.find_or_make("b", lambda: next(made)) == "second"
