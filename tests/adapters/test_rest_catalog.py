@@ -207,6 +207,7 @@ async def test_scopes_of_the_token_decide_what_is_shown(site: Site) -> None:
 
 
 @pytest.mark.req("BEY-12")
+@pytest.mark.req("O18")
 async def test_the_command_and_the_api_give_the_same_answer_to_why(
     site: Site, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ def many(count: int) -> dict[str, str]:
 
 
 @pytest.mark.req("ERN-16")
+@pytest.mark.req("O15")
 async def test_documents_become_resources_below_the_base_path(shop: Shop) -> None:
     source = MemorySource({"intro": "hello = world\nbye = moon"})
     report = await shop.refresh(a_domain(source, base_path="guides/new"))
@@ -100,6 +101,7 @@ async def test_without_versions_documents_are_fetched_but_not_written_again(shop
     assert (report.unchanged, report.changed) == (5, 0)
 
 
+@pytest.mark.req("O15")
 async def test_only_the_nodes_that_differ_are_written(shop: Shop) -> None:
     source = MemorySource({"a": "one = 1\ntwo = 2\nthree = 3", "b": "x"})
     await shop.refresh(a_domain(source))
@@ -124,6 +126,7 @@ async def test_documents_that_are_gone_are_removed(shop: Shop) -> None:
 
 
 @pytest.mark.req("ERN-24")
+@pytest.mark.req("O15")
 async def test_a_document_that_fails_keeps_its_nodes_and_is_told(shop: Shop) -> None:
     source = MemorySource({"a": "old", "b": "old", "c": "old"})
     await shop.refresh(a_domain(source))

@@ -26,6 +26,7 @@ async def routes(trail: Trail, *scopes: str) -> list[str]:
 
 
 @pytest.mark.req("RCR-43")
+@pytest.mark.req("O13")
 async def test_a_tool_is_found_by_the_very_next_search_and_shows_no_code(trail: Trail) -> None:
     assert await index_domain(trail, WAREHOUSE, by=ME) == 3
     (hit, *_) = (await trail.index.search(SearchRequest(text="fincrime", selector=ALL), by=ME)).hits
