@@ -10,20 +10,16 @@ round. Prints tables in markdown, and writes the same as JSON.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
-import shutil
 import sys
-import tempfile
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from discovery_peers.data import DATA
 from speed import bare_mcp, catalog_asks, catalog_gets, catalog_loads
 from speed.catalog_stage import Settings
-from speed.report import Finding, describe_machine, render, write_json
-from speed.timing import tell
+from speed.report import Finding
+from speed.running import run, some_of
 
 MEASURES: dict[str, Callable[[Settings], Awaitable[list[Finding]]]] = {
     "asks": catalog_asks.measure,
@@ -40,15 +36,7 @@ def main() -> None:
     logging.disable(logging.INFO)  # a peer shows every HTTP request in colours, which takes longer than the request
     if not arguments.data.is_dir():
         sys.exit(f"no benchmark data in {arguments.data}: nothing measured")
-    scratch = Path(tempfile.mkdtemp(prefix="clew-bench-", dir=arguments.scratch))
-    about = {"taken_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "machine": describe_machine(scratch)}
-    try:
-        findings = asyncio.run(measure(arguments, scratch))
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    print(render(findings))
-    write_json(arguments.json, findings, about)
-    tell(f"written to {arguments.json}")
+    run(measure, arguments)
 
 
 async def measure(arguments: argparse.Namespace, scratch: Path) -> list[Finding]:
@@ -71,20 +59,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--tools", type=int, default=3_000, help="how many tools are asked about")
     parser.add_argument("--routes", type=int, default=10_000, help="how many routes are loaded")
     parser.add_argument("--resources", type=int, default=100_000, help="how many resources are loaded beside them")
-    parser.add_argument("--only", type=names, default=list(MEASURES), help=", ".join(MEASURES))
+    parser.add_argument("--only", type=some_of(MEASURES), default=list(MEASURES), help=", ".join(MEASURES))
     parser.add_argument("--rounds", type=int, default=5, help="how often everything is repeated")
     parser.add_argument("--quick", action="store_true", help="one round of a few samples")
     parser.add_argument("--json", type=Path, default=RESULTS, help="where the results go")
     parser.add_argument("--scratch", type=Path, help="a folder on the disk that is to be measured")
     return parser.parse_args()
-
-
-def names(text: str) -> list[str]:
-    found = [name for name in text.split(",") if name]
-    for name in found:
-        if name not in MEASURES:
-            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(MEASURES)}")
-    return found
 
 
 if __name__ == "__main__":

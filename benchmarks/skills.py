@@ -11,19 +11,15 @@ round. Prints tables in markdown, and writes the same as JSON.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
-import shutil
-import tempfile
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from discovery_peers.data import DATA
 from speed import skills_builds, skills_prompts, skills_tools
-from speed.report import Finding, describe_machine, render, write_json
+from speed.report import Finding
+from speed.running import run, some_of
 from speed.skills_stage import Settings
-from speed.timing import tell
 
 MEASURES: dict[str, Callable[[Settings], Awaitable[list[Finding]]]] = {
     "builds": skills_builds.measure,
@@ -37,15 +33,7 @@ QUICK = {"rounds": 1, "samples": 4}
 def main() -> None:
     arguments = parse_arguments()
     logging.disable(logging.INFO)  # a peer tells of every skill that it finds
-    scratch = Path(tempfile.mkdtemp(prefix="clew-bench-", dir=arguments.scratch))
-    about = {"taken_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "machine": describe_machine(scratch)}
-    try:
-        findings = asyncio.run(measure(arguments, scratch))
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    print(render(findings))
-    write_json(arguments.json, findings, about)
-    tell(f"written to {arguments.json}")
+    run(measure, arguments)
 
 
 async def measure(arguments: argparse.Namespace, scratch: Path) -> list[Finding]:
@@ -68,21 +56,13 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=DATA, help="where real skills are; others are made up without it")
     parser.add_argument("--skills", type=int, default=500, help="how many skills there are; a tenth of them is loaded")
     parser.add_argument("--tools", type=int, default=10_000, help="how many tools are registered")
-    parser.add_argument("--only", type=names, default=list(MEASURES), help=", ".join(MEASURES))
+    parser.add_argument("--only", type=some_of(MEASURES), default=list(MEASURES), help=", ".join(MEASURES))
     parser.add_argument("--rounds", type=int, default=5, help="how often everything is repeated")
     parser.add_argument("--quick", action="store_true", help="one round of a few samples")
     parser.add_argument("--without-peers", action="store_true", help="only ours")
     parser.add_argument("--json", type=Path, default=RESULTS, help="where the results go")
     parser.add_argument("--scratch", type=Path, help="a folder on the disk that is to be measured")
     return parser.parse_args()
-
-
-def names(text: str) -> list[str]:
-    found = [name for name in text.split(",") if name]
-    for name in found:
-        if name not in MEASURES:
-            raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(MEASURES)}")
-    return found
 
 
 if __name__ == "__main__":

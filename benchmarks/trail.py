@@ -19,11 +19,12 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from speed import creates, filters, handlers, ingest, rest, searches, startup
 from speed.contenders import close_stores
 from speed.report import Finding, Row, describe_machine, find_file_system, render, write_json
+from speed.running import some_of
 from speed.stage import Settings, Stage
 from speed.timing import tell
 
@@ -106,8 +107,8 @@ class Run:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=numbers, default=[10_000, 100_000], help="sizes, separated by commas")
-    parser.add_argument("--only", type=names_of(MEASURES), default=list(MEASURES), help=", ".join(MEASURES))
-    parser.add_argument("--without", type=names_of(PEERS), default=[], help=f"peers to leave out: {', '.join(PEERS)}")
+    parser.add_argument("--only", type=some_of(MEASURES), default=list(MEASURES), help=", ".join(MEASURES))
+    parser.add_argument("--without", type=some_of(PEERS), default=[], help=f"peers to leave out: {', '.join(PEERS)}")
     parser.add_argument("--rounds", type=int, help="how often everything is repeated; 5, or 2 with --quick")
     parser.add_argument("--quick", action="store_true", help="a twentieth of the samples")
     parser.add_argument("--json", type=Path, default=RESULTS, help="where the results go")
@@ -122,17 +123,6 @@ def numbers(text: str) -> list[int]:
     if min(found) < 100:
         raise argparse.ArgumentTypeError("at least 100 records are needed")
     return found
-
-
-def names_of(known: Any) -> Callable[[str], list[str]]:
-    def parse(text: str) -> list[str]:
-        found = [name.strip() for name in text.split(",") if name.strip()]
-        for name in found:
-            if name not in known:
-                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(known)}")
-        return found
-
-    return parse
 
 
 def end_cleanly(number: int, frame: object) -> NoReturn:

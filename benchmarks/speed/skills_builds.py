@@ -2,42 +2,45 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from clew.skills.building import build
 from clew.skills.own_format import BuildMemory
 from speed.report import Finding, Promise, Row
-from speed.skills_stage import SKILLS, Settings, make_skills, write_skills
-from speed.timing import Rounds, paired_ratio, rotate
+from speed.skills_stage import SKILLS, Settings, Work, compare, make_skills, take_turns, write_skills
 
 MEASURE = "building"
 MOST_COLD, MOST_UNCHANGED = 2.0, 0.3
 CLEW, AGAIN = "clew", "clew, unchanged"
-
-Work = Callable[[], Awaitable[int]]
+VALIDATED, PROVIDED, LISTED = "skills-ref, validate and read", "FastMCP, provider and listing", "FastMCP, listing anew"
+PAIRS = {VALIDATED: CLEW, PROVIDED: CLEW, LISTED: AGAIN}
 
 
 async def measure(settings: Settings) -> list[Finding]:
     root = settings.scratch / "builds"
     folders = write_skills(root, make_skills(settings))
     contenders = {**ours(root), **(theirs(root, folders) if settings.peers else {})}
-    times = {name: Rounds() for name in contenders}
-    for turn in range(settings.rounds):
-        for name in rotate(list(contenders), turn):
-            times[name].begin()
-            began = time.perf_counter()
-            found = await contenders[name]()
-            times[name].add(time.perf_counter() - began)
-            if found != settings.skills:
-                raise RuntimeError(f"{name} found {found} of {settings.skills} skills")
+    counted = {name: counting(name, work, settings.skills) for name, work in contenders.items()}
+    times = await take_turns(settings, counted, samples=1)
     seconds = {name: rounds.milliseconds(0.5) / 1000 for name, rounds in times.items()}
     rows = [Row(measure=MEASURE, records=settings.skills, contender=n, values={"s": s}) for n, s in seconds.items()]
-    return [*rows, *promises(settings, seconds), *ratios(settings, times)]
+    return [*rows, *promises(settings, seconds), *compare(MEASURE, settings.skills, times, PAIRS)]
 
 
-def ours(root: Path) -> dict[str, Work]:
+def counting(name: str, work: Callable[[], Awaitable[int]], wanted: int) -> Work:
+    """The work, which must find all skills."""
+
+    async def checked(number: int) -> int:
+        found = await work()
+        if found != wanted:
+            raise RuntimeError(f"{name} found {found} of {wanted} skills")
+        return found
+
+    return checked
+
+
+def ours(root: Path) -> dict[str, Callable[[], Awaitable[int]]]:
     memory = BuildMemory()
     build(root, memory=memory)
 
@@ -50,7 +53,7 @@ def ours(root: Path) -> dict[str, Work]:
     return {CLEW: cold, AGAIN: unchanged}
 
 
-def theirs(root: Path, folders: list[Path]) -> dict[str, Work]:
+def theirs(root: Path, folders: list[Path]) -> dict[str, Callable[[], Awaitable[int]]]:
     from fastmcp.server.providers.skills import SkillsDirectoryProvider  # only where peers are measured
     from skills_ref import read_properties, validate
 
@@ -66,9 +69,9 @@ def theirs(root: Path, folders: list[Path]) -> dict[str, Work]:
         return len({_skill_of(each.uri) for each in await watching.list_resources()})
 
     return {
-        "skills-ref, validate and read": validated,
-        "FastMCP, provider and listing": provided,
-        "FastMCP, listing anew": provided_again,
+        VALIDATED: validated,
+        PROVIDED: provided,
+        LISTED: provided_again,
     }
 
 
@@ -86,23 +89,4 @@ def promises(settings: Settings, seconds: dict[str, float]) -> list[Finding]:
             at_least=False,
         )
         for what, name, most in (("cold", CLEW, MOST_COLD), ("unchanged", AGAIN, MOST_UNCHANGED))
-    ]
-
-
-def ratios(settings: Settings, times: dict[str, Rounds]) -> list[Finding]:
-    """How many times as long a peer takes, within the rounds."""
-    pairs = {
-        "skills-ref, validate and read": CLEW,
-        "FastMCP, provider and listing": CLEW,
-        "FastMCP, listing anew": AGAIN,
-    }
-    return [
-        Row(
-            measure=f"{MEASURE}: times as long as clew",
-            records=settings.skills,
-            contender=peer,
-            values={f"× {mine}": paired_ratio(times[peer].each_round(0.5), times[mine].each_round(0.5))},
-        )
-        for peer, mine in pairs.items()
-        if peer in times
     ]

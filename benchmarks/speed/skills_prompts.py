@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from clew.skills.library import Skills
 from clew.skills.manifest import Agent, Manifest, Skill
 from clew.skills.prompt import Sections
 from speed.report import Finding, Promise, Row
-from speed.skills_stage import Settings, Written, make_skills, write_skills
-from speed.timing import Rounds, paired_ratio, rotate
+from speed.skills_stage import Settings, Work, Written, compare, make_skills, take_turns, write_skills
+from speed.timing import Rounds
 
 MEASURE = "prompt"
 MOST_BUILT, MOST_KNOWN = 5.0, 0.1
@@ -23,25 +21,15 @@ BUILT, CHANGED, WHOLE, KNOWN = (
 )
 PEER = "skills-ref, to_prompt of as many"
 
-Work = Callable[[int], Awaitable[str]]
-
 
 async def measure(settings: Settings) -> list[Finding]:
     made = make_skills(settings)
-    contenders = await ours(settings, made)
-    if settings.peers:
-        contenders |= theirs(write_skills(settings.scratch / "prompts", made[: settings.loaded]))
-    times = {name: Rounds() for name in contenders}
-    sizes: dict[str, int] = {}
-    for turn in range(settings.rounds):
-        for name in rotate(list(contenders), turn):
-            times[name].begin()
-            for at in range(settings.samples):
-                number = turn * settings.samples + at
-                began = time.perf_counter()
-                text = await contenders[name](number)
-                times[name].add(time.perf_counter() - began)
-                sizes[name] = len(text)
+    mine = await ours(settings, made)
+    peers = theirs(write_skills(settings.scratch / "prompts", made[: settings.loaded])) if settings.peers else {}
+    sizes = {name: await work(-1) for name, work in (mine | peers).items()}
+    times = await take_turns(settings, mine, settings.samples)
+    if peers:  # which take a hundred times as long
+        times |= await take_turns(settings, peers, max(2, settings.samples // 40))
     rows = [
         Row(
             measure=MEASURE,
@@ -51,11 +39,11 @@ async def measure(settings: Settings) -> list[Finding]:
         )
         for name, rounds in times.items()
     ]
-    return [*rows, *judge(settings, times)]
+    return [*rows, *promises(settings, times), *compare(MEASURE, settings.loaded, times, {PEER: BUILT})]
 
 
-def judge(settings: Settings, times: dict[str, Rounds]) -> list[Finding]:
-    found: list[Finding] = [
+def promises(settings: Settings, times: dict[str, Rounds]) -> list[Finding]:
+    return [
         Promise(
             name=f"prompt with {settings.loaded} loaded skills, {name.removeprefix('clew, ')}, p95 ms",
             records=settings.skills,
@@ -63,17 +51,8 @@ def judge(settings: Settings, times: dict[str, Rounds]) -> list[Finding]:
             target=most,
             at_least=False,
         )
-        for name, most in (
-            (BUILT, MOST_BUILT),
-            (WHOLE, MOST_BUILT),
-            (KNOWN, MOST_KNOWN),
-        )
+        for name, most in ((BUILT, MOST_BUILT), (WHOLE, MOST_BUILT), (KNOWN, MOST_KNOWN))
     ]
-    if PEER in times:
-        ratio = paired_ratio(times[PEER].each_round(0.5), times[BUILT].each_round(0.5))
-        measure = f"{MEASURE}: times as long as clew"
-        found.append(Row(measure=measure, records=settings.loaded, contender=PEER, values={"× p50": ratio}))
-    return found
 
 
 async def ours(settings: Settings, made: list[Written]) -> dict[str, Work]:
@@ -84,21 +63,21 @@ async def ours(settings: Settings, made: list[Written]) -> dict[str, Work]:
     whole = Sections(skill_content=True, toolset_content=True)
     more = [each.name for each in made[settings.loaded :]] or [made[-1].name]
 
-    async def built(number: int) -> str:
-        return (await skills.get_prompt("agent", variables={"USER": f"user {number}"})).content
+    async def built(number: int) -> int:
+        return len((await skills.get_prompt("agent", variables={"USER": f"user {number}"})).content)
 
-    async def changed(number: int) -> str:
+    async def changed(number: int) -> int:
         name = more[number % len(more)]
         await skills.load_skill("agent", name)
         prompt = await skills.get_prompt("agent", variables={"USER": f"guest {number}"})
         await skills.unload_skill("agent", name)
-        return prompt.content
+        return len(prompt.content)
 
-    async def with_texts(number: int) -> str:
-        return (await skills.get_prompt("agent", include=whole, variables={"USER": f"user {number}"})).content
+    async def with_texts(number: int) -> int:
+        return len((await skills.get_prompt("agent", include=whole, variables={"USER": f"user {number}"})).content)
 
-    async def known(number: int) -> str:
-        return (await skills.get_prompt("agent", variables={"USER": "Ada"})).content
+    async def known(number: int) -> int:
+        return len((await skills.get_prompt("agent", variables={"USER": "Ada"})).content)
 
     return {BUILT: built, CHANGED: changed, WHOLE: with_texts, KNOWN: known}
 
@@ -106,9 +85,9 @@ async def ours(settings: Settings, made: list[Written]) -> dict[str, Work]:
 def theirs(folders: list[Path]) -> dict[str, Work]:
     from skills_ref import to_prompt  # only where peers are measured
 
-    async def listed(number: int) -> str:
+    async def listed(number: int) -> int:
         """Names, descriptions and places, read from the files each time."""
-        return to_prompt(folders)
+        return len(to_prompt(folders))
 
     return {PEER: listed}
 

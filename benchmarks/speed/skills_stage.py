@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from discovery_peers.data import GROUPS, read
+from speed.report import Row
+from speed.timing import Rounds, paired_ratio, rotate
 
 SKILLS = "skills"
 """The folder below a root that holds a folder for each skill."""
+Work = Callable[[int], Awaitable[int]]
+"""One sample of a contender, by its number; gives something that can be checked."""
+
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 _LONGEST_NAME, _LONGEST_DESCRIPTION = 55, 1_000
 
@@ -38,6 +44,33 @@ class Written:
     name: str
     description: str
     text: str
+
+
+async def take_turns(settings: Settings, contenders: Mapping[str, Work], samples: int) -> dict[str, Rounds]:
+    """The times of all contenders, each with so many samples a round."""
+    times = {name: Rounds() for name in contenders}
+    for turn in range(settings.rounds):
+        for name in rotate(list(contenders), turn):
+            times[name].begin()
+            for at in range(samples):
+                began = time.perf_counter()
+                await contenders[name](turn * samples + at)
+                times[name].add(time.perf_counter() - began)
+    return times
+
+
+def compare(measure: str, records: int, times: Mapping[str, Rounds], pairs: Mapping[str, str]) -> list[Row]:
+    """How many times as long each peer takes as the contender of ours that it is paired with, within the rounds."""
+    return [
+        Row(
+            measure=f"{measure}: times as long as clew",
+            records=records,
+            contender=peer,
+            values={f"× {mine}": paired_ratio(times[peer].each_round(0.5), times[mine].each_round(0.5))},
+        )
+        for peer, mine in pairs.items()
+        if peer in times
+    ]
 
 
 def make_skills(settings: Settings) -> list[Written]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from clew.skills.library import Skills
@@ -11,29 +9,21 @@ from clew.skills.manifest import Agent, Manifest, Skill, Toolset
 from clew.skills.registry import META_TOOLS
 from clew.tools import GuidedContent, Tool, ToolContext
 from speed.report import Finding, Promise, Row
-from speed.skills_stage import Settings
-from speed.timing import Rounds, paired_ratio, rotate
+from speed.skills_stage import Settings, Work, compare, take_turns
 
 MEASURE = "tools of an agent"
 MOST = 1.0
 CLEW, LOOKED_AT = "clew, get_tools", "clew, get_tools and every tool"
+PEER = "pydantic-ai, filtered toolset"
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"query": {"type": "string", "description": "what"}}}
-
-Work = Callable[[], Awaitable[int]]
 
 
 async def measure(settings: Settings) -> list[Finding]:
     contenders = {**ours(settings), **(theirs(settings) if settings.peers else {})}
-    times = {name: Rounds() for name in contenders}
-    for turn in range(settings.rounds):
-        for name in rotate(list(contenders), turn):
-            times[name].begin()
-            for _ in range(settings.samples):
-                began = time.perf_counter()
-                found = await contenders[name]()
-                times[name].add(time.perf_counter() - began)
-                if found != settings.exposed:
-                    raise RuntimeError(f"{name} gave {found} of {settings.exposed} tools")
+    for name, work in contenders.items():
+        if (found := await work(0)) != settings.exposed:
+            raise RuntimeError(f"{name} gave {found} of {settings.exposed} tools")
+    times = await take_turns(settings, contenders, settings.samples)
     rows = [
         Row(
             measure=MEASURE,
@@ -43,30 +33,14 @@ async def measure(settings: Settings) -> list[Finding]:
         )
         for name, rounds in times.items()
     ]
-    return [*rows, *judge(settings, times)]
-
-
-def judge(settings: Settings, times: dict[str, Rounds]) -> list[Finding]:
-    found: list[Finding] = [
-        Promise(
-            name=f"get_tools, {settings.exposed} exposed, every one looked at, p99 ms",
-            records=settings.tools,
-            value=times[LOOKED_AT].milliseconds(0.99),
-            target=MOST,
-            at_least=False,
-        )
-    ]
-    for peer in times.keys() - {CLEW, LOOKED_AT}:
-        ratio = paired_ratio(times[peer].each_round(0.5), times[LOOKED_AT].each_round(0.5))
-        found.append(
-            Row(
-                measure=f"{MEASURE}: times as long as clew",
-                records=settings.tools,
-                contender=peer,
-                values={"× p50": ratio},
-            )
-        )
-    return found
+    promise = Promise(
+        name=f"get_tools, {settings.exposed} exposed, every one looked at, p99 ms",
+        records=settings.tools,
+        value=times[LOOKED_AT].milliseconds(0.99),
+        target=MOST,
+        at_least=False,
+    )
+    return [*rows, promise, *compare(MEASURE, settings.tools, times, {PEER: LOOKED_AT})]
 
 
 def ours(settings: Settings) -> dict[str, Work]:
@@ -74,11 +48,11 @@ def ours(settings: Settings) -> dict[str, Work]:
     for name, toolset in skills.manifest.toolsets.items():
         skills.register_tools(name, [make_tool(each) for each in toolset.tools])
 
-    async def called() -> int:
+    async def called(number: int) -> int:
         await skills.get_tools("agent")
         return settings.exposed
 
-    async def looked_at() -> int:
+    async def looked_at(number: int) -> int:
         tools = await skills.get_tools("agent")
         return len(list(tools.values())) - len(META_TOOLS)
 
@@ -98,10 +72,10 @@ def theirs(settings: Settings) -> dict[str, Work]:
     toolset: Any = ExternalToolset(defined).filtered(lambda context, tool: tool.name in exposed)
     context: RunContext[None] = RunContext(deps=None, model=TestModel(), usage=RunUsage())
 
-    async def filtered() -> int:
+    async def filtered(number: int) -> int:
         return len(await toolset.get_tools(context))
 
-    return {"pydantic-ai, filtered toolset": filtered}
+    return {PEER: filtered}
 
 
 def build_manifest(settings: Settings) -> Manifest:

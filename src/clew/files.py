@@ -1,20 +1,27 @@
-"""Files that several processes write: replaced whole or not at all, by one writer at a time."""
+"""Files that are written where others may have been before: whole or not at all, by one writer at a time, and never
+through a link that leads elsewhere."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import secrets
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from clew.errors import ReadOnly
+
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Alone among all processes that change `path`; one that ends lets go by itself. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT | _NO_LINK | _NO_WAIT, 0o600)
     try:
         _lock(lock)
         yield
@@ -35,6 +42,28 @@ def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def create_file(path: Path, content: bytes, mode: int = 0o666) -> None:
+    """Write a new file. Raises FileExistsError where there is anything, a link among it, and OSError."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as out:
+        out.write(content)
+
+
+def read_file(path: Path) -> bytes:
+    """The content of a regular file; no pipe makes us wait. Raises OSError."""
+    with os.fdopen(os.open(path, os.O_RDONLY | _NO_WAIT), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(0, "it is not a regular file")
+        return file.read()
+
+
+def inside(path: Path, root: Path) -> Path:
+    """Where a file below `root` really is, or would be. Raises ReadOnly where links lead out of the root."""
+    real = Path(os.path.realpath(path))
+    if not real.is_relative_to(os.path.realpath(root)):
+        raise ReadOnly(f"{path} is not written: a link leads out of {root}", hint="Remove the link")
+    return real
 
 
 def _lock(file: int) -> None:

@@ -29,13 +29,15 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """What the files of a folder want to have run or loaded. `folder` is a real path; `kind` a short word such as
-    server or domain; `summary` one printable line without secrets that says what would happen."""
+    server or domain; `summary` one printable line without secrets that says what would happen; `note` what the user
+    should know of an earlier consent, which is not kept."""
 
     folder: str
     kind: str
     name: str
     digest: str
     summary: str = ""
+    note: str = ""
 
     def __post_init__(self) -> None:
         if not os.path.isabs(self.folder):
@@ -90,6 +92,15 @@ class Trust:
             self._held = frozenset(map(_key, self._read()))
             self._seen = seen
         return _key(wish) in self._held
+
+    def compare(self, wish: Wish) -> Wish:
+        """The wish, with a note where the user has agreed to something else under its name. Raises ConfigError."""
+        place = wish.folder, wish.kind, wish.name
+        earlier = next((each for each in self._read() if (each.folder, each.kind, each.name) == place), None)
+        if earlier is None or earlier.digest == wish.digest:
+            return wish
+        was = f", when it said: {earlier.summary}" if earlier.summary != wish.summary else ""
+        return msgspec.structs.replace(wish, note=f"changed since you agreed on {earlier.when:%Y-%m-%d %H:%M} UTC{was}")
 
     def grant(self, wishes: Iterable[Wish]) -> None:
         """Remember consent to all of these or to none; each replaces what was agreed to under its name before. Raises

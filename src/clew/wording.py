@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -56,6 +57,9 @@ _SCHEMA_BOUNDS = {
 }
 MAX_SHOWN = 80
 MAX_REASON = 300
+
+_ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"})
+"""Scripts with letters that look like those of another."""
 
 
 def in_plain_words(error: msgspec.ValidationError, kind: Any, whole: str, *, called: str = "field") -> InvalidInput:
@@ -289,3 +293,13 @@ def _example(kinds: Sequence[Any]) -> str:
         return _EXAMPLES["datetime"]
     names = [field.encode_name for field in _fields(kinds)]
     return f"Its fields are: {', '.join(names)}" if names else ""
+
+
+def unmixed(name: str) -> str:
+    """A name in which letters of another script than the first are spelled out, where the two look alike."""
+    scripts = [(each, unicodedata.name(each, "").partition(" ")[0]) for each in name]
+    first = next((script for _, script in scripts if script in _ALIKE), "")
+    return "".join(
+        each.encode("unicode_escape").decode() if script in _ALIKE and script != first else each
+        for each, script in scripts
+    )

@@ -225,3 +225,10 @@ def test_what_has_the_shape_of_a_key_is_not_stored() -> None:
     (draft,) = indexed.drafts.values()
     assert not any(key in str(draft.context) for key in (*keys, "MIIE"))
     assert "[masked]" in draft.context["content"]
+
+
+def test_of_a_key_across_the_limit_nothing_is_stored() -> None:
+    key = "ghp_" + "a1B2" * 9
+    (draft,) = index(a_node(content="x " * (MAX_CONTENT // 2 - 5) + key)).drafts.values()
+    assert "ghp_" not in draft.context["content"]
+    assert len(draft.context["content"]) <= MAX_CONTENT

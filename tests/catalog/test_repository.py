@@ -89,3 +89,62 @@ async def test_odd_queries_do_no_harm(catalog: Catalog, me: Principal, query: st
 async def test_the_name_of_the_folder_is_no_markup(catalog: Catalog, me: Principal) -> None:
     (info,) = catalog.domains(by=me)
     assert "`" not in info.description
+
+
+DEFINITIONS = [
+    "AGENTS.md",
+    "src/CLAUDE.md",
+    "src/AGENTS.override.md",
+    "docs/GEMINI.md",
+    ".claude/skills/x/SKILL.md",
+    ".claude/skills/x/references/more.md",
+    "odd/place/skill.md",
+    "odd/place/notes.md",
+    ".claude/agents/ann.md",
+    ".claude/commands/deep/go.md",
+    ".opencode/agent/ben.md",
+    ".codex/agents/cem.toml",
+    "plug/agents/dee.md",
+    "plug/commands/eve.md",
+    ".clew/skills/y/SKILL.md",
+]
+
+
+@pytest.mark.req("BEY-12")
+async def test_what_tells_agents_what_to_do_is_no_document_of_the_repository(
+    tmp_path: Path, trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    kept = ["agents/about.md", "docs/agents.md", "README.md"]
+    for path in (*DEFINITIONS, *kept, "plug/.claude-plugin/plugin.json"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(f"# Wombats\n\nWombats of {path} dig.\n")
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "SKILL.md").symlink_to(tmp_path / "README.md")
+    (tmp_path / "linked" / "more.md").write_text("# Wombats\n")
+    catalog = Catalog(trail, clock, owner=me)
+    domain = build_repository(tmp_path, trail, me.owner_id)
+    await catalog.add(domain)
+    await Lifecycle(trail, [domain], by=me, clock=clock).restart()
+    routes = {entry.route.partition("#")[0] for entry in (await catalog.list_resources(by=me))[0]}
+    assert {f"repo://resources/{path}" for path in kept} <= routes
+    assert not [
+        route for route in routes if route.removeprefix("repo://resources/") in (*DEFINITIONS, "linked/more.md")
+    ]
+    for path in DEFINITIONS:
+        read = await catalog.get([Item(route=f"repo://resources/{path}")], by=me)
+        assert read.summary.failed == 1, path
+
+
+async def test_a_file_that_becomes_part_of_a_skill_leaves_the_repository(
+    tmp_path: Path, trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    (tmp_path / "kit").mkdir()
+    (tmp_path / "kit" / "notes.md").write_text("# Notes\n\nAll about wombats.\n")
+    catalog = Catalog(trail, clock, owner=me)
+    domain = build_repository(tmp_path, trail, me.owner_id)
+    await catalog.add(domain)
+    await Lifecycle(trail, [domain], by=me, clock=clock).restart()
+    assert (await catalog.get([Item(route="repo://resources/kit/notes.md")], by=me)).summary.failed == 0
+    (tmp_path / "kit" / "SKILL.md").write_text("---\nname: kit\ndescription: A kit\n---\n")
+    await Lifecycle(trail, [domain], by=me, clock=clock).restart()
+    assert (await catalog.get([Item(route="repo://resources/kit/notes.md")], by=me)).summary.failed == 1

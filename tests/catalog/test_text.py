@@ -13,7 +13,8 @@ from markdown_it import MarkdownIt
 
 from clew.catalog.domain import Domain
 from clew.catalog.resource import Resource
-from clew.catalog.text import clean, fence, inline, one_line, quoted
+from clew.catalog.text import fence, inline, one_line, quoted
+from clew.fences import clean
 from tests.tools.fraud import ask, catalog_at, routes_of, some_tool
 
 HOSTILE = [

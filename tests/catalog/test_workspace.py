@@ -14,7 +14,7 @@ import pytest
 
 from clew.access import Principal
 from clew.catalog.answers import Item, Question
-from clew.catalog.workspace import Workspace, open_workspace
+from clew.catalog.workspace import Workspace, open_workspace, own_names
 from clew.cli.project import render_settings
 from clew.clock import ManualClock
 from clew.config import read_config
@@ -359,6 +359,10 @@ async def test_what_the_user_has_not_agreed_to_is_left_out_told_and_taken_up_lat
         other = await workspace.catalog.ask(Question(query="x"), by=Principal(owner_id="other"))
         assert told.hint.startswith("2 things that this folder brings wait for the user's consent.")
         assert "consent" not in other.hint
+        early = await workspace.catalog.get([Item(route="good://tools/hidden/work")], by=OWNER)
+        assert "NOT_FOUND" in early.markdown
+        assert "good waits for the user's consent" in early.markdown
+        assert "waits for the user's consent" in (await workspace.catalog.why("good://tools/x", by=OWNER)).reasons[0]
         trust_all(folder)
         asks = [workspace.catalog.ask(Question(query=f"x{at}"), by=OWNER) for at in range(5)]
         assert all("consent" not in each.hint for each in await asyncio.gather(*asks))
@@ -381,3 +385,35 @@ async def test_what_is_agreed_to_and_cannot_be_loaded_is_told_while_others_work(
         assert "bad luck" in workspace.problems["ws_bad:a"]
         assert "two domains are named repo" in workspace.problems["repo"]
         assert not next(each for each in workspace.catalog.registry.all_domains() if each.name == "repo").is_foreign
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import no_such_thing_x", "Install what has no_such_thing_x"),
+        ("this is no python", "SyntaxError"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("raise ValueError('one\\ntwo')", "ValueError: one two"),
+    ],
+)
+async def test_a_domain_that_cannot_be_imported_is_listed_as_failed_and_the_rest_works(
+    opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch, code: str, said: str
+) -> None:
+    module(folder, monkeypatch, "ws_good", "a = Domain(name='pack', description='A pack.')")
+    module(folder, monkeypatch, "ws_broken", code)
+    async with opened("[catalog]\ndomains = ['ws_broken:a', 'nobody-offers-it', 'ws_good:a']\n") as workspace:
+        assert names(workspace) == ["pack", "repo"]
+        listed = {each.name: each.description for each in workspace.domains(by=OWNER)}
+        assert listed["ws_broken:a"].startswith("failed: catalog.domains: ws_broken:a cannot be loaded")
+        assert said in listed["ws_broken:a"]
+        assert "no installed package offers" in listed["nobody-offers-it"]
+        assert len(workspace.tell_problems()) == 2
+        assert (await workspace.catalog.ask(Question(query="a pack"), by=OWNER)).markdown
+    assert own_names(read_config(folder, {})) == {"pack", "repo"}
+
+
+async def test_a_module_of_the_folder_that_python_does_not_find_is_told_the_way_out(opened: Open, folder: Path) -> None:
+    (folder.parent / "ws_unseen.py").write_text("")
+    async with opened("[catalog]\ndomains = ['ws_unseen:a']\n") as workspace:
+        assert f"PYTHONPATH={folder.parent}" in workspace.problems["ws_unseen:a"]
+        assert names(workspace) == ["repo"]

@@ -236,3 +236,14 @@ def test_an_unknown_agent_is_wrong_usage_that_names_the_others(clew: Clew) -> No
     result = clew("connect", "emacs")
     assert result.code == 2
     assert "goose" in result.err
+
+
+def test_settings_of_the_project_that_are_a_link_out_of_it_stay_as_they_are(
+    clew: Clew, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    target = tmp_path_factory.mktemp("target") / "kept"
+    target.write_text("{}")
+    (folder.parent / ".mcp.json").symlink_to(target)
+    refused = clew("connect", "claude-code")
+    assert (refused.code, "leads out of" in refused.err) == (1, True)
+    assert target.read_text() == "{}"

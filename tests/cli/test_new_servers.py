@@ -118,7 +118,7 @@ def test_options_of_the_program_are_its_own_and_a_secret_is_told(clew: Clew, fol
 
 def test_a_server_that_cannot_be_looked_at_is_added_and_told(clew: Clew, folder: Path) -> None:
     done = clew("mcp", "add", "lost", "--json", "--", "no-such-program-at-all")
-    assert (done.code, done.json["problem"].startswith("lost: ")) == (1, True)
+    assert (done.code, "cannot be started" in done.json["problem"]) == (1, True)
     assert written(folder) == ["lost"]
 
 
@@ -196,3 +196,23 @@ def test_an_entry_is_taken_out_of_any_object() -> None:
     for text in ("{}", '{"k": []}', '{"k": {}}', '{"a": 1}'):
         with pytest.raises(ConfigError, match="is not there"):
             remove_entry(text, "k", "a")
+
+
+def test_a_stray_word_before_the_dashes_is_refused(clew: Clew, folder: Path) -> None:
+    refused = clew("mcp", "add", "bad", "name", "--", "python3", "x.py")
+    assert refused.code == 2
+    assert "'name' stands between the name and --" in refused.err
+    assert written(folder) == []
+
+
+def test_a_server_that_fails_is_kept_and_its_failure_told_once(clew: Clew, folder: Path) -> None:
+    first = clew("mcp", "add", "lost", "--", "no-such-program-here")
+    assert first.code == 1
+    assert "kept all the same" in first.err
+    assert "lost: lost:" not in first.err
+    second = clew("mcp", "add", "gone", "--", "no-such-program-either")
+    assert second.code == 1
+    assert "! gone: " in second.err
+    assert "! lost" not in second.err
+    assert written(folder) == ["lost", "gone"]
+    assert "Did you mean lost?" in clew("mcp", "rm", "lst").err

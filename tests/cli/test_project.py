@@ -92,3 +92,24 @@ def test_commands_work_from_any_folder_of_the_project(
 def test_a_new_trail_is_told_with_its_place(clew: Clew, folder: Path) -> None:
     assert clew("trail", "put", "--title", "first").err == f"A new trail: {folder / 'trail.db'}\n"
     assert clew("trail", "put", "--title", "second").err == ""
+
+
+@pytest.mark.parametrize("name", ["config.toml", ".gitignore"])
+def test_no_file_is_made_through_a_link_that_leads_nowhere(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, name: str
+) -> None:
+    target = tmp_path_factory.mktemp("target") / "made"
+    (tmp_path / ".clew").mkdir()
+    (tmp_path / ".clew" / name).symlink_to(target)
+    prepare_folder(tmp_path / ".clew")
+    assert not target.exists()
+
+
+def test_a_folder_that_is_a_link_out_of_its_project_is_not_written(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    target = tmp_path_factory.mktemp("target")
+    (tmp_path / ".clew").symlink_to(target)
+    with pytest.raises(ReadOnly, match="leads out of"):
+        prepare_folder(tmp_path / ".clew")
+    assert list(target.iterdir()) == []

@@ -65,8 +65,10 @@ def test_paths_begin_where_the_person_is(clew: Clew, project: Path, monkeypatch:
     monkeypatch.chdir(project / "src")
     assert [line.split("\t")[1] for line in clew("rules", "for", "x.py").lines] == ["AGENTS.md", "src/AGENTS.md"]
     outside = clew("rules", "for", "../../x.py")
-    assert [line.split("\t")[1] for line in outside.lines] == ["AGENTS.md"]
+    assert outside.out == ""
     assert "is outside of" in outside.err
+    assert "none of these rules holds there" in outside.err
+    assert clew("rules", "for", "/etc/passwd", "--json").json["rules"] == []
 
 
 def test_where_there_are_no_rules_that_is_said(clew: Clew, folder: Path) -> None:

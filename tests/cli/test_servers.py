@@ -136,7 +136,7 @@ def test_a_tool_that_changed_waits_for_approval(clew: Clew, folder: Path, tmp_pa
     ("arguments", "code", "said"),
     [
         (["mcp", "rm"], 2, "SERVERS"),
-        (["mcp", "rm", "nobody"], 1, "`clew mcp ls` lists them"),
+        (["mcp", "rm", "nobody"], 1, "no server 'nobody'. There are none"),
         (["mcp", "approve", "nobody"], 1, "`clew mcp ls` lists them"),
         (["mcp", "import", "nowhere.json"], 1, "nowhere.json is not there"),
     ],
@@ -259,3 +259,21 @@ def test_the_list_tells_of_a_login_that_is_missing_and_of_a_variable_that_is_not
     listed = clew("mcp", "ls", "--json")
     assert [each["logged_in"] for each in listed.json] == [True, None, False]
     assert TOKEN not in listed.out
+
+
+def test_servers_are_added_and_forgotten_without_writing_through_links(
+    clew: Clew, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    target = tmp_path_factory.mktemp("target") / "kept"
+    target.write_text("{}")
+    folder.mkdir()
+    (folder / "mcp.json.new").symlink_to(target)
+    add = ("mcp", "add", "notes", "--", sys.executable, str(HOSTILE), "plain")
+    assert clew(*add).code == 0
+    assert clew("mcp", "rm", "notes").code == 0
+    assert target.read_text() == "{}"
+    (folder / "mcp.json").unlink()
+    (folder / "mcp.json").symlink_to(target)
+    refused = clew(*add)
+    assert (refused.code, "leads out of" in refused.err, refused.err.count("\n")) == (1, True, 1)
+    assert target.read_text() == "{}"

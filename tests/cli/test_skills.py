@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from clew.catalog.consent import NOT_TRUSTED, trust_skills
+from clew.config import read_config
+from clew.skills.fixing import MAX_ROUNDS
+from clew.skills.importing import find_imports, write_imports
 from clew.skills.loading import load_manifest
+from clew.skills.problems import Problem
 from tests.catalog.skills.northline import FILES, REFUND
 from tests.cli.conftest import Clew
 from tests.skills.writing import markdown, write
@@ -98,9 +103,13 @@ def test_lint_takes_a_folder_that_is_a_team_of_its_own(clew: Clew, tmp_path: Pat
 def test_new_begins_a_skill_that_passes_the_lint(clew: Clew, folder: Path) -> None:
     made = clew("skills", "new", "release-notes", "--description", 'Draft "notes": for releases')
     assert made.code == 0
-    assert (folder / "skills" / "release-notes" / "SKILL.md").exists()
-    assert clew("skills", "lint").code == 0
+    file = folder / "skills" / "release-notes" / "SKILL.md"
+    begun = clew("skills", "lint")
+    assert begun.code == 0
+    assert "the text of the template is still there" in begun.out
     assert clew("skills", "show", "release-notes", "--json").json["description"] == 'Draft "notes": for releases'
+    file.write_text(markdown("# Notes\n\nRead the changes.", description="Draft notes"))
+    assert clew("skills", "lint").out == ""
     again = clew("skills", "new", "release-notes")
     assert again.code == 1
     assert "exists already" in again.err
@@ -164,6 +173,7 @@ def test_import_of_nothing_says_so(clew: Clew, folder: Path, tmp_path: Path) -> 
 @pytest.mark.req("CAR-14")
 def test_a_person_loads_and_unloads_in_the_session_of_an_agent(clew: Clew, project: Path, folder: Path) -> None:
     trust_all(folder)
+    write(project, {".clew/agents/ann.md": markdown("You sell tickets.", description="At the counter")})
     talk = ("--session", "talk", "--agent", "ann")
     loaded = clew("skills", "load", "refunding", *talk, "--json").json
     assert loaded["state"]["discoveredSkills"] == ["refunding"]
@@ -184,10 +194,193 @@ def test_what_is_not_trusted_cannot_be_loaded_by_hand_either(clew: Clew, project
     refused = clew("skills", "load", "refunding", "--session", "talk")
     assert refused.code == 1
     assert "not trusted yet" in refused.err
+    assert "Did you mean" not in refused.err
+    assert "agree: clew trust" in refused.err
 
 
 def test_a_folder_without_skills_says_how_to_begin(clew: Clew, folder: Path) -> None:
-    assert clew("skills", "list").out == ""
+    listed = clew("skills", "list")
+    assert listed.out == ""
+    assert "No skills here" in listed.err
     assert json.loads(clew("skills", "list", "--json").out) == []
-    assert clew("skills", "lint").code == 0
+    for command in ("lint", "build"):
+        done = clew("skills", command)
+        assert done.code == 1
+        assert "has no definitions" in done.err
     assert "clew skills new" in clew("skills", "load", "x", "--session", "s").err
+
+
+@pytest.mark.parametrize("command", ["lint", "build"])
+def test_a_place_that_is_not_there_or_defines_nothing_is_no_success(clew: Clew, project: Path, command: str) -> None:
+    write(project, {"docs/guide.md": "# Guide\n"})
+    missing = clew("skills", command, "nope")
+    assert missing.code == 2
+    assert len(missing.err.splitlines()) == 1
+    assert "nope" in missing.err
+    empty = clew("skills", command, "docs")
+    assert empty.code == 1
+    assert "docs has no definitions" in empty.err
+    assert clew("skills", command, "docs/guide.md").code == 2
+
+
+def test_a_file_has_the_same_problems_however_it_is_named(clew: Clew, project: Path) -> None:
+    files = {
+        ".clew/skills/broken/SKILL.md": markdown("Text", description="Broken", toolset="[x]", skills="[refundin]"),
+        ".clew/skills/other.md": markdown("Text", descripton="Other"),
+    }
+    write(project, files)
+    whole = clew("skills", "lint", "--json").json["problems"]
+    mine = [each for each in whole if each["path"] == ".clew/skills/broken/SKILL.md"]
+    assert [each["nearest"] for each in mine] == ["toolsets", "refunding"]
+    for place in (".clew/skills/broken", ".clew/skills/broken/SKILL.md"):
+        assert clew("skills", "lint", place, "--json").json["problems"] == mine
+    for place in (".", ".clew", ".clew/skills"):
+        assert clew("skills", "lint", place, "--json").json["problems"] == whole
+
+
+def test_lint_of_a_part_mends_only_that_part(clew: Clew, project: Path) -> None:
+    broken = markdown("Text", description="Broken", toolsets="[monney]")
+    write(project, {".clew/skills/one.md": broken, ".clew/skills/two.md": broken})
+    assert clew("skills", "lint", ".clew/skills/one.md", "--fix").code == 0
+    assert "[money]" in (project / ".clew" / "skills" / "one.md").read_text()
+    assert (project / ".clew" / "skills" / "two.md").read_text() == broken
+
+
+def test_a_misspelt_route_is_a_warning_where_the_trail_knows_the_tools(clew: Clew, project: Path) -> None:
+    route = "skills://tools/hidden/lod"
+    write(project, {".clew/toolsets/loading.md": markdown(description="Loading", tools=f'["{route}"]')})
+    assert clew("skills", "lint").out == ""
+    clew("trust", "--yes")
+    clew("domains")
+    found = clew("skills", "lint", "--json")
+    assert found.code == 0
+    (problem,) = found.json["problems"]
+    assert (problem["path"], problem["line"], problem["severity"]) == (".clew/toolsets/loading.md", 3, "warning")
+    assert problem["nearest"] == "skills://tools/hidden/load"
+    assert clew("skills", "lint", ".clew/toolsets", "--json").json["problems"] == [problem]
+
+
+def test_a_conversation_over_mcp_is_named_by_its_handle(clew: Clew, project: Path) -> None:
+    clew("trust", "--yes")
+    handle = clew("ask", "money back", "--json").json["handle"]
+    assert "refunding: loaded" in clew("skills", "load", "refunding", "--handle", handle).out
+    why = clew("skills", "why", "refunding", "--handle", handle, "--json").json
+    assert why["is_visible"]
+    assert why == clew("why", "skill", "refunding", "--handle", handle, "--json").json
+    assert "refunding: unloaded" in clew("skills", "unload", "refunding", "--handle", handle).out
+    for command in ("load", "unload", "why"):
+        taken = clew("skills", command, "refunding", "--session", handle)
+        assert (taken.code, f"Say --handle {handle}" in taken.err) == (2, True)
+        unknown = clew("skills", command, "refunding", "--handle", "clew-nobody")
+        assert (unknown.code, "this handle has ended, or is not yours" in unknown.err) == (1, True)
+        both = clew("skills", command, "refunding", "--handle", handle, "--session", "42")
+        assert both.code == 2
+
+
+def test_an_agent_that_nobody_knows_is_refused_with_the_nearest_name(clew: Clew, project: Path) -> None:
+    write(project, {".clew/agents/clerk.md": markdown("You sell tickets.", description="At the counter")})
+    clew("trust", "--yes")
+    for command in ("load", "unload", "why"):
+        refused = clew("skills", command, "refunding", "--session", "42", "--agent", "clrk")
+        assert refused.code == 1
+        assert "no agent 'clrk'. Did you mean clerk?" in refused.err
+    assert clew("skills", "load", "refunding", "--session", "42", "--agent", "clerk").code == 0
+
+
+def test_trust_names_what_was_meant_and_says_when_a_revocation_holds(clew: Clew, project: Path) -> None:
+    assert "You have agreed to nothing yet" in clew("trust", "--list").err
+    assert "Did you mean refunding?" in clew("trust", "refundin", "--yes").err
+    clew("trust", "--yes")
+    assert "Did you mean refunding?" in clew("trust", "--revoke", "refundin").err
+    done = clew("trust", "--revoke", "refunding")
+    assert "withheld at once" in done.err
+    assert "stays until it ends" not in done.err
+    assert "There are no rules here" in clew("rules", "ls").err
+
+
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A skill that is no part of the project."""
+    place = tmp_path_factory.mktemp("outside")
+    return write(place, {"mooring/SKILL.md": markdown("Tie it.", name="mooring", description="Moor a ship")})
+
+
+def test_import_refuses_a_name_that_another_file_of_the_project_has(
+    clew: Clew, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    write(folder, {"skills/aaa/SKILL.md": markdown("Send it all.", name="mooring", description="Moor a ship")})
+    refused = clew("skills", "import", str(outside(tmp_path_factory)), "--force")
+    assert refused.code == 1
+    assert str(folder / "skills" / "aaa" / "SKILL.md") in refused.err
+    assert not (folder / "skills" / "mooring").exists()
+    (listed,) = clew("skills", "list", "--json").json
+    assert (listed["path"], listed["state"]) == (".clew/skills/aaa/SKILL.md", NOT_TRUSTED)
+
+
+def test_consent_goes_to_the_file_that_was_written_and_not_to_its_name(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    (chosen,) = find_imports([outside(tmp_path_factory)], folder / "skills")
+    written = write_imports([chosen], folder / "skills")
+    config = read_config(folder)
+    (agreed,) = trust_skills(config, written)
+    assert (agreed.name, [agreed.digest]) == ("mooring", list(written.values()))
+    write(folder, {"skills/aaa/SKILL.md": markdown("Send it all.", name="mooring", description="Moor a ship")})
+    assert trust_skills(config, written) == []
+    (folder / "skills" / "aaa" / "SKILL.md").unlink()
+    (folder / "skills" / "mooring" / "SKILL.md").write_text(markdown("Other.", name="mooring", description="Moor"))
+    assert trust_skills(config, written) == []
+
+
+def test_an_imported_skill_brings_no_consent_to_toolsets_of_the_project(
+    clew: Clew, project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    text = markdown("Pay.", name="paying", description="Pay a bill", toolsets="[money]")
+    place = write(tmp_path_factory.mktemp("outside"), {"paying/SKILL.md": text})
+    done = clew("skills", "import", str(place))
+    assert done.code == 0
+    assert "run `clew trust`" in done.err
+    (listed,) = [each for each in clew("skills", "list", "--json").json if each["name"] == "paying"]
+    assert listed["state"] == NOT_TRUSTED
+
+
+def test_import_refuses_a_folder_in_which_it_is_open_what_the_skill_says(
+    clew: Clew, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place = outside(tmp_path_factory)
+    (place / "mooring" / "Skill.md").write_text("other")
+    if (place / "mooring" / "SKILL.md").read_text() == "other":
+        pytest.skip("this file system knows no capital letters")
+    refused = clew("skills", "import", str(place))
+    assert (refused.code, "several files SKILL.md" in refused.err) == (1, True)
+    assert not (folder / "skills" / "mooring").exists()
+
+
+@pytest.mark.parametrize("place", [".clew", ".clew/skills"])
+def test_no_skill_is_written_through_a_link_out_of_the_project(
+    clew: Clew, folder: Path, tmp_path_factory: pytest.TempPathFactory, place: str
+) -> None:
+    skill, target = outside(tmp_path_factory), tmp_path_factory.mktemp("target")
+    link = folder.parent / place
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(target)
+    for command in (("new", "release-notes"), ("import", str(skill))):
+        refused = clew("skills", *command)
+        assert refused.code == 1
+        assert "leads out of" in refused.err
+        assert refused.err.count("\n") == 1
+    assert list(target.iterdir()) == []
+
+
+def test_lint_stops_mending_what_never_comes_to_an_end(
+    clew: Clew, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds = []
+
+    def mend_again(root: Path, problems: object) -> list[Problem]:
+        rounds.append(root)
+        assert len(rounds) <= MAX_ROUNDS
+        return [Problem(kind="build", path="a.md", message="is still wrong")]
+
+    monkeypatch.setattr("clew.skills.fixing.apply_fixes", mend_again)
+    assert clew("skills", "lint", "--fix").code == 0
+    assert len(rounds) == MAX_ROUNDS

@@ -234,7 +234,7 @@ def test_only_what_is_named_is_trusted(repository: Repository) -> None:
     assert "notes: trusted already." in run("trust", "notes").stderr
     missing = run("trust", "nobody", "--yes")
     assert (missing.returncode, missing.stdout) == (1, "")
-    assert "The settings of this folder name notes, stranger:domain" in missing.stderr
+    assert "The files of this folder bring: notes, stranger:domain" in missing.stderr
 
 
 def test_without_a_terminal_nothing_is_granted_unless_it_is_said(repository: Repository, trust_file: Path) -> None:

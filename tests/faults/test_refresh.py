@@ -19,9 +19,9 @@ from clew.catalog.ledger import DOCUMENT_SCHEMA, keeper
 from clew.catalog.lifecycle import Lifecycle
 from clew.catalog.pipeline import Policy
 from clew.catalog.resource import RawContent
-from clew.catalog.shelf import each_record
 from clew.clock import SystemClock
 from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.bulk import each_record
 from clew.trail.query import SearchRequest
 from clew.trail.selector import Selector
 from clew.trail.store import Trail

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 
 from clew.skills.collecting import Alias, Collected, collect, wishes
-from clew.skills.formats import digests, reading
+from clew.skills.formats import digests, naming, reading
 from clew.skills.formats.reading import Memory
+from clew.skills.manifest import Skill
 from clew.trust import Trust
 
 from ..conftest import DATA
@@ -357,3 +361,27 @@ def test_a_flood_of_problems_is_cut_and_told(tmp_path: Path) -> None:
     found = collect(tmp_path)
     assert len(found.problems) == 1_001
     assert found.problems[-1].message == "200 more problems are not listed"
+
+
+def test_a_name_with_letters_of_two_scripts_is_marked_where_consent_is_asked(tmp_path: Path) -> None:
+    names = ("r\u0435fund", "возврат", "払い戻しpdf", "refund")
+    plant(tmp_path, {f".claude/skills/s{at}/SKILL.md": skill_text(name) for at, name in enumerate(names)})
+    marked = {each.name: each.summary for each in wishes(collect(tmp_path), tmp_path) if "scripts" in each.summary}
+    assert list(marked) == ["r\u0435fund"]
+    assert "r\\u0435fund" in marked["r\u0435fund"]
+
+
+def test_things_of_one_name_get_a_number_each_without_counting_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = 0
+
+    def count(start: int) -> Iterator[int]:
+        nonlocal steps
+        for each in itertools.count(start):
+            steps += 1
+            yield each
+
+    monkeypatch.setattr(naming, "itertools", SimpleNamespace(count=count))
+    found = [(Skill(name="a", description="x", path=f"{at}", digest=f"{at}"), "") for at in range(500)]
+    named, copies, problems = naming.name_all(found, "skill")
+    assert {each.name for each in named} == {"a", *(f"a-{at}" for at in range(2, 501))}
+    assert (copies, len(problems), steps) == ([], 499, 499)

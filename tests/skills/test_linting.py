@@ -48,7 +48,7 @@ def test_nothing_wrong_is_told_too(tmp_path: Path) -> None:
 
 def test_problems_are_in_the_order_of_places(tmp_path: Path) -> None:
     places = [(each.path, each.line, each.column) for each in lint(write(tmp_path, broken()), [google()])]
-    assert len(places) == 4
+    assert len(places) == 5
     assert places == sorted(places)
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from clew.errors import ConfigError, FormatError, ValidationError
+from clew.skills.building import build
 from clew.skills.collecting import collect
+from clew.skills.document import MAX_BYTES
 from clew.skills.manifest import Manifest, Reference, Skill
-from clew.skills.referring import MAX_READ, SkillReference
+from clew.skills.referring import Place, SkillReference, read_reference
 from clew.skills.shelf import SkillShelf, open_shelf
 
 from .writing import markdown, write
@@ -127,7 +129,7 @@ async def test_what_cannot_be_read_is_told(shelf: SkillShelf, root: Path) -> Non
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(FormatError, match="not UTF-8"):
         await shelf.get_reference_content(reference)
-    file.write_bytes(b"x" * (MAX_READ + 1))
+    file.write_bytes(b"x" * (MAX_BYTES + 1))
     with pytest.raises(FormatError, match="more than"):
         await shelf.get_reference_content(reference)
     (root / "skills/report/references/charts.md").unlink()
@@ -154,3 +156,16 @@ async def test_only_markdown_is_a_reference_and_a_file_is_one_only_once() -> Non
     with pytest.raises(ConfigError, match="no folder"):
         await shelf.get_reference_content(found[0])
     await shelf.close()
+
+
+@pytest.mark.parametrize("folder", ["__pycache__", ".git", ".hg", ".svn", ".x/worktrees"])
+async def test_what_no_digest_covers_is_no_reference(tmp_path: Path, folder: str) -> None:
+    body = f"[hidden orders]({folder}/a.md)"
+    files = {".clew/skills/odd/SKILL.md": markdown(body, name="odd", description="Odd")}
+    write(tmp_path, {**files, f".clew/skills/odd/{folder}/a.md": "EVIL"})
+    built = build(tmp_path)
+    assert built.manifest.skills["odd"].references == ()
+    assert "no part of the skill" in built.problems[0].message
+    place = Place(skill="odd", source=".clew/skills/odd/SKILL.md", home=".clew/skills/odd", path=f"{folder}/a.md")
+    with pytest.raises(ValidationError):
+        read_reference(tmp_path, place)

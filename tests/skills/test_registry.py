@@ -315,3 +315,20 @@ def test_the_version_is_another_one_after_each_change_and_only_then() -> None:
     assert registry.get_tools("search")
     assert registry.find("search.google")
     assert registry.version == seen[-1]
+
+
+@pytest.mark.req("CAR-31")
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (5, "toolset 'x': must be tools, not int"),
+        ("abc", "toolset 'x': must be tools, not str"),
+        ([7], "toolset 'x': '?' is no tool, but int. Make it with `@tool`"),
+        ({"a": None}, "toolset 'x': 'a' is no tool, but NoneType. Make it with `@tool`"),
+        ({"loadSkill": make_tool("a")}, "toolset 'x': loadSkill is the name of a meta-tool. Give it another name"),
+    ],
+)
+def test_what_cannot_be_registered_is_told_with_what_to_do(registry: ToolRegistry, given: Any, said: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        registry.register("x", given)
+    assert str(caught.value) == said

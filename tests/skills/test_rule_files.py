@@ -149,6 +149,10 @@ def test_imports_come_behind_the_file_that_asks_for_them_each_once_and_no_furthe
     assert [(each.path, each.imported_by) for each in found.rules] == [
         ("CLAUDE.md", ""),
         ("i1.md", "CLAUDE.md"),
+        ("i2.md", "i1.md"),
+        ("i3.md", "i2.md"),
+        ("i4.md", "i3.md"),
+        ("i5.md", "i4.md"),
         ("me/CLAUDE.md", "CLAUDE.md"),
     ]
     assert ["@../x.md leads out" in each.message for each in found.problems] == [True]
@@ -251,3 +255,26 @@ def test_in_any_tree_exactly_the_files_on_the_way_hold_in_order(
         assert always(root) == (["AGENTS.md"] if "" in with_rules else [])
         listed = [each.path for each in RuleFiles(folder).everywhere().rules]
         assert listed == sorted(posixpath.join(each, "AGENTS.md") for each in with_rules)
+
+
+def test_a_chain_of_imports_is_followed_however_else_its_files_are_reached(tmp_path: Path) -> None:
+    plant(tmp_path, {"sub/CLAUDE.md": "one @c1.md", "sub/c1.md": "two @c2.md", "sub/c2.md": "three @../a/AGENTS.md"})
+    plant(tmp_path, {"a/AGENTS.md": "four @x.md", "a/x.md": "five"})
+    held = ["sub/CLAUDE.md", "sub/c1.md", "sub/c2.md", "a/AGENTS.md", "a/x.md"]
+    assert on_way(tmp_path, "sub/x.py") == held
+    assert {each.name for each in RuleFiles(str(tmp_path)).wishes()} == set(held)
+
+
+def test_consent_to_a_rule_covers_the_documents_that_it_links_to(tmp_path: Path) -> None:
+    plant(tmp_path, {"AGENTS.md": "See [a](docs/a.md), [b](docs/gone.md), [c](run.py).", "docs/a.md": "one"})
+    plant(tmp_path, {"run.py": "pass"})
+    files = RuleFiles(str(tmp_path))
+    (before,) = files.wishes()
+    plant(tmp_path, {"run.py": "other"})
+    assert files.wishes() == [before]
+    assert "links to 1 document)" in before.summary
+    plant(tmp_path, {"docs/a.md": "two"})
+    (changed,) = files.wishes()
+    plant(tmp_path, {"docs/gone.md": "new"})
+    (added,) = files.wishes()
+    assert len({before.digest, changed.digest, added.digest}) == 3

@@ -13,12 +13,14 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, ConfigError, InvalidInput, NotFound
 from clew.llm import open_embedder
-from clew.skills.rule_index import REFERENCE_SCHEMA, RULE_SCHEMA, RuleReference, Synced
+from clew.skills.mirroring import Mirrored
+from clew.skills.rule_index import REFERENCE_SCHEMA, RULE_SCHEMA, RuleReference
 from clew.skills.rules import Rules, open_rules
 from clew.trail import open_trail
 from clew.trail.breadcrumb import Breadcrumb, Draft
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
+from tests.leaking import CARELESS, KEY_BODY, TOKEN, kept_on
 
 from .formats.planting import plant
 
@@ -110,21 +112,21 @@ async def test_nothing_is_found_where_nothing_is_close(rules: Rules) -> None:
 
 @pytest.mark.req("PLA-15")
 async def test_a_refresh_picks_up_what_is_new_changed_and_deleted(rules: Rules, root: Path) -> None:
-    assert await rules.refresh() == Synced()
+    assert await rules.refresh() == Mirrored()
     plant(root, {"web/AGENTS.md": "Read [styling of pages](style.md).", "web/style.md": "Colours of buttons"})
     plant(root, {"docs/release.md": "# Releases\nAsk the zeppelin captain first.\n"})
-    assert await rules.refresh() == Synced(created=2, updated=1)
+    assert await rules.refresh() == Mirrored(created=2, updated=1)
     assert (await titles(rules, "styling of pages"))[0] == "styling of pages"
     assert (await titles(rules, "ask the zeppelin captain"))[0] == "Releases"
     (root / "web" / "AGENTS.md").unlink()
-    assert await rules.refresh() == Synced(deleted=2)
+    assert await rules.refresh() == Mirrored(deleted=2)
     assert "styling of pages" not in await titles(rules, "styling of pages")
     (root / "docs" / "release.md").unlink()
-    assert await rules.refresh() == Synced(deleted=1)
+    assert await rules.refresh() == Mirrored(deleted=1)
     (problem,) = (await rules.stats()).problems
     assert (problem.path, problem.line) == ("AGENTS.md", 6)
     os.utime(root / "AGENTS.md")
-    assert await rules.refresh() == Synced()
+    assert await rules.refresh() == Mirrored()
 
 
 @pytest.mark.req("PLA-16")
@@ -143,7 +145,7 @@ async def test_a_rule_is_one_breadcrumb_and_takes_its_references_with_it(
     assert [each.title for each in await on_trail(trail, me, REFERENCE_SCHEMA)] == ["templates"]
     with pytest.raises(NotFound):
         await rules.forget("AGENTS.md")
-    assert await again.refresh() == Synced(created=3)
+    assert await again.refresh() == Mirrored(created=3)
 
 
 @pytest.mark.req("PLA-16")
@@ -167,7 +169,7 @@ async def test_a_trail_holds_the_rules_of_several_roots_and_owners_apart(
     third = await open_rules(root, trail=trail, by=stranger)
     assert await titles(second, "whale songs") == ["whale songs"]
     assert await titles(first, "whale songs") == []
-    assert await first.refresh() == await second.refresh() == await third.refresh() == Synced()
+    assert await first.refresh() == await second.refresh() == await third.refresh() == Mirrored()
     assert (await third.stats()).references == 3
 
 
@@ -234,8 +236,24 @@ async def test_hostile_texts_are_stored_within_bounds(tmp_path: Path) -> None:
     rules = await open_rules(tmp_path, embedder=open_embedder("hash"))
     stats = await rules.stats()
     assert (stats.rules, stats.references) == (3, 5_000)
-    assert await rules.refresh() == Synced()
+    assert await rules.refresh() == Mirrored()
     await rules.close()
+
+
+async def test_keys_in_rules_and_their_documents_never_reach_the_trail(
+    tmp_path: Path, trail: Trail, me: Principal
+) -> None:
+    link = f"- [signing with {TOKEN}](docs/signing.md), {'long ' * 50} {TOKEN}"
+    document = f"How to sign. {CARELESS}\n{'x' * 19_600}\n{CARELESS}"
+    root = plant(tmp_path / "root", {"AGENTS.md": f"{CARELESS}\n\n{link}\n", "docs/signing.md": document})
+    rules = await open_rules(root, trail=trail, by=me)
+    kept = await kept_on(trail, me)
+    assert "How to sign." in kept
+    assert "and push with" in kept
+    for secret in (TOKEN, TOKEN[:12], KEY_BODY, KEY_BODY[:8]):
+        assert secret not in kept
+    (match,) = await rules.search_references("how to sign")
+    assert await rules.get_reference_content(match.reference) == document
 
 
 async def test_two_that_refresh_at_once_write_each_rule_once(root: Path, tmp_path: Path, me: Principal) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from datetime import timedelta
@@ -162,3 +163,27 @@ def test_two_processes_lose_nothing_of_each_other(file: Path) -> None:
     names = {each.name for each in FileStore(file).read().values()}
     assert names == {f"{writer}-{number}" for writer in "ab" for number in range(10)}
     assert sorted(each.name for each in file.parent.iterdir()) == ["scripts.json", "scripts.json.lock"]
+
+
+def test_a_time_without_a_zone_is_told_as_damage(scripts: Scripts, file: Path) -> None:
+    scripts.promote("add", "python", CODE)
+    content = json.loads(file.read_text())
+    content["scripts"][0]["expires_at"] = "2999-01-01T00:00:00"
+    file.write_text(json.dumps(content))
+    with pytest.raises(ConfigError, match="it is damaged"):
+        scripts.list()
+
+
+def test_a_pipe_in_the_place_of_the_file_is_refused_without_waiting(scripts: Scripts, file: Path) -> None:
+    file.parent.mkdir()
+    os.mkfifo(file)
+    with pytest.raises(ConfigError, match="not a regular file"):
+        scripts.list()
+
+
+def test_a_lock_that_is_a_link_makes_nothing_elsewhere(scripts: Scripts, file: Path, tmp_path: Path) -> None:
+    file.parent.mkdir()
+    file.with_name("scripts.json.lock").symlink_to(tmp_path / "made")
+    with pytest.raises(ReadOnly):
+        scripts.promote("add", "python", CODE)
+    assert not (tmp_path / "made").exists()

@@ -27,6 +27,7 @@ from clew.trail.bootstrap import bootstrap
 from clew.trail.breadcrumb import Draft
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
+from tests.leaking import CARELESS, KEY_BODY, TOKEN, kept_on
 
 from .writing import markdown, write
 
@@ -256,6 +257,21 @@ async def test_skills_that_are_loaded_beforehand_bring_their_tools_on_the_first_
     skills = Skills(Manifest(agents={"clerk": agent}, skills={"search": search}, toolsets={"web": toolset}))
     skills.register_tools("web", [find])
     assert "find" in await skills.get_tools("clerk", auto_load_skills=["search"])
+
+
+async def test_keys_in_a_skill_never_reach_the_trail(
+    tmp_path: Path, shelf: SkillShelf, trail: Trail, me: Principal
+) -> None:
+    head = {"name": "signing", "description": f"Sign releases with {TOKEN}", "keywords": f"[signature, {TOKEN}]"}
+    body = f"{CARELESS}\n\nSee [how to use {TOKEN}](notes.md).\n{'x' * 19_600}\n{CARELESS}"
+    write(tmp_path / "root", {"skills/signing/SKILL.md": markdown(body, **head), "skills/signing/notes.md": "Notes"})
+    await shelf.sync(collect(tmp_path / "root"))
+    kept = await kept_on(trail, me)
+    assert "and push with" in kept
+    assert "how to use" in kept
+    for secret in (TOKEN, TOKEN[:12], KEY_BODY, KEY_BODY[:8]):
+        assert secret not in kept
+    assert await names_of(shelf, "sign a release") == ["signing"]
 
 
 async def test_a_shelf_in_memory_is_closed_with_its_trail() -> None:

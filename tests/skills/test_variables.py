@@ -49,7 +49,9 @@ def test_the_environment_is_seen_only_through_its_prefix(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("prefix", ["", "  "])
 def test_a_prefix_that_would_show_everything_is_refused(prefix: str) -> None:
-    with pytest.raises(ConfigError, match="whole environment"):
+    with pytest.raises(
+        ConfigError, match=r"^an empty prefix would show the whole environment to a model.*CLEW_PROMPT_"
+    ):
         Variables(env_prefixes=("APP_", prefix))
 
 
@@ -72,7 +74,7 @@ def test_the_order_of_the_sources_can_be_chosen() -> None:
 
 @pytest.mark.parametrize("order", [(), ("call",), ("call", "call", "additional", "environment"), ("weather",)])
 def test_an_order_that_does_not_name_each_source_once_is_refused(order: tuple[Source, ...]) -> None:
-    with pytest.raises(ConfigError, match="must name each once"):
+    with pytest.raises(ConfigError, match=f"each once, not {', '.join(order)}.*constructor, additional, call, env"):
         Variables(order=order)
 
 
@@ -182,3 +184,32 @@ def test_text_around_placeholders_is_never_changed(text: str, value: str) -> Non
     assert inject(text, {}) == text
     marker = inject(text, {"VA": value})
     assert marker == text or value in marker
+
+
+@pytest.mark.req("CAR-29")
+def test_a_placeholder_may_be_two_hundred_characters_long_and_no_longer() -> None:
+    name = "N" * 196
+    assert inject(f"{{{{{name}}}}}", {name: "x", f"{name}N": "y"}) == "x"
+    assert inject(f"{{{{{name}N}}}}", {name: "x", f"{name}N": "y"}) == f"{{{{{name}N}}}}"
+
+
+@pytest.mark.req("CAR-29")
+@pytest.mark.parametrize(
+    "text", ["{{}VAR}}", "{{VAR{}}", "{{ }VAR }}", "{{{VAR}}", "{{VAR}}}", "{{{VAR}}}", "{{{{VAR}}}}"]
+)
+def test_a_brace_too_many_leaves_all_as_it_is(text: str) -> None:
+    assert inject(text, VALUES) == text
+    assert find_names(text) == []
+
+
+def test_names_are_found_without_any_spacing() -> None:
+    assert find_names("{{A}} {{ B }}{{A}}") == ["A", "B"]
+
+
+@pytest.mark.req("CAR-31")
+def test_a_value_that_is_no_text_is_told_with_what_is_allowed() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Variables({"A": {"b": "c"}})  # type: ignore[dict-item]
+    said = "the variable A is dict, not one of: text, number, true or false, list of texts"
+    assert str(caught.value).startswith(said)
+    assert caught.value.context["variable"] == "A"

@@ -11,7 +11,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, InvalidInput
-from clew.trail import export_format, open_trail, transfer
+from clew.trail import bulk, export_format, open_trail, transfer
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Ttl
 from clew.trail.edge import Edge
 from clew.trail.export_format import parse_line
@@ -128,7 +128,7 @@ async def test_a_file_of_bytes_with_windows_line_ends_and_blank_lines_is_read(
 async def test_an_export_longer_than_a_page_and_a_batch_keeps_its_order(
     trail: Trail, other: Trail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "PAGE", 7)
+    monkeypatch.setattr(bulk, "PAGE", 7)
     monkeypatch.setattr(transfer, "BATCH_LINES", 10)
     await trail.records.create_many([Draft(title=f"n{number}", context={}) for number in range(53)], by=ANN)
 

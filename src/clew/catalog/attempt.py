@@ -7,9 +7,9 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from clew.catalog.answers import Code, Failure
-from clew.catalog.secrecy import mask_secrets
 from clew.catalog.text import inline, open_bar
 from clew.errors import ClewError
+from clew.secrecy import mask_secrets
 from clew.tools import GuidedContent
 
 log = logging.getLogger(__name__)

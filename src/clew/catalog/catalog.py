@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
 from clew.access import Principal
 from clew.catalog.answers import Answer, Entry, Item, Question, Results
 from clew.catalog.ask import STILL_READING, Asking, check_question, tell_awaiting, with_hint
-from clew.catalog.bringing import Bringing, bring_nothing
+from clew.catalog.bringing import Bringing, Brought, bring_nothing
 from clew.catalog.defined import with_defined
 from clew.catalog.discovery import Discovery, is_sound
 from clew.catalog.domain import Domain
@@ -220,8 +220,8 @@ class Catalog:
             " instruction."
         )
 
-    def _bring(self, exposure: Exposure) -> Mapping[str, Sequence[str]]:
-        return self.skills.brought(exposure) if self.skills is not None else {}
+    def _bring(self, exposure: Exposure) -> Brought:
+        return self.skills.brought(exposure) if self.skills is not None else Brought()
 
     async def _tell_loaded(self, question: Question, by: Principal) -> str:
         """Which skills the caller has loaded; what is asked for the first time has none."""

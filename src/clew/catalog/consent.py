@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,7 +16,6 @@ import msgspec
 
 from clew.catalog.loading import offered_domains, target_of
 from clew.catalog.modules import is_inside, locate
-from clew.catalog.secrecy import MASK
 from clew.catalog.servers.config import ServerConfig, read_servers, written
 from clew.catalog.servers.masking import is_secret, mask_address, mask_arguments
 from clew.catalog.servers.references import FromEnv, FromSecret, Value
@@ -24,6 +23,7 @@ from clew.catalog.skills.wishes import definers_of, definition_wishes
 from clew.catalog.sources.reach import place_of, reach_of
 from clew.config import Config, SourceConfig
 from clew.errors import ConfigError
+from clew.secrecy import MASK
 from clew.skills.rule_files import RuleFiles
 from clew.trust import Trust, Wish, digest_files, digest_parts, printable, real_folder
 
@@ -44,24 +44,32 @@ class Consent:
     why."""
 
     def __init__(self, project: Path, trust: Trust | None = None) -> None:
-        self._project = project
+        self.project = project
         self._trust = trust
         self.problem = ""
 
     def allows_server(self, server: ServerConfig) -> bool:
-        return self._holds(server_wish(server, self._project))
+        return self._holds(server_wish(server, self.project))
 
     def allows_domain(self, name: str) -> bool:
         """Raises ConfigError for a domain that is not there."""
-        wish = domain_wish(name, self._project)
+        wish = domain_wish(name, self.project)
         return wish is None or self._holds(wish)
 
     def allows_source(self, name: str, source: SourceConfig) -> bool:
-        wish = source_wish(name, source, self._project)
+        wish = source_wish(name, source, self.project)
         return wish is None or self._holds(wish)
 
     def allows(self, wish: Wish) -> bool:
         return self._holds(wish)
+
+    def granted(self, kind: str, folder: Path) -> frozenset[str]:
+        """The names of a kind that the user agreed to in a folder, whatever is there by now."""
+        try:
+            self._trust = self._trust or Trust.open()
+            return frozenset(each.name for each in self._trust.grants(folder) if each.kind == kind)
+        except ConfigError:
+            return frozenset()
 
     def state(self) -> tuple[int, ...]:
         """What is another after the user has agreed to something."""
@@ -94,9 +102,17 @@ def read_wishes(config: Config) -> list[Wish]:
 def _settings_wishes(config: Config) -> list[Wish]:
     project = project_of(config)
     servers = [server_wish(each, project) for each in read_servers(config.folder) if each.enabled]
-    domains = (domain_wish(name, project) for name in dict.fromkeys(config.catalog.domains))
+    domains = (_known_domain_wish(name, project) for name in dict.fromkeys(config.catalog.domains))
     sources = (source_wish(name, source, project) for name, source in config.sources.items())
     return [*servers, *(each for each in (*domains, *sources) if each is not None)]
+
+
+def _known_domain_wish(name: str, project: Path) -> Wish | None:
+    """As `domain_wish`; None also for a domain that cannot be had, of which the workspace tells."""
+    try:
+        return domain_wish(name, project)
+    except ConfigError:
+        return None
 
 
 def trust_servers(config: Config, ids: Collection[str], trust: Trust | None = None) -> list[Wish]:
@@ -106,11 +122,19 @@ def trust_servers(config: Config, ids: Collection[str], trust: Trust | None = No
     return wishes
 
 
-def trust_skills(config: Config, names: Collection[str], trust: Trust | None = None) -> list[Wish]:
-    """Agree to skills that the user has just chosen. What was agreed to. Raises ConfigError, ReadOnly."""
+def trust_skills(config: Config, digests: Mapping[Path, str], trust: Trust | None = None) -> list[Wish]:
+    """Agree to skills that the user has just chosen: to the files that have these digests, whatever else has their
+    names. What uses toolsets of the folder is left to `clew trust`. What was agreed to. Raises ConfigError, ReadOnly.
+    """
     definers = definers_of(config)
-    wishes = definition_wishes(definers.read().manifest, definers.root)
-    chosen = [each for each in wishes if each.kind == "skill" and each.name in names]
+    manifest = definers.read().manifest
+    wanted = {os.path.realpath(file): digest for file, digest in digests.items()}
+    chosen = [
+        each
+        for each in definition_wishes(manifest, definers.root)
+        if each.kind == "skill"
+        and wanted.get(os.path.realpath(definers.root / manifest.skills[each.name].path)) == each.digest
+    ]
     (trust or Trust.open()).grant(chosen)
     return chosen
 

@@ -18,11 +18,11 @@ from clew.catalog.lookup import Lookup
 from clew.catalog.markdown import render_results
 from clew.catalog.registry import Registry, RoutedTool
 from clew.catalog.route import Route, parse_route
-from clew.catalog.secrecy import mask_secrets
 from clew.catalog.text import fence, inline
 from clew.clock import Clock
 from clew.errors import ClewError, InvalidInput, TooLarge
 from clew.llm.tokens import estimate_tokens
+from clew.secrecy import mask_secrets
 from clew.skills.exposure import Exposed, Exposure, Exposures
 from clew.tools import Guidance, GuidedContent, Limits, Tool, ToolContext
 from clew.tools.content import as_content
@@ -111,6 +111,8 @@ class Getting:
         return GuidedContent(content=data.content, guidance=guidance)
 
     def _not_found(self, route: Route, by: Principal) -> str:
+        if waiting := self._registry.tell_waiting(route.domain):
+            return f"there is no {route} yet: {waiting}"
         close = self._registry.suggest(str(route), by)
         return f"there is no {route}. " + (
             f"Did you mean {close[0]}?" if close else "`ask` shows the routes that exist"
@@ -121,16 +123,22 @@ class Getting:
             raise Refused("ACCESS_DENIED", f"{route} needs the scopes {', '.join(lacking)}, which you do not hold")
 
     def _require_revealed(self, route: Route, exposure: Exposure) -> None:
-        if self._strict and exposure.find(str(route)) is None and str(route) not in self._bringing(exposure):
-            about = route.path.rpartition("/")[2].replace("-", " ").replace("_", " ")
-            reveals = f'ask(query="{inline(about, 80)}", domain="{route.domain}")'
-            further = ", then follow the guidance of an entry point it shows" if route.is_hidden else ""
-            raise Refused(
-                "NOT_REVEALED", f"{route} was not shown to you yet. Call {reveals}{further}; pass the handle on"
-            )
+        if not self._strict or exposure.find(str(route)) is not None:
+            return
+        brought = self._bringing(exposure)
+        if str(route) in brought.routes:
+            return
+        if waiting := brought.tell_waiting(str(route)):
+            raise Refused("NOT_REVEALED", f"{route} {waiting}: until then it is closed")
+        about = route.path.rpartition("/")[2].replace("-", " ").replace("_", " ")
+        reveals = f'ask(query="{inline(about, 80)}", domain="{route.domain}")'
+        further = ", then follow the guidance of an entry point it shows" if route.is_hidden else ""
+        raise Refused("NOT_REVEALED", f"{route} was not shown to you yet. Call {reveals}{further}; pass the handle on")
 
     async def _read(self, route: Route, turn: _Turn) -> GuidedContent:
         if not await self._lookup.can_see(route, by=turn.reader):
+            if waiting := self._registry.tell_waiting(route.domain):
+                raise Refused("NOT_FOUND", f"there is no {route} yet: {waiting}")
             close = await self._lookup.suggest(route, by=turn.reader)
             further = f"Did you mean {' or '.join(close)}?" if close else "`ask` shows what exists"
             raise Refused("NOT_FOUND", f"there is no {route} for you. {further}")

@@ -14,8 +14,8 @@ import msgspec
 from clew.catalog.domain import Domain
 from clew.catalog.resource import Pipeline, ResourceNode, Skipped
 from clew.catalog.route import parse_route, path_part
-from clew.catalog.secrecy import mask_keys
 from clew.errors import InvalidInput
+from clew.secrecy import mask_keys
 from clew.trail.breadcrumb import MAX_TAG, NEVER, Breadcrumb, Draft, encode_canonical
 
 SCHEMA = "resource.v1"
@@ -26,6 +26,7 @@ MAX_DESCRIPTION = 2_000
 MAX_TYPE = 100
 MAX_REASONS = 100
 DOCUMENT = "document:"
+_LONGEST_KEY = 8_192
 _NAMESPACE = UUID("0b8f4b0c-6a0e-5f0d-8f57-93a7c1f3c1d2")
 _PLAIN_PART = re.compile(r"[A-Za-z0-9._~%@+-]+")
 _UNCOMPARED = ("indexed_at", "scopes", "is_unrestricted")
@@ -195,7 +196,7 @@ def _parts(path: str) -> list[str]:
 
 def _text(text: str, limit: int) -> str:
     """Text that can be stored: cut, without keys, and without halves of surrogate pairs."""
-    cut = mask_keys(text[:limit])
+    cut = mask_keys(text[: limit + _LONGEST_KEY])[:limit]  # a key across the limit is one, and not half of one
     return cut if cut.isascii() else cut.encode("utf-8", "replace").decode()
 
 

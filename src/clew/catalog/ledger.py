@@ -15,10 +15,10 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.indexing import Place, document_tag, source_tag
-from clew.catalog.shelf import drop_records, each_record
 from clew.clock import Clock
 from clew.errors import AlreadyExists, ClewError, Conflict, NotFound, SourceError
 from clew.trail.breadcrumb import MAX_TITLE, NEVER, Change, Draft, Update
+from clew.trail.bulk import drop_records, each_record
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
 

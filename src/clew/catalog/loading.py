@@ -6,12 +6,16 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
 from clew.catalog.domain import Domain
+from clew.catalog.text import inline
 from clew.errors import ConfigError
+from clew.secrecy import mask_secrets
 
 GROUP = "clew.domains"
+MAX_REASON = 300
 
 
 def offered_domains() -> dict[str, EntryPoint]:
@@ -33,17 +37,22 @@ def target_of(name: str, offered: Mapping[str, EntryPoint]) -> str:
     raise error
 
 
-def load_domains(names: Iterable[str]) -> list[Domain]:
-    """The domains of these names, in their order. Raises ConfigError for one that is not there or cannot be loaded."""
+def load_domains(names: Iterable[str], project: Path | None = None) -> list[Domain]:
+    """The domains of these names, in their order. Raises ConfigError for one that is not there or cannot be loaded; the
+    hint tells where in `project` its module lies, if it does."""
     offered = offered_domains()
-    return [domain for name in names for domain in _load(name, offered)]
+    return [domain for name in names for domain in _load(name, offered, project)]
 
 
-def _load(name: str, offered: Mapping[str, EntryPoint]) -> Sequence[Domain]:
+def _load(name: str, offered: Mapping[str, EntryPoint], project: Path | None) -> Sequence[Domain]:
     module, _, attribute = target_of(name, offered).partition(":")
-    if name in offered:
-        return _domains_in(name, offered[name].load)
-    return _domains_in(name, lambda: getattr(import_module(module), attribute))
+    try:
+        if name in offered:
+            return _domains_in(name, offered[name].load)
+        return _domains_in(name, lambda: getattr(import_module(module), attribute))
+    except ConfigError as error:
+        error.hint = error.hint or _way_out(error.__cause__, module, project)
+        raise
 
 
 def _domains_in(name: str, load: Callable[[], Any]) -> Sequence[Domain]:
@@ -51,9 +60,24 @@ def _domains_in(name: str, load: Callable[[], Any]) -> Sequence[Domain]:
     try:
         found = load()
         found = found() if callable(found) else found
-    except Exception as error:  # the boundary to the code of somebody else's package
-        raise ConfigError(f"catalog.domains: {name} cannot be loaded: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # the boundary to the code of somebody else's package
+        reason = inline(mask_secrets(f"{type(error).__name__}: {error}"), MAX_REASON)
+        raise ConfigError(f"catalog.domains: {name} cannot be loaded: {reason}") from error
     several = [found] if isinstance(found, Domain) else list(found) if isinstance(found, list | tuple) else []
     if not several or not all(isinstance(each, Domain) for each in several):
         raise ConfigError(f"catalog.domains: {name} is not a Domain, nor a list of them")
     return several
+
+
+def _way_out(cause: BaseException | None, module: str, project: Path | None) -> str:
+    """What the user can do about a domain that cannot be loaded."""
+    first = module.partition(".")[0]
+    if not isinstance(cause, ModuleNotFoundError) or not cause.name:
+        return "Correct it, or take it out of catalog.domains"
+    if cause.name != first:
+        return f"Install what has {inline(cause.name, 100)} where Clew is installed"
+    places = (project, project / "src") if project is not None else ()
+    for place in places:
+        if (place / f"{first}.py").is_file() or (place / first).is_dir():
+            return f"It lies in {place}, where Python does not look: start Clew with PYTHONPATH={place}"
+    return "Install its package where Clew is installed, or name its folder in PYTHONPATH"

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from clew.catalog.answers import Answer, Entry, Result, Results, Section
-from clew.catalog.text import inline, is_unseen
+from clew.catalog.text import inline
+from clew.fences import is_unseen
 from clew.tools import Guidance
 
 MAX_PARAMS = 300

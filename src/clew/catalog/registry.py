@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -70,6 +70,13 @@ class Registry:
         self._resources: dict[str, dict[str, RoutedResource]] = {}
         self._entries: dict[tuple[str, frozenset[str]], EntryPoints] = {}
         self.generation = 0
+        self.waiting: Collection[str] = ()
+        """Names of domains that are left out until the user agrees to them."""
+
+    def tell_waiting(self, name: str) -> str:
+        """Why a domain is not there, if it waits for consent; empty otherwise."""
+        is_left_out = name in self.waiting and name not in self._domains
+        return f"{name} waits for the user's consent" if is_left_out else ""
 
     def add(self, domain: Domain) -> None:
         """Register a domain with all its routes, or nothing. Raises AlreadyExists for a domain or route."""

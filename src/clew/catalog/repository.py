@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +17,9 @@ from clew.catalog.resource import Pipeline
 from clew.catalog.sources.local import LocalSource
 from clew.catalog.text import fence, inline
 from clew.config import FOLDER, Config
+from clew.skills.formats.digests import PARTS
+from clew.skills.formats.places import PLUGIN_MARK, place_of
+from clew.skills.walking import SKILL_FILES
 from clew.tools import Effects, GuidedContent, Limits, Tool, ToolContext, guide, tool
 from clew.trail.query import SearchRequest
 from clew.trail.selector import Selector
@@ -26,12 +31,14 @@ EXCERPT = 400
 
 
 def build_repository(root: Path, trail: Trail, owner_id: str) -> Domain:
-    """The domain of the files below a folder."""
+    """The domain of the files below a folder, without those that tell agents what to do: rules, skills, agents and
+    commands have doors of their own, behind which consent is asked for."""
+    source = LocalSource(root, leaves_out=partial(_is_definition, os.path.realpath(root)))
     return Domain(
         name=NAME,
         description=f"The files of this repository, {inline(root.resolve().name, 60)}: documents and code, by section",
         tools=(_search_tool(trail, owner_id),),
-        extractors=(Pipeline(source=LocalSource(root), formats=ALL),),
+        extractors=(Pipeline(source=source, formats=ALL),),
     )
 
 
@@ -41,6 +48,25 @@ def has_repository(config: Config) -> bool:
     folder = config.folder.absolute()
     is_project = folder.parent != Path.home() or (folder.parent / ".git").exists()
     return config.catalog.repository and folder.name == FOLDER and is_project
+
+
+def _is_definition(root: str, path: str, is_folder: bool) -> bool:
+    """Whether a path is the folder of a skill, or a file that agents take for a definition."""
+    folder, _, name = path.rpartition("/")
+    if is_folder:
+        return _holds_skill(os.path.join(root, path)) or (not folder and name in PARTS and _holds_skill(root))
+    return place_of(folder, name, _plugins_above(root, folder)) is not None
+
+
+def _holds_skill(folder: str) -> bool:
+    return any(os.path.lexists(os.path.join(folder, name)) for name in SKILL_FILES)
+
+
+def _plugins_above(root: str, folder: str) -> list[str]:
+    """Those of the folders on the way that are plugins."""
+    parts = folder.split("/") if folder else []
+    ways = ("/".join(parts[:at]) for at, part in enumerate(parts) if part in ("agents", "commands"))
+    return [way for way in ways if os.path.isdir(os.path.join(root, way, PLUGIN_MARK))]
 
 
 def _search_tool(trail: Trail, owner_id: str) -> Tool:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import heapq
-from collections.abc import AsyncIterator, Iterable
-from itertools import islice
+from collections.abc import AsyncIterator
 from typing import Literal
 
 from clew.access import Principal
 from clew.catalog.indexing import SCHEMA, resource_id, source_tag, tag_of
 from clew.errors import InvalidInput, NotFound
 from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.bulk import PAGE, each_record
 from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
 Sort = Literal["quality_score", "indexed_at"]
 
 MAX_LISTED = 1_000
-PAGE = 500
-AT_ONCE = 200
-"""How many single writes are under way together: the engine commits them in groups."""
 
 
 async def find_resource(trail: Trail, uri: str, *, by: Principal) -> Breadcrumb | None:
@@ -76,35 +72,6 @@ def select_resources(
         tag_of("segment", segment) if segment is not None else None,
     ]
     return Selector(schema_name=SCHEMA, all_tags=[tag for tag in tags if tag is not None])
-
-
-async def each_record(trail: Trail, selector: Selector, *, by: Principal) -> AsyncIterator[Breadcrumb]:
-    """All that match, oldest first, a page at a time."""
-    cursor: str | None = None
-    while True:
-        page = await trail.records.list(selector, by=by, limit=PAGE, cursor=cursor, oldest_first=True)
-        for record in page.items:
-            yield record
-        if page.cursor is None:
-            return
-        cursor = page.cursor
-
-
-async def drop_records(trail: Trail, ids: Iterable[str], *, by: Principal) -> int:
-    """Delete those of these records that there still are; how many."""
-    dropped, left = 0, iter(ids)
-    while some := list(islice(left, AT_ONCE)):
-        outcomes = await asyncio.gather(*(_drop(trail, id, by) for id in some))
-        dropped += sum(outcomes)
-    return dropped
-
-
-async def _drop(trail: Trail, id: str, by: Principal) -> bool:
-    try:
-        await trail.records.delete(id, by=by)
-    except NotFound:
-        return False
-    return True
 
 
 def _narrowed(selector: Selector, conditions: list[ContextMatch]) -> Selector:

@@ -9,9 +9,10 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.indexing import Place, node_digest, scope_fields
-from clew.catalog.shelf import AT_ONCE, drop_records, each_record, select_resources
+from clew.catalog.shelf import select_resources
 from clew.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Update
+from clew.trail.bulk import AT_ONCE, drop_records, each_record
 from clew.trail.store import Trail
 
 BATCH = 1_000

@@ -13,10 +13,10 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.domain import Domain
-from clew.catalog.shelf import each_record
 from clew.errors import AlreadyExists, Conflict, NotFound
 from clew.tools import Tool
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.bulk import each_record
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
 

@@ -7,8 +7,11 @@ from pathlib import Path
 
 from clew.catalog.catalog import DomainInfo
 from clew.catalog.consent import NOT_TRUSTED, Consent
+from clew.catalog.domain import Domain
+from clew.catalog.loading import load_domains
 from clew.catalog.servers.config import ServerConfig
 from clew.config import SourceConfig
+from clew.errors import ConfigError
 
 
 class Waiting:
@@ -18,6 +21,8 @@ class Waiting:
         self.consent = consent or Consent(Path.cwd())
         self.servers: list[str] = []
         self.domains: list[str] = []
+        self.failed: dict[str, str] = {}
+        """Why a domain that the settings name cannot be had at all, whatever the user agrees to."""
         self.sources: dict[str, SourceConfig] = {}
         self._seen: tuple[int, ...] = ()
 
@@ -28,10 +33,27 @@ class Waiting:
         return [each for each, is_allowed in found if is_allowed]
 
     def admit_domains(self, names: Iterable[str]) -> list[str]:
-        """Those of the domains that may be imported; the others wait. Raises ConfigError for one that is not there."""
-        found = [(name, self.consent.allows_domain(name)) for name in names]
-        self.domains = [name for name, is_allowed in found if not is_allowed]
-        return [name for name, is_allowed in found if is_allowed]
+        """Those of the domains that may be imported; the others wait, or have failed."""
+        found = {name: self._allows_domain(name) for name in names}
+        self.domains = [name for name, is_allowed in found.items() if not is_allowed and name not in self.failed]
+        return [name for name, is_allowed in found.items() if is_allowed]
+
+    def _allows_domain(self, name: str) -> bool:
+        try:
+            return self.consent.allows_domain(name)
+        except ConfigError as error:
+            self.failed[name] = str(error)
+            return False
+
+    def load(self, names: Iterable[str]) -> list[Domain]:
+        """The domains of names that may be imported, as far as they can be."""
+        found: list[Domain] = []
+        for name in names:
+            try:
+                found += load_domains([name], self.consent.project)
+            except ConfigError as error:  # the others are still of use
+                self.failed[name] = str(error)
+        return found
 
     def admit_sources(self, sources: Mapping[str, SourceConfig]) -> dict[str, SourceConfig]:
         """Those of the sources that may be read; the others wait."""
@@ -55,23 +77,25 @@ class Waiting:
 
     def problems(self) -> dict[str, str]:
         """Why each is not there."""
-        return {name: self.consent.problem or f"{name}: {NOT_TRUSTED}" for name in self.names}
+        waiting = {name: self.consent.problem or f"{name}: {NOT_TRUSTED}" for name in self.names}
+        return waiting | self.failed
 
     def told(self) -> list[str]:
         """The same in one line, or none where nothing waits."""
         return [self.consent.problem or f"{', '.join(self.names)}: {NOT_TRUSTED}"] if self.names else []
 
     def listed(self) -> list[DomainInfo]:
-        """Each as a list of domains shows it."""
+        """Each as a list of domains shows it, then those that have failed."""
+        told = dict.fromkeys(self.names, NOT_TRUSTED) | {name: f"failed: {why}" for name, why in self.failed.items()}
         return [
             DomainInfo(
                 name=name,
-                description=NOT_TRUSTED,
+                description=description,
                 entry_points=(),
                 hidden=0,
                 sources=(),
                 scopes=(),
                 is_foreign=name in self.servers,
             )
-            for name in self.names
+            for name, description in told.items()
         ]

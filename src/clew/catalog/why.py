@@ -58,6 +58,8 @@ class Explaining:
             return await self._explain_resource(route, exposure, reader)
         routed = self._registry.find_tool(route)
         if routed is None:
+            if waiting := self._registry.tell_waiting(route.domain):
+                return Why(route=text, is_visible=False, reasons=[f"The domain {waiting}."])
             close = self._registry.suggest(text, by)
             hint = f" {close[0]} is spelled alike." if close else ""
             return Why(route=text, is_visible=False, reasons=[f"No domain registers this route.{hint}"])
@@ -71,7 +73,8 @@ class Explaining:
     def _explain_tool(self, routed: RoutedTool, exposure: Exposure, by: Principal) -> Why:
         tool, route = routed.tool, routed.text
         lacking, exposed = sorted(routed.scopes - by.scopes), exposure.find(route)
-        brought = self._bringing(exposure).get(route, ())
+        found = self._bringing(exposure)
+        brought, waiting = found.routes.get(route, ()), found.tell_waiting(route)
         reasons, is_visible = [], not lacking
         if lacking:
             reasons.append(f"It needs the scopes {', '.join(lacking)}, which you do not hold.")
@@ -79,6 +82,9 @@ class Explaining:
             reasons.append(_told(exposed))
         elif brought:
             reasons.append(f"It came with {', '.join(brought)}, and is there until that is unloaded.")
+        elif waiting and not tool.searchable:
+            is_visible = False
+            reasons.append(f"It {waiting}.")
         elif tool.searchable:
             reasons.append("It is an entry point: every `ask` shows it.")
         else:

@@ -18,7 +18,6 @@ from clew.catalog.consent import Consent, project_of
 from clew.catalog.dead_ends import find_dead_ends
 from clew.catalog.domain import Domain
 from clew.catalog.lifecycle import Lifecycle
-from clew.catalog.loading import load_domains
 from clew.catalog.pipeline import Progress, Report
 from clew.catalog.repository import NAME as REPOSITORY
 from clew.catalog.repository import build_repository, has_repository
@@ -28,13 +27,15 @@ from clew.catalog.servers.registry import ServerRegistry, open_registry
 from clew.catalog.skills.definitions import Definitions
 from clew.catalog.skills.domain import build_skills
 from clew.catalog.skills.loaded import LoadedSkills
+from clew.catalog.skills.searching import SkillSearch
 from clew.catalog.skills.wishes import definers_of
 from clew.catalog.sources.tables import SourceTables
 from clew.catalog.waiting import Waiting
 from clew.clock import Clock
 from clew.config import Config, SourceConfig
 from clew.errors import AlreadyExists, ClewError, ConfigError
-from clew.trail.store import Trail
+from clew.llm import open_embedder
+from clew.trail.store import Embedder, Trail
 from clew.trust import Trust
 
 SKILLS_TAKEN = "the skills of this folder are left out: another domain is named skills. Rename that one"
@@ -57,6 +58,7 @@ class Workspace:
         waiting: Waiting | None = None,
         definitions: Definitions | None = None,
         tables: SourceTables | None = None,
+        embedder: Embedder | None = None,
     ) -> None:
         self._trail = trail
         self._clock = clock
@@ -71,6 +73,7 @@ class Workspace:
         """What the folder defines for agents."""
         self._tables = tables or SourceTables(trail, Path.cwd(), owner)
         self._noticing = asyncio.Lock()
+        self._embedder = embedder
         self._looking: asyncio.Task[None] | None = None
         self._looked = -LOOK_SECONDS
 
@@ -78,7 +81,8 @@ class Workspace:
         """What refreshes the sources of all domains."""
         domains = self.catalog.registry.all_domains()
         # what a module would bring is not known before it is imported
-        spared = None if self.waiting.domains else self.waiting.spared | self.problems.keys()
+        is_whole = not self.waiting.domains and not self.waiting.failed
+        spared = self.waiting.spared | self.problems.keys() if is_whole else None
         return Lifecycle(self._trail, domains, by=self._owner, clock=self._clock, report=report, spared=spared)
 
     async def look_again(self, report: Progress | None = None) -> list[Report]:
@@ -140,7 +144,7 @@ class Workspace:
             sources = waiting.admit_sources(waiting.sources)
             self.problems = {name: text for name, text in self.problems.items() if name not in before}
             for name in names:
-                await self._take_up(name, partial(load_domains, [name]))
+                await self._take_up(name, partial(waiting.load, [name]))
             for each in servers:
                 await self._take_up(each.id, partial(self._foreign, each))
             for name, source in sources.items():
@@ -155,7 +159,8 @@ class Workspace:
         if not self.definitions.manifest.skills:
             return
         loaded = LoadedSkills(self.definitions, self.catalog.exposures, self._clock)
-        domain = build_skills(loaded, self.catalog.registry, self._trail, self._owner.owner_id)
+        search = SkillSearch(self.definitions, self._trail, self._owner.owner_id, self._embedder)
+        domain = build_skills(loaded, self.catalog.registry, search)
         if self.catalog.registry.find_domain(domain.name) is not None:
             self.problems[domain.name] = SKILLS_TAKEN
             return
@@ -192,6 +197,7 @@ class Workspace:
         """Say what is left out, to the user by name and to callers by number."""
         self.problems |= self.waiting.problems()
         self.catalog.awaiting = len(self.waiting.names)
+        self.catalog.registry.waiting = {*self.waiting.servers, *self.waiting.spared}
 
     def tell_problems(self) -> list[str]:
         """The problems in a few lines: all that waits for consent in one."""
@@ -231,25 +237,27 @@ async def open_workspace(
     servers = await open_registry(trail, known, by=owner, clock=clock, allows=waiting.consent.allows_server)
     definitions = Definitions(definers_of(config), waiting.consent)
     tables = SourceTables(trail, project, owner)
-    workspace = Workspace(trail, clock, catalog, owner, servers, waiting, definitions, tables)
+    embedder = open_embedder(config.embedder)
+    workspace = Workspace(trail, clock, catalog, owner, servers, waiting, definitions, tables, embedder)
     catalog.keep_up = workspace.keep_up
     sources = await tables.take(waiting.admit_sources(config.sources))
     workspace.problems |= tables.problems
-    domains = [*load_domains(waiting.admit_domains(chosen.domains)), *sources]
+    domains = [*waiting.load(waiting.admit_domains(chosen.domains)), *sources]
     if has_repository(config):
         domains.append(build_repository(project, trail, owner.owner_id))
     foreign = waiting.admit_servers(servers.servers.list())
     for domain in (*domains, *(build_domain(each, servers.entries(each.id), servers) for each in foreign)):
         await _add(catalog, domain)
     await workspace.offer_skills()
+    await definitions.look_at_rules()
     workspace.tell_waiting()
     return workspace
 
 
 def own_names(config: Config) -> set[str]:
-    """The names of all domains that are not foreign servers, as far as they may be imported. Raises ConfigError."""
-    consent = Consent(project_of(config))
-    names = {domain.name for domain in load_domains(filter(consent.allows_domain, config.catalog.domains))}
+    """The names of all domains that are not foreign servers, as far as they may be imported, and can be."""
+    waiting = Waiting(Consent(project_of(config)))
+    names = {domain.name for domain in waiting.load(waiting.admit_domains(config.catalog.domains))}
     names |= {source.domain for source in config.sources.values()}
     return names | ({REPOSITORY} if has_repository(config) else set())
 

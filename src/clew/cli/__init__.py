@@ -76,8 +76,10 @@ def _run(given: list[str]) -> int:
 
     from clew.cli.logs import start_logging
     from clew.cli.parser import build_parser
+    from clew.cli.typed import remember_typed
 
     start_logging()
+    remember_typed(given)
     try:
         command, bound, _ = build_parser().parse_args(given, print_error=False, exit_on_error=False)
     except CycloptsError as error:

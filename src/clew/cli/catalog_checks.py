@@ -68,7 +68,7 @@ def check_domains(config: Config, consent: Consent, names: Counter[str]) -> Iter
     for name in config.catalog.domains:
         try:
             if consent.allows_domain(name):
-                found += [domain.name for domain in load_domains([name])]
+                found += [domain.name for domain in load_domains([name], consent.project)]
             else:
                 yield remark("domains", f"{name} is not trusted yet, so it was not loaded", TRUST)
         except ConfigError as error:

@@ -114,7 +114,7 @@ COMMANDS: tuple[Command | Group, ...] = (
         more="`clew mcp` alone serves one agent that starts it, on standard input and output; `clew connect` tells an"
         " agent to. For several agents, other machines or REST, `clew up` serves the same at /mcp over HTTP.",
     ),
-    Command("trust", "Agree to what the settings of this folder run.", "clew.cli.trust:trust", "NAMES..."),
+    Command("trust", "Agree to what the files of this folder bring.", "clew.cli.trust:trust", "NAMES..."),
     Group(
         "rules",
         "See the rules of this folder: AGENTS.md and its like.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import os
 import shutil
@@ -18,6 +17,7 @@ from clew.cli.options import HERE, Here, Json
 from clew.cli.output import CYAN, GREEN, RED, note, print_json, say
 from clew.config import FOLDER, Config
 from clew.errors import ConfigError, ReadOnly
+from clew.files import inside, replace_file
 
 MAX_SETTINGS = 4_000_000
 """Bytes; no agent has settings that are longer."""
@@ -47,6 +47,8 @@ def connect(
     path = chosen.path(config.folder.absolute().parent, Path.home())
     launch = find_launch(here, config, chosen)
     before = _read(path)
+    if not chosen.is_global:
+        inside(path, config.folder.absolute().parent)
     try:
         after = chosen.add(before, launch)
     except ConfigError as error:
@@ -108,21 +110,16 @@ def _plain_ends(content: bytes) -> bytes | None:
 def _write(path: Path, text: str) -> None:
     """Whole or not at all, with the permissions that the file had."""
     real = path.resolve()
-    draft = real.with_name(f".{real.name}.{os.getpid()}")
     try:
         real.parent.mkdir(parents=True, exist_ok=True)
         mode = real.stat().st_mode & 0o777 if real.exists() else 0o644
         if not mode & 0o222:
             raise ReadOnly(f"{path} cannot be written: it is read-only")
         newline = "\r\n" if real.exists() and _plain_ends(real.read_bytes()) is not None else "\n"
-        draft.write_text(text, encoding="utf-8", newline=newline)
-        draft.chmod(mode)
-        draft.replace(real)
+        replace_file(real, text.replace("\n", newline).encode(), mode)
+        real.chmod(mode)
     except OSError as error:
         raise ReadOnly(f"{path} cannot be written: {error.strerror}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
 
 
 def _show_diff(before: str, after: str, path: Path) -> None:

@@ -9,13 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from clew.commented import COMMENT, plain_json
 from clew.errors import ConfigError
 
 BY_HAND = "add the entry by hand"
 
-_STRING = r'"(?:\\.|[^"\\\n])*"'
-_COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_LAST_COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])")
 _INDENT = re.compile(r"[ \t]*")
 _SPACE = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
@@ -33,7 +31,7 @@ class Member:
 
 def read_object(text: str) -> dict[str, Any]:
     """What a text says; nothing is an empty object. Raises ConfigError for what is no object."""
-    plain = _plain(text)
+    plain = plain_json(text)
     if not plain.strip():
         return {}
     try:
@@ -50,7 +48,7 @@ def read_object(text: str) -> dict[str, Any]:
 def set_entry(text: str, key: str, name: str, value: Mapping[str, Any]) -> str:
     """The text with `value` as member `name` of the object `key`, both made where they are missing. Raises ConfigError
     where it cannot be done without touching anything else."""
-    if not _plain(text).strip():
+    if not plain_json(text).strip():
         return (text if text.strip() else "") + json.dumps({key: {name: value}}, indent=2, ensure_ascii=False) + "\n"
     known = read_object(text)
     outer = _only(text, _start(text), key)
@@ -70,7 +68,7 @@ def set_entry(text: str, key: str, name: str, value: Mapping[str, Any]) -> str:
 def remove_entry(text: str, key: str, name: str) -> str:
     """The text without member `name` of the object `key`. Raises ConfigError where it is not there, or cannot be taken
     out without touching anything else."""
-    known, plain = read_object(text), _plain(text)
+    known, plain = read_object(text), plain_json(text)
     outer = _only(text, _start(text), key)
     inner = _only(text, outer.start, name) if outer is not None and isinstance(known[key], dict) else None
     if outer is None or inner is None:
@@ -92,15 +90,8 @@ def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-def _plain(text: str) -> str:
-    """The same text as plain JSON: comments and last commas are blank, so that every place stays where it is."""
-    given = f" {text[1:]}" if text.startswith("\ufeff") else text
-    blank = _COMMENT.sub(lambda found: found.group(1) or " " * len(found.group()), given)
-    return _LAST_COMMA.sub(lambda found: found.group(1) or " ", blank)
-
-
 def _start(text: str) -> int:
-    return _plain(text).index("{")
+    return plain_json(text).index("{")
 
 
 def _members(plain: str, at: int) -> Iterator[Member]:
@@ -123,7 +114,7 @@ def _after_space(plain: str, at: int) -> int:
 
 def _only(text: str, at: int, name: str) -> Member | None:
     """The member of a name, None where there is none. Raises ConfigError for a name that is there twice."""
-    found = [member for member in _members(_plain(text), at) if member.name == name]
+    found = [member for member in _members(plain_json(text), at) if member.name == name]
     if len(found) > 1:
         raise ConfigError(f"{name!r} is there twice: {BY_HAND}")
     return found[0] if found else None
@@ -131,7 +122,7 @@ def _only(text: str, at: int, name: str) -> Member | None:
 
 def _insert(text: str, at: int, name: str, value: Mapping[str, Any]) -> str:
     """The text with a new last member of the object that begins at a place."""
-    plain = _plain(text)
+    plain = plain_json(text)
     members = list(_members(plain, at))
     if not members:
         return _fill(text, plain, at, name, value)
@@ -143,7 +134,7 @@ def _insert(text: str, at: int, name: str, value: Mapping[str, Any]) -> str:
     indent = _indent_at(text, last.at)
     entry = f"\n{indent}{json.dumps(name)}: {_render(text, value, indent)}"
     # where the last member has a comma already, the new one gets one as well; a comment behind it stays on its line
-    comma = _COMMENT.sub(lambda found: " " * len(found.group()), text[last.end : line_end]).find(",")
+    comma = COMMENT.sub(lambda found: " " * len(found.group()), text[last.end : line_end]).find(",")
     if comma >= 0:
         return f"{text[:line_end]}{entry},{text[line_end:]}"
     return f"{text[: last.end]},{text[last.end : line_end]}{entry}{text[line_end:]}"

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from clew.catalog.servers.config import FILE, ServerConfig, read_servers, written
 from clew.cli.jsonc import BY_HAND, read_object, remove_entry, set_entry
+from clew.cli.project import check_place
 from clew.errors import ConfigError, ReadOnly
+from clew.files import replace_file
 
 KEY = "mcpServers"
 
@@ -46,12 +48,10 @@ def _read(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole or not at all, for its owner's eyes."""
-    draft = path.with_suffix(".json.new")
+    """Whole or not at all, for its owner's eyes, and nowhere but in its project."""
+    real = check_place(path.parent, path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(text, encoding="utf-8", newline="")
-        draft.chmod(0o600)
-        draft.replace(path)
+        real.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(real, text.encode(), 0o600)
     except OSError as error:
         raise ReadOnly(f"{path} cannot be written: {error.strerror}") from None

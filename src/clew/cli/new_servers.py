@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,12 +15,14 @@ from clew.cli.output import GREEN, count, note, print_json, say
 from clew.cli.progress import progress
 from clew.cli.project import prepare_folder
 from clew.cli.trust import agrees, can_ask
+from clew.cli.typed import words_before_dashes
 from clew.config import Config
-from clew.errors import AlreadyExists, InvalidInput
+from clew.errors import AlreadyExists, ClewError, InvalidInput, ServerError
 
 if TYPE_CHECKING:
     from clew.catalog.servers.config import ServerConfig
     from clew.catalog.servers.importing import Imported, ImportReport
+    from clew.catalog.workspace import Workspace
 
 NOT_NAMED = "is brought by a file of this folder. Name the file, or say --yes"
 NOT_AGREED = "you did not agree to it"
@@ -106,6 +109,9 @@ async def add(
     entry |= {"url": url} if url else {}
     entry |= {"auth": {"type": "oauth"}} if oauth else {}
     _check_new(name, entry, is_program=bool(command))
+    if stray := words_before_dashes(command):
+        hint = f"A name is one word. For example clew mcp add {name} -- {' '.join(command[len(stray) :][:1])}"
+        raise InvalidInput("NAME", f"{' '.join(stray)!r} stands between the name and --", hint=hint)
     config = here.config()
     _check_free(name, config)
     server = parse_server(name, entry, f"server {name}")
@@ -168,7 +174,19 @@ async def _take(servers: Sequence[ServerConfig], config: Config, here: Here, *, 
         return {}
     async with open_workspace_here(here) as (_, workspace):
         with progress("Looking at the new servers"):
-            return await workspace.meet_servers()
+            told = await asyncio.gather(*(_look(workspace, one.id) for one in servers if one.enabled))
+    return {id: problem for id, problem in told if problem}
+
+
+async def _look(workspace: Workspace, id: str) -> tuple[str, str]:
+    """Look at a server; why that failed, without its name, or nothing."""
+    try:
+        await workspace.servers.refresh(id)
+    except ServerError as error:
+        return id, f"{error.reason}. {error.hint}" if error.hint else error.reason
+    except ClewError as error:
+        return id, str(error).removeprefix(f"{id}: ").removeprefix(f"server {id}: ")
+    return id, ""
 
 
 def _tell_added(server: ServerConfig, problems: Mapping[str, str]) -> None:
@@ -181,8 +199,16 @@ def _tell_added(server: ServerConfig, problems: Mapping[str, str]) -> None:
         )
     if server.auth.type == "oauth":
         note(f"Log in to it: clew mcp login {server.id}")
+    _tell_problems(problems)
+
+
+def _tell_problems(problems: Mapping[str, str]) -> None:
     for id, problem in problems.items():
         note(f"! {id}: {problem}")
+    if problems:
+        names = " ".join(problems)
+        kept = "It was kept all the same" if len(problems) == 1 else "They were kept all the same"
+        note(f"  {kept}: mend mcp.json, or forget it with `clew mcp rm {names}`", dim=True)
 
 
 def _agreed(report: ImportReport, brought: Collection[str], project: Path, *, can_be_asked: bool) -> ImportReport:
@@ -215,8 +241,7 @@ def _tell_import(report: ImportReport, problems: Mapping[str, str]) -> None:
             note(f"clew: {left.path} {left.reason}. Nothing of it was taken")
         else:
             note(f"  left out {left.name or left.path}: {left.reason}", dim=True)
-    for id, problem in problems.items():
-        note(f"! {id}: {problem}")
+    _tell_problems(problems)
     if not report.found and not any(left.is_unreadable for left in report.skipped):
         note("No new servers were found.")
 

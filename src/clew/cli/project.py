@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 
 import msgspec
 
-from clew.config import Config
+from clew.config import FOLDER, Config
 from clew.errors import ReadOnly
+from clew.files import create_file, inside
 
 IGNORE = """\
 # What belongs to this machine only: the trail with its indexes and keys, and the credential that issues tokens.
@@ -56,16 +59,25 @@ ABOUT = {
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make the folder with its settings and .gitignore; what is there already stays. Raises ReadOnly."""
+    """Make the folder with its settings and .gitignore; what is there already stays. Raises ReadOnly, also for a folder
+    that is a link out of its project."""
+    check_place(folder, folder)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, text in (("config.toml", render_settings()), (".gitignore", IGNORE)):
             path = folder / name
-            if not path.exists():
-                path.write_text(text, encoding="utf-8")
+            if not os.path.lexists(path):
+                with contextlib.suppress(FileExistsError):  # another process was quicker
+                    create_file(path, text.encode())
     except OSError as error:
         hint = "Name a folder that you may write: --folder or CLEW_FOLDER"
         raise ReadOnly(f"{folder} cannot be set up: {error.strerror}", hint=hint) from error
+
+
+def check_place(folder: Path, path: Path) -> Path:
+    """Where a path in the folder really is. Raises ReadOnly where links lead out of the project of the folder."""
+    whole = folder.absolute()
+    return inside(path, whole.parent if whole.name == FOLDER else whole)
 
 
 def describe_folder(folder: Path) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from clew.cli.options import HERE, Here, Json, open_here
-from clew.cli.output import count, is_terminal, note, print_json, print_rows
+from clew.cli.output import count, note, print_json, print_rows
 from clew.cli.progress import progress
 from clew.config import FOLDER, Config
 from clew.errors import ConfigError
@@ -42,6 +42,9 @@ async def for_(
     files = _open(here.config())
     with progress("Reading the rules"):
         always, on_way = await asyncio.to_thread(lambda: (files.of_root(), files.on_way(path)))
+    if files.place_of(path) is None:
+        _tell_outside(path, files, as_json=json)
+        return
     whole = on_way if files.place_of(path) else always  # what is told of a way includes what is told of the root
     rules = [*always.rules, *on_way.rules]
     reasons = [*(_why_always(each) for each in always.rules), *(_why_here(each) for each in on_way.rules)]
@@ -54,11 +57,9 @@ async def for_(
         (str(number), each.path, str(each.tokens), why, _state(each, files))
         for number, (each, why) in enumerate(zip(rules, reasons, strict=True), 1)
     ]
-    print_rows(("", "rules", "tokens", "why", "state"), rows, main=3, spare=(1,))
+    print_rows(("#", "rules", "tokens", "why", "state"), rows, main=3, spare=(1,))
     _tell(whole)
-    if files.place_of(path) is None:
-        note(f"{path} is outside of {files.root.path}: none of its rules holds there but those of the project.")
-    elif not rules:
+    if not rules:
         note("No rules hold there. An AGENTS.md in a folder holds for what is below it.")
 
 
@@ -81,7 +82,7 @@ async def ls(*, json: Json = False, here: Here = HERE) -> None:
     rows = [(each.path, each.folder or ".", str(each.tokens), _state(each, files)) for each in found.rules]
     print_rows(("rules", "holds below", "tokens", "state"), rows, main=0, spare=(1,))
     _tell(found)
-    if not found.rules and is_terminal():
+    if not found.rules:
         note("There are no rules here. An AGENTS.md tells agents how to work in its folder.")
 
 
@@ -121,6 +122,13 @@ async def search(
     print_rows(("document", "linked by", "as"), rows, main=2)
     if not found:
         note(f"Nothing is close to that among {count(references, 'document')} that the rules link to.")
+
+
+def _tell_outside(path: str, files: RuleFiles, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"root": files.root.path, "path": path, "rules": [], "repeats": [], "problems": []})
+    else:
+        note(f"{path} is outside of {files.root.path}: none of these rules holds there.")
 
 
 def _root(config: Config) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -11,7 +12,8 @@ from cyclopts import Parameter
 from clew.cli.catalog import open_workspace_here
 from clew.cli.options import HERE, Here, Json
 from clew.cli.output import count, is_terminal, note, print_json, print_rows, say
-from clew.errors import ConfigError, InvalidInput
+from clew.errors import ConfigError, InvalidInput, NotFound
+from clew.wording import suggest
 
 if TYPE_CHECKING:
     from clew.catalog.servers.config import ServerConfig
@@ -129,8 +131,9 @@ async def rm(
         raise InvalidInput("SERVERS", "are missing", hint="`clew mcp ls` lists them")
     named = dict.fromkeys(servers)
     async with open_workspace_here(here) as (app, workspace):
+        known = [each.id for each in workspace.servers.servers.list()]
         for server in named:
-            workspace.servers.config(server)
+            _check_known(server, known)
         remove_servers(app.config.folder, named)
         for server in named:
             await workspace.servers.servers.remove(server)
@@ -139,6 +142,14 @@ async def rm(
         print_json({"removed": list(named)})
     else:
         note(f"Removed {', '.join(named)}.")
+
+
+def _check_known(server: str, known: Sequence[str]) -> None:
+    """Raises NotFound, with the name that was probably meant."""
+    if server not in known:
+        error = NotFound("server", server)
+        error.hint = suggest(server, known, "Servers are") or "There are none"
+        raise error
 
 
 def _state(server: ServerInfo) -> str:

@@ -10,21 +10,23 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from clew.cli.definition_places import Part, find_parts
 from clew.cli.options import HERE, Here, Json
 from clew.cli.output import GREEN, RED, YELLOW, count, note, print_json, say
 from clew.cli.progress import progress
-from clew.cli.project import prepare_folder
+from clew.cli.project import check_place, prepare_folder
+from clew.cli.route_checks import check_routes
 from clew.errors import InvalidInput, ReadOnly
 from clew.files import replace_file
 
 if TYPE_CHECKING:
-    from clew.catalog.skills.wishes import Definers
     from clew.skills.building import Built
     from clew.skills.importing import Import
     from clew.skills.problems import Problem
 
 Place = Annotated[
-    Path | None, Parameter(help="The folder whose definitions are meant. [default: the project of the nearest .clew]")
+    Path | None,
+    Parameter(help="The folder or file whose definitions are meant. [default: the project of the nearest .clew]"),
 ]
 
 
@@ -44,12 +46,14 @@ async def build(
         clew skills build --out manifest.json
         clew skills build team > manifest.json
     """
-    definers, built = await _read(place, here)
+    part, built = await _read_whole(place, here)
     manifest, errors = built.manifest, sum(each.severity == "error" for each in built.problems)
     if json:
         print_json({"manifest": manifest, "problems": built.problems})
     else:
-        _tell(built.problems, definers.root, is_seen=sys.stderr.isatty())
+        _tell(built.problems, part.definers.root, is_seen=sys.stderr.isatty())
+    if not part.has_definitions(built):
+        return _tell_nothing(place, part)
     if errors:
         note(f"Nothing was built: {count(errors, 'error')}.")
         return 1
@@ -73,30 +77,33 @@ async def lint(
     """Check the definitions of agents, skills, toolsets and tools.
 
     Each problem has its file, line and column, what was probably meant, and what is allowed. Ends with 1 when there is
-    an error; a warning keeps nothing out.
+    an error, or nothing is defined there; a warning keeps nothing out. Routes of toolsets are compared with the tools
+    that the trail knows.
 
         clew skills lint
         clew skills lint --fix
+        clew skills lint .clew/skills/release-notes
         clew skills lint team --json
     """
-    definers, built = await _read(place, here)
+    part, built = await _read(place, here)
     mended: Sequence[Problem] = ()
     if fix:
-        from clew.skills.fixing import apply_fixes  # who only looks does without
-
-        mended = await asyncio.to_thread(apply_fixes, definers.root, built.problems)
-        while mended and (further := apply_fixes(definers.root, definers.read().problems)):
-            mended = [*mended, *further]
-        built = definers.read()
-    errors = sum(each.severity == "error" for each in built.problems)
+        mended = await asyncio.to_thread(_mend, part, built)
+        built = part.read()
+    problems = await _with_routes(part, built, here)
+    errors = sum(each.severity == "error" for each in problems)
+    is_empty = not part.has_definitions(built)
     if json:
-        print_json({"problems": built.problems, "mended": mended})
+        print_json({"problems": problems, "mended": mended})
+    if is_empty:
+        return _tell_nothing(place, part)
+    if json:
         return 1 if errors else 0
     for each in mended:
         say(f"mended {each.path}:{each.line}: {each.fix.says if each.fix is not None else each.message}", GREEN)
-    _show(built.problems, definers.root)
-    number = len(built.problems) - errors
-    note(f"{count(errors, 'error')}, {count(number, 'warning')}.{_fixable(built.problems)}")
+    _show(problems, part.definers.root)
+    number = len(problems) - errors
+    note(f"{count(errors, 'error')}, {count(number, 'warning')}.{_fixable(problems)}")
     return 1 if errors else 0
 
 
@@ -120,6 +127,7 @@ def new(
 
     config = here.config()
     prepare_folder(config.folder)
+    check_place(config.folder, config.folder / "skills")
     file = new_skill(config.folder / "skills", name, description)
     if json:
         print_json({"name": name, "path": str(file)})
@@ -144,6 +152,7 @@ def import_(
         clew skills import ~/skills --dry-run
     """
     from clew.catalog.consent import trust_skills
+    from clew.catalog.skills.wishes import definers_of
     from clew.skills.importing import find_imports, write_imports
 
     if not paths:
@@ -151,12 +160,15 @@ def import_(
     config = here.config()
     target = config.folder / "skills"
     with progress("Reading the skills"):
-        found = find_imports(paths, target, force=force)
+        definers = definers_of(config)
+        known = {name: definers.root / each.path for name, each in definers.read().manifest.skills.items()}
+        found = find_imports(paths, target, force=force, taken=known)
     taken = [each for each in found if not each.problem]
     if taken and not dry_run:
         prepare_folder(config.folder)
-        write_imports(taken, target)
-        trust_skills(config, {each.name for each in taken})
+        check_place(config.folder, target)
+        if len(trust_skills(config, write_imports(taken, target))) < len(taken):
+            note("Not all of it counts as trusted yet: run `clew trust`.")
     if json:
         print_json({"found": found, "written": not dry_run})
     else:
@@ -178,13 +190,67 @@ def _tell_import(found: Sequence[Import], target: Path) -> None:
         note("No skills were found there: a skill is a folder with SKILL.md.")
 
 
-async def _read(place: Path | None, here: Here) -> tuple[Definers, Built]:
-    # the catalog takes as long to load as the rest of a short command
-    from clew.catalog.skills.wishes import definers_at, definers_of
-
-    definers = definers_at(place) if place is not None else definers_of(here.config())
+async def _read(place: Path | None, here: Here) -> tuple[Part, Built]:
+    """What a path means, and what it defines. Raises InvalidInput where there is nothing, or a file defines nothing."""
+    parts = find_parts(place, here.config()) if place is not None else [_whole(here)]
     with progress("Reading the definitions"):
-        return definers, await asyncio.to_thread(definers.read)
+        for part in parts:
+            built = await asyncio.to_thread(part.read)
+            if part.has_definitions(built):
+                return part, built
+    if place is not None and not place.is_dir():
+        hint = "Name its folder, or a file such as .clew/skills/NAME/SKILL.md"
+        raise InvalidInput("PLACE", f"{str(place)[:200]} is no definition", hint=hint)
+    return part, built
+
+
+async def _read_whole(place: Path | None, here: Here) -> tuple[Part, Built]:
+    """All that a folder defines. Raises InvalidInput for what is no folder."""
+    if place is None:
+        part = _whole(here)
+    else:
+        from clew.catalog.skills.wishes import definers_at  # the catalog takes long to load
+
+        if not place.is_dir():
+            reason = "is not a folder" if place.exists() else "is not there"
+            raise InvalidInput("PLACE", f"{str(place)[:200]} {reason}", hint="Name a folder with definitions")
+        part = Part(definers=definers_at(place))
+    with progress("Reading the definitions"):
+        return part, await asyncio.to_thread(part.read)
+
+
+def _whole(here: Here) -> Part:
+    from clew.catalog.skills.wishes import definers_of  # as above
+
+    return Part(definers=definers_of(here.config()))
+
+
+async def _with_routes(part: Part, built: Built, here: Here) -> Sequence[Problem]:
+    """The problems, with those of routes that lead nowhere."""
+    from clew.skills.problems import in_order
+
+    routes = await check_routes(built.manifest, part.definers.root, here)
+    return in_order([*built.problems, *part.narrow(routes)]) if routes else built.problems
+
+
+def _mend(part: Part, built: Built) -> list[Problem]:
+    """Mend what can be, again and again: one mend may bring up the next."""
+    from clew.skills.fixing import MAX_ROUNDS, apply_fixes  # who only looks does without
+
+    mended: list[Problem] = []
+    for _ in range(MAX_ROUNDS):
+        further = apply_fixes(part.definers.root, built.problems)
+        if not further:
+            break
+        mended += further
+        built = part.read()
+    return mended
+
+
+def _tell_nothing(place: Path | None, part: Part) -> int:
+    where = str(place) if place is not None else str(part.definers.root)
+    note(f"{where} has no definitions of agents, skills, toolsets or tools. Begin with `clew skills new NAME`.")
+    return 1
 
 
 def _show(problems: Sequence[Problem], root: Path) -> None:

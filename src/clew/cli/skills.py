@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -13,12 +13,13 @@ from clew.access import Principal, check_principal
 from clew.cli.catalog import open_workspace_here, show_why
 from clew.cli.markdown import print_markdown
 from clew.cli.options import HERE, Here, Json
-from clew.cli.output import BOLD, count, is_terminal, note, print_json, print_rows, say
+from clew.cli.output import BOLD, count, note, print_json, print_rows, say
 from clew.cli.progress import progress
-from clew.errors import ClewError, InvalidInput, NotFound
-from clew.wording import suggest
+from clew.errors import ClewError, HandleRefused, InvalidInput, NotFound, ValidationError
+from clew.wording import suggest, unmixed
 
 if TYPE_CHECKING:
+    from clew.app import App
     from clew.catalog.skills.definitions import Definitions
     from clew.catalog.skills.loaded import LoadedSkills
     from clew.catalog.workspace import Workspace
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, Parameter(help="The name of a skill.")]
 Session = Annotated[str | None, Parameter(help="The session of the agent: the id of a conversation.")]
+Handle = Annotated[str | None, Parameter(help="The handle of a conversation over MCP, in place of a session.")]
 Agent = Annotated[str | None, Parameter(help="The agent whose session it is. [default: cli]")]
 
 TRUSTED, NOT_TRUSTED = "trusted", "not trusted yet: run `clew trust`"
@@ -46,20 +48,20 @@ async def list_(*, session: Session = None, agent: Agent = None, json: Json = Fa
     definitions = await _read(here)
     loaded: tuple[str, ...] = ()
     if session is not None:
-        async with _session(here, session, agent) as (_, found):
+        async with _session(here, session, None, agent) as found:
             state = await found.find_state()
             loaded = state.discovered_skills if state is not None else ()
     rows, listed = [], []
     for each in definitions.manifest.skills.values():
         state_of = "loaded" if each.name in loaded else _state(each, definitions)
         tokens = estimate_tokens(each.content)
-        rows.append((each.name, each.origin, str(tokens), state_of, each.description))
+        rows.append((unmixed(each.name), each.origin, str(tokens), state_of, each.description))
         listed.append({**_about(each), "tokens": tokens, "state": state_of})
     if json:
         print_json(listed)
         return
     print_rows(("skill", "format", "tokens", "state", "about"), rows, main=4, spare=(1, 3))
-    if not listed and is_terminal():
+    if not listed:
         note("No skills here. Write one with `clew skills new NAME`, or take one over: clew skills import PATH")
     if problems := len(definitions.problems):
         note(f"{count(problems, 'problem')} in definitions: `clew skills lint` shows them", dim=True)
@@ -105,6 +107,7 @@ async def why(
     /,
     *,
     session: Session = None,
+    handle: Handle = None,
     agent: Agent = None,
     json: Json = False,
     here: Here = HERE,
@@ -114,15 +117,25 @@ async def why(
     The same answer as `clew why skill NAME` and GET /why/skill/NAME.
 
         clew skills why release-notes --session 42
+        clew skills why release-notes --handle clew-Tu3NKGM5AqgxXEgy
     """
+    _check_conversation(session, handle)
     async with open_workspace_here(here) as (app, workspace):
-        by = _principal(app.me, session, agent)
-        found = await workspace.catalog.why(f"skill:{name}", by=by)
+        by = await _principal(app, workspace, session, agent)
+        with _refused_handles():
+            found = await workspace.catalog.why(f"skill:{name}", by=by, handle=handle)
     print_json(found) if json else show_why(found)
 
 
 async def load(
-    name: Name, /, *, session: Session = None, agent: Agent = None, json: Json = False, here: Here = HERE
+    name: Name,
+    /,
+    *,
+    session: Session = None,
+    handle: Handle = None,
+    agent: Agent = None,
+    json: Json = False,
+    here: Here = HERE,
 ) -> None:
     """Load a skill in the session of an agent.
 
@@ -130,14 +143,27 @@ async def load(
 
         clew skills load release-notes --session 42
         clew skills load release-notes --session main --agent researcher
+        clew skills load release-notes --handle clew-Tu3NKGM5AqgxXEgy
     """
-    async with _session(here, session, agent) as (_, found):
-        done = await found.load_skill(name, by="clew skills load")
+    async with _session(here, session, handle, agent) as found:
+        try:
+            done = await found.load_skill(name, by="clew skills load")
+        except ValidationError as error:
+            if "withheldSkill" in error.context:
+                error.hint = "Look at it and agree: clew trust"
+            raise
     _tell(name, done, "loaded" if done.is_changed else "was loaded already", as_json=json)
 
 
 async def unload(
-    name: Name, /, *, session: Session = None, agent: Agent = None, json: Json = False, here: Here = HERE
+    name: Name,
+    /,
+    *,
+    session: Session = None,
+    handle: Handle = None,
+    agent: Agent = None,
+    json: Json = False,
+    here: Here = HERE,
 ) -> None:
     """Unload a skill in the session of an agent.
 
@@ -145,7 +171,7 @@ async def unload(
 
         clew skills unload release-notes --session 42
     """
-    async with _session(here, session, agent) as (_, found):
+    async with _session(here, session, handle, agent) as found:
         done = await found.unload_skill(name, by="clew skills unload")
     _tell(name, done, "unloaded" if done.is_changed else "was not loaded by itself", as_json=json)
 
@@ -178,26 +204,72 @@ async def _read(here: Here) -> Definitions:
 
 
 @asynccontextmanager
-async def _session(here: Here, session: str | None, agent: str | None) -> AsyncIterator[tuple[Workspace, AgentSession]]:
-    """The session of an agent, made where there is none. Raises InvalidInput without one."""
-    if session is None:
-        raise InvalidInput("--session", "is missing", hint="Name the conversation, such as --session 42")
+async def _session(
+    here: Here, session: str | None, handle: str | None, agent: str | None
+) -> AsyncIterator[AgentSession]:
+    """The session of an agent, made where there is none, or that of a handle. Raises InvalidInput without one, NotFound
+    for an agent that nobody knows, HandleRefused."""
+    if session is None and handle is None:
+        hint = "Name the conversation, such as --session 42, or --handle of one over MCP"
+        raise InvalidInput("--session", "is missing", hint=hint)
+    _check_conversation(session, handle)
     async with open_workspace_here(here) as (app, workspace):
         loaded: LoadedSkills | None = workspace.catalog.skills
         if loaded is None:
             raise ClewError("this folder defines no skills", hint="Write one with `clew skills new NAME`")
-        by = _principal(app.me, session, agent)
-        yield workspace, loaded.session(by, f"session:{session}")
+        by = await _principal(app, workspace, session, agent)
+        if handle is not None:
+            with _refused_handles():
+                await workspace.catalog.exposures.open(handle, by=by)
+        yield loaded.session(by, handle or f"session:{session}")
 
 
-def _principal(me: Principal, session: str | None, agent: str | None) -> Principal:
-    """Raises InvalidInput for names that nobody can have."""
-    by = msgspec.structs.replace(me, session=session, agent_id=agent or me.agent_id)
+def _check_conversation(session: str | None, handle: str | None) -> None:
+    """Raises InvalidInput for a handle in the place of a session, and for both."""
+    if session is not None and session.startswith("clew-"):
+        raise InvalidInput("--session", f"{session[:80]!r} looks like a handle", hint=f"Say --handle {session[:80]}")
+    if session is not None and handle is not None:
+        raise InvalidInput("--handle", "and --session exclude each other", hint="Name one conversation")
+
+
+@contextmanager
+def _refused_handles() -> Iterator[None]:
+    """A person gets another hint than an agent does."""
+    try:
+        yield
+    except HandleRefused as error:
+        error.hint = "Take the handle of the conversation's last answer, and --agent where its client is named so"
+        raise
+
+
+async def _principal(app: App, workspace: Workspace, session: str | None, agent: str | None) -> Principal:
+    """Raises InvalidInput for names that nobody can have, NotFound for an agent that nobody knows."""
+    by = msgspec.structs.replace(app.me, session=session, agent_id=agent or app.me.agent_id)
     try:
         check_principal(by)
     except InvalidInput as error:
         raise InvalidInput("--session" if "session" in error.field else "--agent", error.reason) from None
+    if agent is not None and agent != app.me.agent_id:
+        await _check_agent(agent, app, workspace)
     return by
+
+
+async def _check_agent(agent: str, app: App, workspace: Workspace) -> None:
+    """Raises NotFound for an agent that is not defined, and of which no conversation is known either."""
+    from clew.skills.keeping import SCHEMA, SCOPE  # as below
+    from clew.trail.bulk import each_record
+    from clew.trail.selector import Selector
+
+    known = set(workspace.definitions.manifest.agents) if workspace.definitions is not None else set()
+    if agent in known:
+        return
+    keeper = msgspec.structs.replace(app.me, scopes=app.me.scopes | {SCOPE})
+    async for each in each_record(app.trail, Selector(schema_name=SCHEMA), by=keeper):
+        known.add(str(each.context.get("agent_id", "")))
+    if agent not in known:
+        error = NotFound("agent", agent)
+        error.hint = suggest(agent, sorted(known | {app.me.agent_id} - {""}), "Agents are")
+        raise error
 
 
 def _find(name: str, definitions: Definitions) -> Skill:

@@ -1,9 +1,9 @@
-"""`clew trust`: what the settings of a folder would run is shown to a person, who agrees or does not."""
+"""`clew trust`: what the files of a folder would run or tell agents is shown to a person, who agrees or does not."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -13,6 +13,10 @@ from clew.cli.output import count, interruptible, is_terminal, note, print_json,
 from clew.config import Config
 from clew.errors import InvalidInput, NotFound
 from clew.trust import Grant, Trust, Wish
+from clew.wording import suggest
+
+TEXTS = frozenset(("agent", "skill", "rules"))
+"""What is text for agents: it is looked at again before each use. The rest runs, or is reached, by a process."""
 
 
 def trust(
@@ -25,13 +29,13 @@ def trust(
     json: Json = False,
     here: Here = HERE,
 ) -> int:
-    """Agree to what the settings of this folder run.
+    """Agree to what the files of this folder bring.
 
     A folder can bring MCP servers (mcp.json) and Python modules (catalog.domains in config.toml), which run with your
-    rights; sources that send a secret, contact a host of their own choice or read outside of the folder; and agents and
-    skills. None is used before you have agreed to it here, and again when it has changed. This is kept in your own
-    configuration folder, or in the file that CLEW_TRUST names. Ends with 1 when you do not agree, and with 2 when there
-    is nobody to ask.
+    rights; sources that send a secret, contact a host of their own choice or read outside of the folder; and agents,
+    skills and rules (AGENTS.md and its like). None is used before you have agreed to it here, and again when it has
+    changed. This is kept in your own configuration folder, or in the file that CLEW_TRUST names. Ends with 1 when you
+    do not agree, and with 2 when there is nobody to ask.
 
         clew trust
         clew trust geo --yes
@@ -52,7 +56,7 @@ def _agree(config: Config, names: Sequence[str], *, yes: bool, as_json: bool) ->
     from clew.catalog.consent import read_wishes
 
     trusted = Trust.open()
-    waiting = [each for each in _named(read_wishes(config), names) if not trusted.holds(each)]
+    waiting = [trusted.compare(each) for each in _named(read_wishes(config), names) if not trusted.holds(each)]
     if waiting and not as_json:
         _show(waiting)
     if waiting and not yes and not _is_agreed(waiting, as_json=as_json):
@@ -95,8 +99,9 @@ def _named(wishes: Sequence[Wish], names: Sequence[str]) -> list[Wish]:
     """The wishes of these names, or all. Raises NotFound."""
     for name in names:
         if not any(each.name == name for each in wishes):
-            error = NotFound("server, domain, source, agent or skill", name)
-            error.hint = f"The settings of this folder name {', '.join(each.name for each in wishes) or 'none'}"
+            error = NotFound("server, domain, source, agent, skill or rules", name)
+            known = dict.fromkeys(each.name for each in wishes)
+            error.hint = suggest(name, known, "The files of this folder bring") or "The files of this folder bring none"
             raise error
     return [each for each in wishes if not names or each.name in names]
 
@@ -105,7 +110,7 @@ def _show(wishes: Sequence[Wish]) -> None:
     """Each in full: a person agrees to nothing that was cut."""
     say(f"The files of {wishes[0].folder} bring what works with your rights:")
     for each in wishes:
-        say(f"  {each.kind} {each.name}: {each.summary}")
+        say(f"  {each.kind} {each.name}: {each.summary}{f' ({each.note})' if each.note else ''}")
 
 
 def _list(grants: Sequence[Grant], names: Sequence[str], *, as_json: bool) -> int:
@@ -115,8 +120,8 @@ def _list(grants: Sequence[Grant], names: Sequence[str], *, as_json: bool) -> in
         return 0
     rows = [(each.folder, each.kind, each.name, show_time(each.when), each.summary) for each in found]
     print_rows(("folder", "kind", "name", "since", "what"), rows, main=4, spare=(0,))
-    if not found and is_terminal():
-        note("You have agreed to nothing yet.")
+    if not found:
+        note(f"You have agreed to nothing called {' or '.join(names)}." if names else "You have agreed to nothing yet.")
     return 0
 
 
@@ -124,17 +129,26 @@ def _revoke(config: Config, names: Sequence[str], *, as_json: bool) -> int:
     from clew.catalog.consent import project_of  # as above
 
     trusted, project = Trust.open(), project_of(config)
-    known = {each.name for each in trusted.grants(project)}
+    grants = trusted.grants(project)
+    known = {each.name for each in grants}
     for name in names:
         if name not in known:
             error = NotFound("grant for", name)
-            error.hint = f"Of this folder you trust {', '.join(sorted(known)) or 'nothing'}"
+            error.hint = suggest(name, sorted(known), "Of this folder you trust") or "Of this folder you trust nothing"
             raise error
     revoked = sum(trusted.revoke(project, name=name) for name in names or sorted(known))
     if as_json:
         print_json({"revoked": revoked})
     elif revoked:
-        note(f"{count(revoked, 'grant')} revoked. What a process has loaded already stays until it ends.")
+        kinds = {each.kind for each in grants if not names or each.name in names}
+        note(f"{count(revoked, 'grant')} revoked.{_effect(kinds)}")
     else:
         note("There was nothing to revoke for this folder.")
     return 0
+
+
+def _effect(kinds: Set[str]) -> str:
+    """When a revocation holds, for what was revoked."""
+    at_once = " Skills, agents and rules are withheld at once." if kinds & TEXTS else ""
+    later = " What a process has loaded already stays until it ends." if kinds - TEXTS else ""
+    return f"{at_once}{later}"

@@ -17,16 +17,15 @@ from clew.skills.formats.opening import Root
 from clew.skills.formats.rules import resolve_beside
 from clew.skills.manifest import Agent, Manifest, Skill, ToolEntry, Toolset, is_route
 from clew.skills.mending import replace_value, without_item, written
-from clew.skills.own_format import BuildMemory, Definition, read_own
+from clew.skills.own_format import REFERRING, BuildMemory, Definition, read_own
 from clew.skills.problems import Fix, Problem, in_order
-from clew.skills.references import Misfit, Names, find_misfits
+from clew.skills.references import Misfit, Names, find_misfits, find_unknown
 from clew.skills.tool_entries import join_entry, read_tools
-from clew.skills.walking import show
+from clew.skills.walking import is_left_out, show
 from clew.tools.tool import Tool
 
 HOME = ".clew"
 """Where a workspace keeps its definitions."""
-_REFERRING = {"agent": ("initial_skills", "skills"), "skill": ("toolsets", "skills"), "toolset": ("tools",)}
 _REFERRED = {"initial_skills": "skills", "skills": "skills", "toolsets": "toolsets", "tools": "tools"}
 _R = TypeVar("_R", Agent, Skill, Toolset)
 
@@ -86,7 +85,8 @@ class _Build:
             toolsets=self._records("toolset", ()),
             tools=self._tools(),
         )
-        for misfit in find_misfits(manifest, self._names(manifest)):
+        names = self._names(manifest)
+        for misfit in (*find_misfits(manifest, names), *self._misfits_of_broken(names)):
             self._tell(misfit)
         self._problems += self._of_found()
         return Built(manifest=self._whole(manifest), problems=tuple(in_order(self._problems)))
@@ -142,6 +142,8 @@ class _Build:
             real = self._root.resolve(target)
         except FormatError as error:
             return error.reason
+        if is_left_out(real):
+            return "is in a folder that is no part of the skill"
         return "" if os.path.isfile(self._root.absolute(real)) else "is not a file"
 
     def _tools(self) -> dict[str, ToolEntry]:
@@ -165,6 +167,12 @@ class _Build:
             toolsets=own["toolset"] | manifest.toolsets.keys(),
             tools=own["tool"] | manifest.tools.keys(),
         )
+
+    def _misfits_of_broken(self, names: Names) -> Iterator[Misfit]:
+        """What definitions with errors refer to and there is not: one fault hides no other."""
+        for (sort, name), definition in self._places.items():
+            if definition.record is None:
+                yield from find_unknown(sort, name, definition.given, names)
 
     def _tell(self, misfit: Misfit) -> None:
         definition = self._places.get((misfit.sort, misfit.name))
@@ -199,7 +207,7 @@ class _Build:
             "toolsets": {n: each for n, each in manifest.toolsets.items() if ("toolset", n) not in self._broken},
             "tools": manifest.tools,
         }
-        for sort, fields in _REFERRING.items():
+        for sort, fields in REFERRING.items():
             records = kept[f"{sort}s"]
             kept[f"{sort}s"] = {name: self._pruned(sort, record, fields, kept) for name, record in records.items()}
         return Manifest(**kept)  # type: ignore[arg-type]  # each by its field

@@ -20,6 +20,7 @@ from clew.skills.manifest import Agent, Reference, Skill
 from clew.skills.problems import Problem, in_order
 from clew.skills.walking import Walk, walk
 from clew.trust import Wish, printable, real_folder
+from clew.wording import unmixed
 
 MAX_PROBLEMS = 1_000
 _MAX_SUMMARY = 300
@@ -99,10 +100,16 @@ def wishes(collected: Collected, root: Path) -> list[Wish]:
     agents = [("agent", each.name, each.digest, each.description) for each in collected.agents]
     skills = [("skill", each.name, each.digest, _summary(each)) for each in collected.skills]
     return [
-        Wish(folder=place, kind=kind, name=name, digest=digest, summary=printable(summary, _MAX_SUMMARY))
+        Wish(folder=place, kind=kind, name=name, digest=digest, summary=printable(_warned(name, summary), _MAX_SUMMARY))
         for kind, name, digest, summary in (*agents, *skills)
         if digest
     ]
+
+
+def _warned(name: str, summary: str) -> str:
+    """A summary that says where a name only looks like another."""
+    shown = unmixed(name)
+    return summary if shown == name else f"(a name with letters of several scripts: {shown}) {summary}"
 
 
 def _summary(skill: Skill) -> str:

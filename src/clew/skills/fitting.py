@@ -5,12 +5,12 @@ fit = relevance of the hit - 1.5 · nearness of the question to topics at large 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import msgspec
 
 from clew.llm.background import Background
-from clew.trail.closeness import EXACT, closeness
+from clew.trail.closeness import EXACT, NEAR, closeness
 from clew.trail.query import Hit
 from clew.trail.readable import find_words
 from clew.trail.store import Embedder
@@ -50,6 +50,14 @@ class Fit:
 def open_background(embedder: Embedder | None) -> Background | None:
     """What questions are compared with; None without an embedder."""
     return Background(embedder) if embedder is not None else None
+
+
+def close_ones(hits: Sequence[Hit], measure: Callable[[Hit], float], limit: int) -> list[tuple[Hit, float]]:
+    """The first hits with how close they are, those aside that are far off; none where no hit at all is close."""
+    found = [(hit, measure(hit)) for hit in hits]
+    if max((close for _, close in found), default=0.0) < 1.0:
+        return []
+    return [each for each in found if each[1] >= NEAR][:limit]
 
 
 def read_vocabulary(heads: Iterable[str], bodies: Iterable[str]) -> Vocabulary:

@@ -7,15 +7,19 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
 from clew.errors import AlreadyExists, FormatError, InvalidInput, ReadOnly
+from clew.files import create_file
 from clew.skills.collecting import collect
+from clew.skills.formats.digests import Bundle, digest_bundle
 from clew.skills.formats.opening import Root
 from clew.skills.manifest import Skill
+from clew.skills.template import begin_text
 from clew.skills.walking import is_plain, walk
 from clew.trust import printable
 
@@ -23,33 +27,6 @@ MAX_FILES, MAX_TOTAL = 512, 16 * 1_048_576
 """What a skill may have at most to be copied."""
 MAIN = "SKILL.md"
 _NAME = re.compile(r"(?!-)(?!.*--)[a-z0-9-]{1,64}(?<!-)")
-_TEMPLATE = """\
----
-name: {name}
-description: {description}
----
-
-# {title}
-
-What this is about, in a sentence or two.
-
-## When to use it
-
-- a situation in which it helps
-- a word that people use for it
-
-## How it is done
-
-1. The first step: what to look at, and what to do.
-2. The next step. Long texts go to a file of their own, which is read when it is needed:
-   link it from here, as in `[templates](references/templates.md)`.
-3. How to see that it worked.
-
-## What to avoid
-
-- a mistake that is easily made, and why it is one
-"""
-_ABOUT = "Say what it does, and when it is of use, in words that people would use"
 
 
 class ImportedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,18 +56,20 @@ def new_skill(folder: Path, name: str, description: str = "") -> Path:
     place = folder / name
     if os.path.lexists(place) or os.path.lexists(folder / f"{name}.md"):
         raise AlreadyExists("skill", name)
-    about = msgspec.json.encode(" ".join(description.split()) or _ABOUT).decode()
-    text = _TEMPLATE.format(name=name, description=about, title=name.replace("-", " ").capitalize())
+    text = begin_text(name, description)
     with _told(place):
         place.mkdir(parents=True)
-        (place / MAIN).write_text(text, encoding="utf-8")
+        create_file(place / MAIN, text.encode())
     return place / MAIN
 
 
-def find_imports(paths: Sequence[Path], folder: Path, *, force: bool = False) -> list[Import]:
+def find_imports(
+    paths: Sequence[Path], folder: Path, *, force: bool = False, taken: Mapping[str, Path] = MappingProxyType({})
+) -> list[Import]:
     """The skills in these folders, in the order of paths and names; each says why it cannot be copied to `folder`.
 
-    Nothing is written. Links that lead out of a path are not followed.
+    `taken` has the files of skills that there are by their names. Nothing is written. Links that lead out of a path are
+    not followed.
     """
     found: list[Import] = []
     for path in paths:
@@ -99,7 +78,7 @@ def find_imports(paths: Sequence[Path], folder: Path, *, force: bool = False) ->
             continue
         base = Root(os.fspath(path))
         skills = [each for each in collect(path).skills if each.origin == "agentskills"]
-        found += [_import(base, each, folder, force=force) for each in skills]
+        found += [_import(base, each, folder, taken, force=force) for each in skills]
     names = [each.name for each in found]
     return [
         msgspec.structs.replace(each, problem="comes a second time; the first counts")
@@ -109,8 +88,10 @@ def find_imports(paths: Sequence[Path], folder: Path, *, force: bool = False) ->
     ]
 
 
-def write_imports(imports: Sequence[Import], folder: Path) -> None:
-    """Copy skills into a folder of skills, each whole or not at all. Raises ReadOnly, FormatError."""
+def write_imports(imports: Sequence[Import], folder: Path) -> dict[Path, str]:
+    """Copy skills into a folder of skills, each whole or not at all. Gives the digest of what was written by its file.
+    Raises ReadOnly, FormatError."""
+    digests: dict[Path, str] = {}
     for each in imports:
         base = Root(each.origin)
         with _told(folder):
@@ -118,13 +99,15 @@ def write_imports(imports: Sequence[Import], folder: Path) -> None:
             draft = Path(tempfile.mkdtemp(prefix=f".{each.name}.", dir=folder))
         try:
             with _told(folder):
-                _fill(draft, base, each)
+                digest = _fill(draft, base, each)
                 _swap(draft, folder / each.name)
+            digests[folder / each.name / MAIN] = digest
         finally:
             shutil.rmtree(draft, ignore_errors=True)
+    return digests
 
 
-def _import(base: Root, skill: Skill, folder: Path, *, force: bool) -> Import:
+def _import(base: Root, skill: Skill, folder: Path, taken: Mapping[str, Path], *, force: bool) -> Import:
     origin = base.absolute(skill.folder)
     name = skill.name if _NAME.fullmatch(skill.name) else ""
     shown = Import(name=name or printable(skill.name, 80), origin=origin)
@@ -135,10 +118,16 @@ def _import(base: Root, skill: Skill, folder: Path, *, force: bool) -> Import:
         return msgspec.structs.replace(shown, problem="is there already")
     if not force and (os.path.lexists(target) or os.path.lexists(folder / f"{name}.md")):
         return msgspec.structs.replace(shown, problem="there is a skill of that name; --force replaces it")
+    if name in taken and not any(_is_below(taken[name], place) for place in (target, Path(origin))):
+        return msgspec.structs.replace(shown, problem=f"its name is taken by {printable(str(taken[name]), 300)}")
     try:
         return msgspec.structs.replace(shown, files=_files(Root(origin)))
     except FormatError as error:
         return msgspec.structs.replace(shown, problem=f"{printable(error.document, 200)} {error.reason}".strip())
+
+
+def _is_below(file: Path, folder: Path) -> bool:
+    return Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder))
 
 
 def _files(base: Root) -> tuple[ImportedFile, ...]:
@@ -147,6 +136,8 @@ def _files(base: Root) -> tuple[ImportedFile, ...]:
     bundle = [(folder.at(name), real) for folder in folders for name, real in folder.files.items()]
     if len(bundle) > MAX_FILES:
         raise FormatError("", f"it has over {MAX_FILES:,} files")
+    if sum(name.lower() == MAIN.lower() for name, _ in bundle) > 1:
+        raise FormatError("", f"it has several files {MAIN}, which differ in capital letters only")
     files, room = [], MAX_TOTAL
     for name, real in sorted(bundle):
         if not is_plain(name):
@@ -157,20 +148,25 @@ def _files(base: Root) -> tuple[ImportedFile, ...]:
     return tuple(files)
 
 
-def _fill(draft: Path, base: Root, found: Import) -> None:
+def _fill(draft: Path, base: Root, found: Import) -> str:
+    """Copy the files, and give the digest of what was written."""
+    written: dict[str, bytes] = {}
     for each in found.files:
         real = base.resolve(each.path)
-        file = draft / (MAIN if each.path.lower() == MAIN.lower() else each.path)
+        name = MAIN if each.path.lower() == MAIN.lower() else each.path
+        file = draft / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(base.read(real, MAX_TOTAL))
+        written[name] = base.read(real, MAX_TOTAL)
+        create_file(file, written[name])
         if os.access(base.absolute(real), os.X_OK):
             file.chmod(0o755)
+    return digest_bundle(base, Bundle(tuple((name, name) for name in sorted(written))), written)
 
 
 def _swap(draft: Path, target: Path) -> None:
     """Put a folder in the place of another, which is there until then."""
     draft.chmod(0o755)
-    if target.exists():
+    if os.path.lexists(target):
         old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
         target.replace(old / target.name)
         draft.replace(target)

@@ -5,7 +5,6 @@ It is no tool, and no model calls it. What was given is noted in the exposure se
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
 from typing import Literal, Protocol
@@ -13,11 +12,13 @@ from typing import Literal, Protocol
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import ConfigError, InvalidInput
+from clew.fences import clean
 from clew.llm.tokens import estimate_tokens
 from clew.skills.exposure import Exposed, Exposures, Items, Via
+from clew.skills.rule_documents import digest_text
 from clew.skills.rule_files import Rule
 from clew.skills.rule_index import RuleReference
-from clew.skills.rule_texts import ITEM, WAITING, RuleText, as_text, clean, fit
+from clew.skills.rule_texts import ITEM, WAITING, RuleText, as_text, fit
 from clew.skills.rules import Rules
 from clew.trust import Trust, printable
 
@@ -79,13 +80,14 @@ class RuleInterceptor:
 
     async def for_intent(self, intent: str, limit: int = 3) -> Sequence[RuleText]:
         """The documents that rules link to and that fit what is intended, the best first. Those of a rule that the user
-        has not agreed to stay away. Raises InvalidInput for an empty intent."""
+        has not agreed to, and documents that changed since, stay away. Raises InvalidInput for an empty intent."""
         texts = []
         for match in await self._rules.search_references(intent, limit):
             rule = await self._rules.find_rule(match.reference.source)
             if rule is not None and self._is_trusted(rule):
                 text = await self._rules.get_reference_content(match.reference)
-                texts += [self._document(match.reference, text)] if text and text.strip() else []
+                if text and text.strip() and digest_text(text) == self._covered(rule, match.reference):
+                    texts.append(self._document(match.reference, text))
         return await self._give(texts)
 
     async def compacted(self) -> Sequence[RuleText]:
@@ -131,11 +133,16 @@ class RuleInterceptor:
             path=path,
             folder="",
             text=clean(text).strip("\n"),
-            version=hashlib.sha256(text.encode()).hexdigest()[:16],
+            version=digest_text(text)[:16],
             tokens=estimate_tokens(text),
             via="intent",
             why=f"{where} links to it as {printable(reference.display_text, 100)}",
         )
+
+    def _covered(self, rule: Rule, reference: RuleReference) -> str | None:
+        """The digest of a document that consent to a rule covers."""
+        path = self._rules.files.root.relative(os.path.realpath(reference.absolute_path))
+        return dict(rule.documents).get(path) if path is not None else None
 
     def _is_trusted(self, rule: Rule) -> bool:
         """A file of grants that cannot be read is no consent."""

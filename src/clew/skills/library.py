@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TypedDict, Unpack
 
 import msgspec
@@ -122,16 +121,15 @@ class Skills:
 
     @classmethod
     def from_folder(cls, root: str | Path, tools: Iterable[Tool] = (), **options: Unpack[Options]) -> Self:
-        """Build the manifest of a folder with `agents/`, `skills/` and `toolsets/`. Raises the first problem."""
+        """Build the manifest of a folder with `agents/`, `skills/` and `toolsets/`. Raises the first problem. Nobody is
+        asked for consent: `withhold` is for what may not be loaded."""
         tools = list(tools)
         return cls(build_or_raise(Path(root), tools), **options)._with_tools(tools)
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

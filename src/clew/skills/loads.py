@@ -206,7 +206,8 @@ def check_withheld(terms: Terms, name: str) -> None:
     for each in brought_by(terms.manifest, name):
         if reason := terms.withhold(terms.manifest.skills[each]):
             about = reason if each == name else f"it brings {each}: {reason}"
-            raise _refused("skill", name, about, loadable_skills(terms), terms)
+            message = f"agent {terms.agent.name} may not load skill {name}: {about}"
+            raise ValidationError(message, skillName=name, withheldSkill=each, requestedBy=terms.agent.name)
 
 
 def _brings(terms: Terms, name: str, skill: str, toolset: str) -> bool:

@@ -23,9 +23,16 @@ from clew.skills.links import extract_links
 from clew.skills.manifest import Agent, Reference, Skill, ToolEntry, Toolset
 from clew.skills.mending import replace_value, without_item
 from clew.skills.problems import Problem, has_errors
+from clew.skills.template import find_placeholder
 from clew.skills.walking import SKILL_FILES, Folder, Walk, show, walk
 
 FOLDERS: dict[str, Sort] = {"agents": "agent", "skills": "skill", "toolsets": "toolset", "tools": "tool"}
+REFERRING: dict[str, tuple[str, ...]] = {
+    "agent": ("initial_skills", "skills"),
+    "skill": ("toolsets", "skills"),
+    "toolset": ("tools",),
+}
+"""The fields that give names of others, by kind of definition."""
 Record = Agent | Skill | Toolset | ToolEntry
 
 _NOTES = ("license", "compatibility")
@@ -36,13 +43,15 @@ _TICK = 50_000_000
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
-    """One file: what it defines, None where it has errors; how it spells its fields; and what is wrong with it."""
+    """One file: what it defines, None where it has errors; how it spells its fields; and what is wrong with it.
+    `given` has the names that it gives of others, by field, also where it has errors."""
 
     sort: Sort
     name: str
     document: Document
     record: Record | None = None
     keys: dict[str, str] = {}
+    given: dict[str, tuple[str, ...]] = {}
     problems: tuple[Problem, ...] = ()
 
     @property
@@ -165,7 +174,13 @@ def _define(root: Root, file: _File, fields: Fields, raw: bytes, bundle: Bundle 
         record, told = _with_digest(root, record, file, raw, bundle)
         problems += told
     return Definition(
-        sort=file.sort, name=name, document=document, record=record, keys=fields.keys, problems=tuple(problems)
+        sort=file.sort,
+        name=name,
+        document=document,
+        record=record,
+        keys=fields.keys,
+        given={field: fields.values[field] for field in REFERRING.get(file.sort, ()) if field in fields.values},
+        problems=tuple(problems),
     )
 
 
@@ -187,6 +202,19 @@ def _check(fields: Fields, file: _File) -> None:
     check_pattern(fields)
     _check_lists(fields)
     _check_parameters(fields)
+    if file.sort == "skill":
+        _check_template(fields)
+
+
+def _check_template(fields: Fields) -> None:
+    """A text that was begun and not written is told of."""
+    line = find_placeholder(fields.document)
+    if line:
+        message = "the text of the template is still there"
+        hint = "Say what the skill is for and how the work is done, and take out what is not needed"
+        path = fields.document.path
+        told = Problem(kind="validation", severity="warning", path=path, line=line, message=message, hint=hint)
+        fields.problems.append(told)
 
 
 def _check_lists(fields: Fields) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from clew.skills.manifest import Agent, Manifest, Skill, Toolset, is_route
+from clew.skills.manifest import Manifest, Skill, is_route
 from clew.skills.problems import Kind, Severity
 from clew.skills.session import MAX_LOAD_DEPTH
 from clew.skills.suggesting import nearest
@@ -44,36 +44,59 @@ def find_misfits(manifest: Manifest, names: Names) -> list[Misfit]:
     """All of them, in the order of agents, skills and toolsets. Only own definitions must fit: others lose the name."""
     found: list[Misfit] = []
     for agent in manifest.agents.values():
-        found += _unknown(agent, "initial_skills", "skill", names.skills)
-        found += _unknown(agent, "skills", "skill", names.skills)
+        given = {"initial_skills": agent.initial_skills, "skills": agent.skills}
+        found += find_unknown("agent", agent.name, given, names, _severity(agent.origin))
     for skill in manifest.skills.values():
-        found += _unknown(skill, "toolsets", "toolset", names.toolsets)
-        found += _unknown(skill, "skills", "skill", names.skills)
+        given = {"toolsets": skill.toolsets, "skills": skill.skills}
+        found += find_unknown("skill", skill.name, given, names, _severity(skill.origin))
     for toolset in manifest.toolsets.values():
-        found += _unknown(toolset, "tools", "tool", names.tools)
+        found += find_unknown("toolset", toolset.name, {"tools": toolset.tools}, names)
     return found + find_circles(manifest.skills)
 
 
-def _unknown(record: Agent | Skill | Toolset, field: str, target: str, known: Collection[str]) -> Iterator[Misfit]:
-    given: tuple[str, ...] = getattr(record, field)
-    wanted = [(number, name) for number, name in enumerate(given) if name not in known]
-    for number, name in wanted:
-        if target == "tool" and is_route(name):
-            continue
-        allowed = tuple(sorted(known))
-        sort = type(record).__name__.lower()
-        yield Misfit(
-            sort=sort,
-            name=record.name,
-            field=field,
-            number=number,
-            target=name,
-            message=f"there is no {target} `{name[:80]}`",
-            severity="error" if getattr(record, "origin", "clew") == "clew" else "warning",
-            allowed=allowed[:MAX_ALLOWED],
-            nearest=nearest(name, allowed),
-            context={f"{target}Name": name, f"available{target.capitalize()}s": allowed, "requestedBy": record.name},
-        )
+def find_unknown(
+    sort: str, name: str, given: Mapping[str, Sequence[str]], names: Names, severity: Severity = "error"
+) -> Iterator[Misfit]:
+    """The names that a definition gives in its fields and there are not, in their order; a route is none of them."""
+    known: dict[str, tuple[str, Collection[str]]] = {
+        "initial_skills": ("skill", names.skills),
+        "skills": ("skill", names.skills),
+        "toolsets": ("toolset", names.toolsets),
+        "tools": ("tool", names.tools),
+    }
+    for field, wanted in given.items():
+        target, there = known[field]
+        for number, each in enumerate(wanted):
+            if each not in there and not (target == "tool" and is_route(each)):
+                yield _unknown(sort, name, field, number, each, target, tuple(sorted(there)), severity)
+
+
+def _severity(origin: str) -> Severity:
+    return "error" if origin == "clew" else "warning"
+
+
+def _unknown(
+    sort: str,
+    name: str,
+    field: str,
+    number: int,
+    wanted: str,
+    target: str,
+    allowed: tuple[str, ...],
+    severity: Severity,
+) -> Misfit:
+    return Misfit(
+        sort=sort,
+        name=name,
+        field=field,
+        number=number,
+        target=wanted,
+        message=f"there is no {target} `{wanted[:80]}`",
+        severity=severity,
+        allowed=allowed[:MAX_ALLOWED],
+        nearest=nearest(wanted, allowed),
+        context={f"{target}Name": wanted, f"available{target.capitalize()}s": allowed, "requestedBy": name},
+    )
 
 
 def find_circles(skills: Mapping[str, Skill]) -> list[Misfit]:

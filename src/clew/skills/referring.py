@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid5
@@ -12,15 +12,15 @@ from uuid import UUID, uuid5
 import msgspec
 
 from clew.errors import ConfigError, FormatError, ValidationError
+from clew.skills.document import MAX_BYTES
 from clew.skills.formats.opening import Root
 from clew.skills.formats.rules import resolve_beside
 from clew.skills.manifest import Skill
-from clew.skills.walking import show
+from clew.skills.mirroring import to_kept
+from clew.skills.walking import is_left_out, show
 from clew.trail.breadcrumb import Breadcrumb
 
 REFERENCE_SCHEMA = "skill.reference.v1"
-MAX_READ = 400_000
-"""A reference of more bytes is not given."""
 MAX_KEY = 500
 ENDING = ".md"
 _NAMESPACE = UUID("7a0a1f0e-92a5-5b7e-8f0b-6f8f5c2f41d3")
@@ -33,6 +33,16 @@ class SkillReference(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     path: str
     line: int = 0
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a reference leads: `path` as it is written in the file `source`. Only what is below `home` is read; where
+    that is empty, all that is below the root."""
+
+    skill: str
+    source: str
+    home: str
+    path: str
 
 
 class ReferenceMatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +65,7 @@ def reference_contexts(skill: Skill) -> Iterator[dict[str, Any]]:
         if each.path in known or not each.path.lower().endswith(ENDING):
             continue
         known.add(each.path)
-        text = " ".join(show(each.text).split())[:MAX_KEY]
+        text = to_kept(" ".join(show(each.text).split()), MAX_KEY)
         yield {
             "skill": skill.name,
             "text": text or posixpath.basename(show(each.path)),
@@ -71,26 +81,32 @@ def to_reference(record: Breadcrumb) -> SkillReference:
     return msgspec.convert(record.context, SkillReference)
 
 
-def read_reference(root: Path | None, record: Breadcrumb) -> str:
-    """The text of the file, as it is now.
+def to_place(record: Breadcrumb) -> Place:
+    return msgspec.convert(record.context, Place)
 
-    Raises ConfigError where the shelf has no folder, ValidationError for what leads out of the skill's folder, and
-    FormatError for what cannot be read: nothing there, no regular file, too large, no text.
+
+def read_reference(root: Path | None, place: Place, check: Callable[[str, bytes], None] | None = None) -> str:
+    """The text of the file, as it is now. `check` gets its real path and its bytes before, and may raise.
+
+    Raises ConfigError where there is no folder to read from, ValidationError for what leads out of the place's home or
+    is no markdown, and FormatError for what cannot be read: nothing there, no regular file, too large, no text.
     """
     if root is None:
         raise ConfigError("this shelf has no folder to read references from")
-    written, home = record.context["path"], record.context["home"]
-    target = resolve_beside(record.context["source"], written)
+    target = resolve_beside(place.source, place.path)
     base = Root(os.fspath(root))
     real = base.resolve(target) if target is not None else None
-    inside = f"{base.resolve(home)}/" if home else ""
-    if real is None or not real.startswith(inside) or not real.lower().endswith(ENDING):
+    inside = f"{base.resolve(place.home)}/" if place.home else ""
+    if real is None or not real.startswith(inside) or is_left_out(real) or not real.lower().endswith(ENDING):
         raise ValidationError(
-            f"the reference {written!r} leads out of the folder of its skill",
+            f"the reference {place.path!r} leads out of the folder of its skill",
             hint="Put the file into the folder of the skill",
-            skillName=record.context["skill"],
+            skillName=place.skill,
         )
+    raw = base.read(real, MAX_BYTES)
+    if check is not None:
+        check(real, raw)
     try:
-        return base.read(real, MAX_READ).decode("utf-8-sig")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise FormatError(written, "is not UTF-8 text") from None
+        raise FormatError(place.path, "is not UTF-8 text") from None

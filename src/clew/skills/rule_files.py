@@ -21,8 +21,9 @@ from clew.skills.document import MAX_BYTES
 from clew.skills.formats.opening import Root
 from clew.skills.formats.rules import read_imports
 from clew.skills.problems import Problem, Severity, in_order
+from clew.skills.rule_documents import Documents, find_documents
 from clew.skills.walking import MAX_DEPTH, RULE_FILES, Walk, is_plain, show, walk
-from clew.trust import Wish, printable, real_folder
+from clew.trust import Wish, digest_parts, printable, real_folder
 
 MAX_RULES = 10_000
 """So many rule files are read of one tree."""
@@ -41,8 +42,8 @@ _MAX_SUMMARY = 200
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One rule file. `path` is where it was found and `real` where it is, relative to the root; `folder` is what it
-    holds for, and empty for the whole tree. `imported_by` is the rule file that imports it, `mtime` is in milliseconds.
-    """
+    holds for, and empty for the whole tree. `imported_by` is the rule file that imports it, `mtime` is in milliseconds,
+    `documents` are those that it links to."""
 
     path: str
     real: str
@@ -51,6 +52,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     digest: str
     mtime: int
     imported_by: str = ""
+    documents: Documents = ()
 
     @cached_property
     def tokens(self) -> int:
@@ -58,12 +60,18 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return estimate_tokens(self.text)
 
     def wish(self, root: str) -> Wish:
-        """What the user is to agree to before the text reaches a model: it holds for this text only."""
+        """What the user is to agree to before the text, or a document that it links to, reaches a model: it holds for
+        these texts only. What is imported is a rule of its own."""
         head = next((line.strip("# \t") for line in self.text.split("\n") if line.strip("# \t")), "")
         lines = self.text.rstrip("\n").count("\n") + 1
-        summary = f"tells agents what to do ({lines:,} line{'s' if lines > 1 else ''}): {head}"
+        linked = (
+            f", links to {len(self.documents):,} document{'s'[: len(self.documents) > 1]}" if self.documents else ""
+        )
+        summary = f"tells agents what to do ({lines:,} line{'s' if lines > 1 else ''}{linked}): {head}"
         name, about = printable(self.real), printable(summary, _MAX_SUMMARY)
-        return Wish(folder=real_folder(root), kind=CONSENT, name=name, digest=self.digest, summary=about)
+        parts = [self.digest, *(each for document in self.documents for each in document)]
+        digest = digest_parts(map(os.fsencode, parts)) if self.documents else self.digest
+        return Wish(folder=real_folder(root), kind=CONSENT, name=name, digest=digest, summary=about)
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,6 +169,9 @@ class _Reader:
         self._are_copies_once = are_copies_once
         self._room = MAX_TOTAL
         self._known: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
+        self._followed: dict[str, int] = {}  # behind so many imports; a shorter way may lead further
+        self._imported: dict[str, tuple[str, ...]] = {}
         self._repeats: list[Alias] = []
         self._problems: list[Problem] = []
         self.rules: list[Rule] = []
@@ -196,8 +207,9 @@ class _Reader:
 
     def read(self, path: str, real: str, folder: str, importers: tuple[str, ...] = ()) -> None:
         """Read a rule and what it imports, unless it is there already. What is wrong with it is told."""
-        if real in self._known:
+        if real in self._texts:
             self._repeat(path, real)
+            self._follow(path, real, folder, importers)
             return
         try:
             text, raw, mtime = self._load(path, real)
@@ -208,9 +220,9 @@ class _Reader:
         if self._are_copies_once and digest in self._known:
             self._repeat(path, self._known[digest])
             return
-        self._known |= {real: real, digest: real}
-        imports, has_own = self._imports(text, real)
-        if has_own:
+        self._known[digest] = real
+        self._texts[real] = text
+        if self._has_own(real, importers):
             rule = Rule(
                 path=path,
                 real=real,
@@ -219,11 +231,18 @@ class _Reader:
                 digest=digest,
                 mtime=mtime,
                 imported_by=importers[-1] if importers else "",
+                documents=find_documents(self._root, text, real),
             )
             self.rules.append(rule)
-        if len(importers) < MAX_HOPS:
-            for each in imports:
-                self.read(each, each, folder, (*importers, path))
+        self._follow(path, real, folder, importers)
+
+    def _follow(self, path: str, real: str, folder: str, importers: tuple[str, ...]) -> None:
+        hops = len(importers)
+        if hops >= self._followed.get(real, MAX_HOPS) or not _is_importing(real, importers):
+            return
+        self._followed[real] = hops
+        for each in self._imports(real):
+            self.read(each, each, folder, (*importers, path))
 
     def _repeat(self, path: str, real: str) -> None:
         if path != real:
@@ -246,14 +265,19 @@ class _Reader:
         mtime = stamp[3] // 1_000_000 if stamp is not None else 0
         return text.replace("\r\n", "\n").replace("\r", "\n"), raw, mtime
 
-    def _imports(self, text: str, real: str) -> tuple[list[str], bool]:
-        """The texts that a file imports, and whether it says anything beside."""
-        if not posixpath.basename(real).startswith(_IMPORTING):
-            return [], bool(text.strip())
-        references, problems = read_imports(text, real, self._find)
-        self._problems += problems
-        has_own = not references or any(not word.startswith("@") for word in text.split())
-        return [each.path for each in references], has_own and bool(text.strip())
+    def _imports(self, real: str) -> tuple[str, ...]:
+        """The texts that a file imports. What is wrong with them is told once."""
+        if real not in self._imported:
+            references, problems = read_imports(self._texts[real], real, self._find)
+            self._problems += problems
+            self._imported[real] = tuple(each.path for each in references)
+        return self._imported[real]
+
+    def _has_own(self, real: str, importers: tuple[str, ...]) -> bool:
+        """Whether a file says anything beside what it imports."""
+        if any(not each.startswith("@") for each in self._texts[real].split()):
+            return True
+        return bool(self._texts[real].strip()) and not (_is_importing(real, importers) and self._imports(real))
 
     def _find(self, path: str) -> str | None:
         """The real path of a text below the root."""
@@ -264,6 +288,11 @@ class _Reader:
         except FormatError:
             return None
         return real if os.path.isfile(self._root.absolute(real)) else None
+
+
+def _is_importing(real: str, importers: tuple[str, ...]) -> bool:
+    """Whether `@path` is an import: in a CLAUDE.md or GEMINI.md, and in whatever one of them imports."""
+    return bool(importers) or posixpath.basename(real).startswith(_IMPORTING)
 
 
 def _is_ours(problem: Problem, tree: Walk) -> bool:

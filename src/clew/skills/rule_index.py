@@ -5,30 +5,24 @@ A reference carries its rule in a tag, and is gone with it. What is unchanged is
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 from uuid import UUID, uuid5
 
 import msgspec
 
 from clew.access import Principal
-from clew.errors import AlreadyExists, Conflict, NotFound
+from clew.errors import NotFound
+from clew.skills.mirroring import Mirrored, mirror, to_kept
 from clew.skills.rule_files import Rule
-from clew.trail.breadcrumb import NEVER, Breadcrumb, Change, Draft, Update
+from clew.trail.breadcrumb import NEVER, Breadcrumb, Draft
+from clew.trail.bulk import drop_records, each_record
 from clew.trail.closeness import closeness
 from clew.trail.query import SearchRequest
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
 
 RULE_SCHEMA, REFERENCE_SCHEMA = "rule.v1", "rule.reference.v1"
-MAX_CONTENT = 20_000
-"""So many characters of a text are kept on the trail, which is as many as are searched; the file has the rest."""
-BATCH = 200
-PAGE = 500
-_TRIES = 10
-
-T = TypeVar("T")
 _NAMESPACE = UUID("c1d54c5e-0f6b-5a0b-93a4-6e5f4a1f0e77")
 
 
@@ -44,8 +38,8 @@ class RuleReference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Linked(msgspec.Struct, frozen=True, kw_only=True):
-    """A reference with what is searched of it: the line that it stands in, and the document. `path` is the document's,
-    from the root."""
+    """A reference with what is searched of it, without keys: of the line that it stands in, and of the document.
+    `path` is the document's, from the root."""
 
     reference: RuleReference
     path: str
@@ -60,14 +54,6 @@ class ReferenceMatch(msgspec.Struct, frozen=True, kw_only=True):
     relevance: float
 
 
-class Synced(msgspec.Struct, frozen=True, kw_only=True):
-    """What one refresh did to the trail: how many rules and references were written anew, changed and removed."""
-
-    created: int = 0
-    updated: int = 0
-    deleted: int = 0
-
-
 class RuleIndex:
     """The rules of one root on a trail. Safe to use from several tasks and processes at once."""
 
@@ -76,15 +62,12 @@ class RuleIndex:
         self._root = root
         self._by = by
         self._tag = f"rules:{self._id('root')}"
+        self._everything = Selector(schema_names=(RULE_SCHEMA, REFERENCE_SCHEMA), all_tags=(self._tag,))
 
-    async def sync(self, rules: Sequence[Rule], linked: Sequence[Linked]) -> Synced:
-        """Make the trail hold exactly these. Where another process does the same at the same time, look again."""
-        for _ in range(_TRIES - 1):
-            try:
-                return await self._sync(rules, linked)
-            except (AlreadyExists, Conflict, NotFound):
-                continue
-        return await self._sync(rules, linked)
+    async def sync(self, rules: Sequence[Rule], linked: Sequence[Linked]) -> Mirrored:
+        """Make the trail hold exactly these."""
+        drafts = [*map(self._rule_draft, rules), *map(self._reference_draft, linked)]
+        return await mirror(self._trail, drafts, self._everything, by=self._by)
 
     async def search(self, intent: str, limit: int) -> list[ReferenceMatch]:
         """References that fit, the best first, each document once; none where nothing is close. Raises InvalidInput."""
@@ -101,43 +84,15 @@ class RuleIndex:
 
     async def counts(self) -> tuple[int, int]:
         """How many rules and how many references of this root are on the trail."""
-        names = [each.schema_name async for each in self._each()]
+        names = [each.schema_name async for each in each_record(self._trail, self._everything, by=self._by)]
         return names.count(RULE_SCHEMA), names.count(REFERENCE_SCHEMA)
 
     async def remove(self, path: str) -> None:
         """Take a rule off the trail, its references first, so that none is ever without its rule. Raises NotFound."""
-        references = self._each(Selector(schema_name=REFERENCE_SCHEMA, all_tags=(self._tag, self._rule_tag(path))))
-        await self._delete([each.id async for each in references])
+        selector = Selector(schema_name=REFERENCE_SCHEMA, all_tags=(self._tag, self._rule_tag(path)))
+        references = [each.id async for each in each_record(self._trail, selector, by=self._by)]
+        await drop_records(self._trail, references, by=self._by)
         await self._trail.records.delete(self._rule_id(path), by=self._by)
-
-    async def _sync(self, rules: Sequence[Rule], linked: Sequence[Linked]) -> Synced:
-        drafts = [*map(self._rule_draft, rules), *map(self._reference_draft, linked)]
-        wanted = {str(draft.id): draft for draft in drafts}
-        known = {each.id: each async for each in self._each()}
-        gone = [each for each in known.values() if each.id not in wanted]
-        await self._delete(each.id for each in gone if each.schema_name == REFERENCE_SCHEMA)
-        await self._delete(each.id for each in gone if each.schema_name != REFERENCE_SCHEMA)
-        new = [draft for id, draft in wanted.items() if id not in known]
-        for batch in _batches(new):
-            await self._trail.records.create_many(batch, by=self._by)
-        changes = [_update(known[id], draft) for id, draft in wanted.items() if _is_other(known.get(id), draft)]
-        for updates in _batches(changes):
-            await self._trail.records.update_many(updates, by=self._by)
-        return Synced(created=len(new), updated=len(changes), deleted=len(gone))
-
-    async def _each(self, selector: Selector | None = None) -> AsyncIterator[Breadcrumb]:
-        wanted = selector or Selector(schema_names=(RULE_SCHEMA, REFERENCE_SCHEMA), all_tags=(self._tag,))
-        cursor: str | None = None
-        while True:
-            page = await self._trail.records.list(wanted, by=self._by, limit=PAGE, cursor=cursor)
-            for each in page.items:
-                yield each
-            if (cursor := page.cursor) is None:
-                return
-
-    async def _delete(self, ids: Iterable[str]) -> None:
-        for batch in _batches([*ids]):
-            await asyncio.gather(*(self._trail.records.delete(id, by=self._by) for id in batch))
 
     async def _has_rule(self, path: str) -> bool:
         """Whether the rule of a reference is there: one that was deleted takes its references with it."""
@@ -152,7 +107,7 @@ class RuleIndex:
             "root": self._root,
             "path": rule.path,
             "folder": rule.folder,
-            "content": rule.text[:MAX_CONTENT],
+            "content": to_kept(rule.text),
             "mtime": rule.mtime,
             "digest": rule.digest,
         }
@@ -160,15 +115,17 @@ class RuleIndex:
 
     def _reference_draft(self, linked: Linked) -> Draft:
         reference = linked.reference
+        shown = to_kept(reference.display_text)
         context: dict[str, Any] = {
             **msgspec.to_builtins(reference),
+            "display_text": shown,
             "path": linked.path,
             "description": linked.about,
-            "content": linked.content[:MAX_CONTENT],
+            "content": linked.content,
         }
         id = self._id("reference", reference.source, reference.relative_path, reference.display_text)
         tags = (self._rule_tag(reference.source),)
-        return self._draft(id, reference.display_text, REFERENCE_SCHEMA, context, tags)
+        return self._draft(id, shown, REFERENCE_SCHEMA, context, tags)
 
     def _draft(self, id: str, title: str, schema: str, context: dict[str, Any], tags: Sequence[str]) -> Draft:
         shown = title.strip()[:500] or "a rule"
@@ -190,17 +147,3 @@ def read_reference(found: Breadcrumb) -> RuleReference | None:
         return msgspec.convert(found.context, RuleReference)
     except msgspec.ValidationError:
         return None
-
-
-def _is_other(known: Breadcrumb | None, draft: Draft) -> bool:
-    """Whether a record says something else. A file that was only touched says the same."""
-    return known is not None and {**known.context, "mtime": 0} != {**draft.context, "mtime": 0}
-
-
-def _update(known: Breadcrumb, draft: Draft) -> Update:
-    change = Change(title=draft.title, context=draft.context, tags=draft.tags)
-    return Update(id=known.id, change=change, expect=known.version)
-
-
-def _batches(items: Sequence[T]) -> list[Sequence[T]]:
-    return [items[first : first + BATCH] for first in range(0, len(items), BATCH)]

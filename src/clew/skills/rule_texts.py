@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from clew.fences import clean, fenced
 from clew.llm.tokens import estimate_tokens
 from clew.skills.exposure import Via
 from clew.skills.rule_files import Rule
@@ -17,8 +16,6 @@ ITEM = "rule:"
 """What the items of rules begin with in an exposure set."""
 WAITING = "its rules wait for the user's consent and are not shown"
 _UNTRUSTED = "untrusted"
-_BARS = re.compile("`{3,}")
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 class RuleText(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -81,14 +78,6 @@ def render(texts: Iterable[RuleText]) -> str:
     return "\n\n".join(map(_render, texts))
 
 
-def clean(text: str) -> str:
-    """A text without characters that nobody sees: what a person agreed to is all that a model reads."""
-    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
-        return text
-    unseen = [each for each in set(text) if each not in "\n\t" and unicodedata.category(each) in _UNSEEN]
-    return text.translate(dict.fromkeys(map(ord, unseen)))
-
-
 def _render(each: RuleText) -> str:
     name = printable(each.path, 300).replace("`", "'")
     if not each.text:
@@ -96,9 +85,8 @@ def _render(each: RuleText) -> str:
     below = printable(each.folder, 300).replace("`", "'")
     holds = f"for what is below `{below}`" if each.folder else "for all of the project"
     about = "A document for this work" if each.via == "intent" else f"Rules {holds}"
-    bar = "`" * max([4, *(len(found) + 1 for found in _BARS.findall(each.text))])
     rest = f"\n\n{each.left_out}." if each.left_out else ""
-    return f"{about}, from `{name}` ({printable(each.why, 300)}):\n\n{bar}markdown\n{each.text}\n{bar}{rest}"
+    return f"{about}, from `{name}` ({printable(each.why, 300)}):\n\n{fenced(each.text, 'markdown')}{rest}"
 
 
 def _depth(each: RuleText) -> int:

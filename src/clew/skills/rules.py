@@ -18,15 +18,16 @@ from pathlib import Path
 import msgspec
 
 from clew.access import Principal
-from clew.errors import ConfigError, FormatError, InvalidInput
+from clew.errors import ConfigError, InvalidInput
 from clew.llm import open_embedder
-from clew.skills.document import MAX_BYTES
 from clew.skills.formats.opening import Root
 from clew.skills.formats.rules import resolve_beside
 from clew.skills.links import Link, extract_links
+from clew.skills.mirroring import Mirrored, to_kept
 from clew.skills.problems import Problem, in_order
+from clew.skills.rule_documents import MARKDOWN, read_text
 from clew.skills.rule_files import Found, Rule, RuleFiles
-from clew.skills.rule_index import MAX_CONTENT, Linked, ReferenceMatch, RuleIndex, RuleReference, Synced
+from clew.skills.rule_index import Linked, ReferenceMatch, RuleIndex, RuleReference
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap, read_pieces
 from clew.trail.store import Embedder, Trail
@@ -34,7 +35,6 @@ from clew.trust import printable, real_folder
 
 IN_MEMORY = "sqlite://:memory:"
 EMBEDDER = "wordllama"
-MARKDOWN = ".md"
 MAX_LIMIT = 100
 MAX_LINKS = 5_000
 """So many links of all rules are followed."""
@@ -46,7 +46,7 @@ class RuleStats(msgspec.Struct, frozen=True, kw_only=True):
 
     rules: int = 0
     references: int = 0
-    refreshed: Synced | None = None
+    refreshed: Mirrored | None = None
     problems: tuple[Problem, ...] = ()
 
 
@@ -59,7 +59,7 @@ class Rules:
         self._trail = trail
         self._owns = owns
         self._index = RuleIndex(trail, real_folder(root), by)
-        self._refreshed: Synced | None = None
+        self._refreshed: Mirrored | None = None
         self._problems: tuple[Problem, ...] = ()
 
     async def get_root_rules(self) -> tuple[Rule, ...]:
@@ -88,7 +88,7 @@ class Rules:
         """One rule file as it is now, by its path from the root."""
         return await asyncio.to_thread(self.files.find, path)
 
-    async def refresh(self) -> Synced:
+    async def refresh(self) -> Mirrored:
         """Read the tree, and make the trail hold what is there: new, changed and deleted files."""
         found, linked, problems = await asyncio.to_thread(self._collect)
         self._refreshed = await self._index.sync(found.rules, linked)
@@ -124,7 +124,7 @@ class Rules:
     def _read(self, reference: RuleReference) -> str | None:
         root = self.files.root
         relative = root.relative(os.path.realpath(reference.absolute_path))
-        return _load(root, relative) if relative is not None and relative.lower().endswith(MARKDOWN) else None
+        return read_text(root, relative) if relative is not None and relative.lower().endswith(MARKDOWN) else None
 
 
 async def open_rules(
@@ -135,7 +135,7 @@ async def open_rules(
     cwd: str | Path | None = None,
     by: Principal | None = None,
 ) -> Rules:
-    """The rules of a folder, read once. To be closed.
+    """The rules of a folder, read once. To be closed. Nobody is asked for consent: `RuleInterceptor` looks it up.
 
     `trail` is one that is open, or the address of one that is opened here with `embedder`; without it the rules are in
     memory. Relative paths begin at `cwd`, or at the root. Raises ConfigError where there is no such folder or trail.
@@ -171,8 +171,8 @@ def _follow(rule: Rule, link: Link, line: str, root: Root, texts: dict[str, str]
     """The document that a rule links to; None, and told, where there is none below the root. `texts` are those that
     were read already."""
     target = resolve_beside(rule.real, link.path)
-    if target is not None and target not in texts and (text := _load(root, target)) is not None:
-        texts[target] = text[:MAX_CONTENT]
+    if target is not None and target not in texts and (text := read_text(root, target)) is not None:
+        texts[target] = to_kept(text)
     if target is None or target not in texts:
         reason = "leads out of the root" if target is None else "leads to no text that can be read"
         message = f"the reference {printable(link.path, 200)} {reason}: it was left out"
@@ -185,12 +185,5 @@ def _follow(rule: Rule, link: Link, line: str, root: Root, texts: dict[str, str]
         source=rule.path,
         line_number=link.line,
     )
-    return Linked(reference=reference, path=target, about=" ".join(line.split())[:_MAX_LINE], content=texts[target])
-
-
-def _load(root: Root, path: str) -> str | None:
-    try:
-        text = root.load(path, MAX_BYTES).decode("utf-8-sig")
-    except (FormatError, UnicodeDecodeError):
-        return None
-    return None if "\x00" in text else text.replace("\r\n", "\n").replace("\r", "\n")
+    about = to_kept(" ".join(line.split()), _MAX_LINE)
+    return Linked(reference=reference, path=target, about=about, content=texts[target])

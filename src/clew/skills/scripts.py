@@ -12,13 +12,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import msgspec
 
 from clew.clock import Clock
 from clew.errors import ConfigError, InvalidInput, NotFound, ReadOnly, TooLarge
-from clew.files import locked, replace_file
+from clew.files import locked, read_file, replace_file
 
 FILE = Path(".clew/scripts.json")
 LIFE = timedelta(days=30)
@@ -27,6 +27,8 @@ MAX_CODE = 200_000
 MAX_ABOUT = 1_000
 MAX_SCRIPTS = 1_000
 """More than these are not kept: the oldest leave."""
+Time = Annotated[datetime, msgspec.Meta(tz=True)]
+"""One that says its zone."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _WORD = re.compile(r"[^\W_]{2,}")
 
@@ -38,8 +40,8 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     language: str
     code: str
     digest: str
-    promoted_at: datetime
-    expires_at: datetime
+    promoted_at: Time
+    expires_at: Time
     about: str = ""
 
 
@@ -59,14 +61,15 @@ class Store(Protocol):
 
 
 class FileStore:
-    """One JSON file. It is replaced whole or not at all, and several processes may write it."""
+    """One JSON file. It is replaced whole or not at all, and several processes may write it. What it holds is taken as
+    it is: nobody is asked for consent."""
 
     def __init__(self, path: Path = FILE) -> None:
         self.path = Path(path)
 
     def read(self) -> Mapping[str, Script]:
         try:
-            found = msgspec.json.decode(self.path.read_bytes(), type=_File)
+            found = msgspec.json.decode(read_file(self.path), type=_File)
         except FileNotFoundError:
             return {}
         except (OSError, msgspec.DecodeError, UnicodeError, RecursionError) as error:

@@ -17,10 +17,10 @@ import msgspec
 from clew.access import Principal
 from clew.errors import AlreadyExists, Conflict, NotFound, ValidationError
 from clew.skills.collecting import Collected
-from clew.skills.fitting import Fit, Vocabulary, open_background, read_vocabulary
+from clew.skills.fitting import Fit, Vocabulary, close_ones, open_background, read_vocabulary
 from clew.skills.library import Suggestion
 from clew.skills.manifest import Manifest, Skill
-from clew.skills.mirroring import Mirrored, each_record, mirror
+from clew.skills.mirroring import Mirrored, mirror, to_kept
 from clew.skills.referring import (
     REFERENCE_SCHEMA,
     ReferenceMatch,
@@ -28,11 +28,13 @@ from clew.skills.referring import (
     read_reference,
     record_id,
     reference_contexts,
+    to_place,
     to_reference,
 )
 from clew.skills.walking import show
 from clew.trail.breadcrumb import NEVER, Breadcrumb, Change, Draft
-from clew.trail.closeness import NEAR, closeness
+from clew.trail.bulk import each_record
+from clew.trail.closeness import closeness
 from clew.trail.query import Hit, SearchRequest
 from clew.trail.selector import MAX_TERMS, Selector
 from clew.trail.store import Embedder, Trail
@@ -41,12 +43,10 @@ from clew.wording import suggest as suggest_name
 
 SKILL_SCHEMA, SHELF_SCHEMA = "skill.v1", "skill.shelf.v1"
 MAIN = "main"
-MAX_CONTENT = 20_000
-"""So many characters of a body are kept, which is as many as are searched; the file has the rest."""
 LOOKED_AT = 24
 """From so many hits at least it is judged whether anything is close."""
 MOST = 1_000
-EDITION = "1"
+EDITION = "2"
 """Raised when skills are kept in another way, so that all are written again."""
 _TRIES = 10
 
@@ -101,7 +101,7 @@ class SkillShelf:
         fit = await asyncio.to_thread(Fit, query, vocabulary, self._background)
         return [
             Suggestion(skill=hit.breadcrumb.title, description=_about(hit.breadcrumb), relevance=round(close, 3))
-            for hit, close in _close_ones(hits, fit.closeness, limit)
+            for hit, close in close_ones(hits, fit.closeness, limit)
         ]
 
     async def search_references(self, intent: str, limit: int = 5) -> list[ReferenceMatch]:
@@ -109,7 +109,7 @@ class SkillShelf:
         if not intent.strip() or limit < 1:
             return []
         hits = await self._search(REFERENCE_SCHEMA, intent, limit, None)
-        found = _close_ones(hits, closeness, limit)
+        found = close_ones(hits, closeness, limit)
         return [ReferenceMatch(reference=to_reference(hit.breadcrumb), relevance=round(c, 3)) for hit, c in found]
 
     async def get_references(self, skill: str) -> list[SkillReference]:
@@ -133,7 +133,7 @@ class SkillShelf:
                 hint=suggest_name(reference.path, known, "References are"),
                 skillName=reference.skill,
             ) from None
-        return await asyncio.to_thread(read_reference, self._root, record)
+        return await asyncio.to_thread(read_reference, self._root, to_place(record))
 
     async def close(self) -> None:
         """Let go of the trail where the shelf was opened with one of its own."""
@@ -243,20 +243,12 @@ async def open_shelf(manifest: Manifest, *, root: Path | None = None) -> SkillSh
     return shelf
 
 
-def _close_ones(hits: Sequence[Hit], measure: Callable[[Hit], float], limit: int) -> list[tuple[Hit, float]]:
-    """The first hits with how close they are, those aside that are far off; none where no hit at all is close."""
-    found = [(hit, measure(hit)) for hit in hits]
-    if max((close for _, close in found), default=0.0) < 1.0:
-        return []
-    return [each for each in found if each[1] >= NEAR][:limit]
-
-
 def _context(skill: Skill) -> dict[str, Any]:
     context: dict[str, Any] = {
         "name": skill.name,
-        "description": skill.description,
-        "keywords": [*skill.keywords, *skill.triggers.words],
-        "content": skill.content[:MAX_CONTENT],
+        "description": to_kept(skill.description),
+        "keywords": [to_kept(each) for each in (*skill.keywords, *skill.triggers.words)],
+        "content": to_kept(skill.content),
         "origin": skill.origin,
         "domain": skill.domain,
         "path": show(skill.path),

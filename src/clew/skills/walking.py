@@ -111,6 +111,16 @@ def show(path: str) -> str:
     return path if is_plain(path) else printable(path.encode("utf-8", "backslashreplace").decode())
 
 
+def is_left_out(path: str) -> bool:
+    """Whether a path leads through a folder that no walk reads, not even where definitions are kept."""
+    above = ""
+    for name in path.split("/")[:-1]:
+        if name in _NEVER or _is_worktrees(above, name):
+            return True
+        above = name
+    return False
+
+
 def is_plain(name: str) -> bool:
     """Whether a name is text that looks like what it is: no control characters, no turned direction, no stray bytes."""
     if name.isprintable():

@@ -12,6 +12,7 @@ import msgspec
 from clew.access import Principal
 from clew.errors import NotFound
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.bulk import each_record
 from clew.trail.edge import Edge
 from clew.trail.relation_text import one_line
 from clew.trail.relations import OnPersist, RelationNode
@@ -113,11 +114,4 @@ def _batches(items: list[Item]) -> Iterator[list[Item]]:
 async def _stored(trail: Trail, by: Principal, name: str) -> dict[str, Breadcrumb]:
     """The breadcrumbs of a graph by id, oldest first."""
     selector = Selector(schema_name=SCHEMA, all_tags=(f"relations:{name}",))
-    found: dict[str, Breadcrumb] = {}
-    cursor: str | None = None
-    while True:
-        page = await trail.records.list(selector, by=by, limit=_PAGE, cursor=cursor, oldest_first=True)
-        found.update((item.id, item) for item in page.items)
-        cursor = page.cursor
-        if cursor is None:
-            return found
+    return {item.id: item async for item in each_record(trail, selector, by=by)}

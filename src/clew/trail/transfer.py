@@ -13,6 +13,7 @@ import msgspec
 from clew.access import Principal
 from clew.errors import AccessDenied, AlreadyExists, ClewError, InvalidInput, NotFound, StorageError, TooLarge
 from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.bulk import each_record
 from clew.trail.edge import Edge
 from clew.trail.export_format import (
     FORMAT,
@@ -34,7 +35,6 @@ from clew.trail.store import Trail
 MAX_PROBLEMS = 1_000
 BATCH_LINES = 500
 BATCH_SIZE = 8_000_000
-PAGE = 500
 MAX_EDGES = 10_000
 
 
@@ -67,7 +67,7 @@ async def export_trail(
     """
     yield to_text(Header(format=FORMAT, owner_id=by.owner_id))
     exported: dict[str, None] = {}
-    async for breadcrumb in _list_all(trail, by, selector):
+    async for breadcrumb in each_record(trail, selector, by=by):
         exported[breadcrumb.id] = None
         for older in await _older_versions(trail, by, breadcrumb) if versions else ():
             yield to_text(line_of(older))
@@ -222,16 +222,6 @@ class _Import:
         self.report.failed_lines += 1
         if len(self.report.problems) < MAX_PROBLEMS:
             self.report.problems.append(Problem(line=number, reason=str(error)))
-
-
-async def _list_all(trail: Trail, by: Principal, selector: Selector) -> AsyncIterator[Breadcrumb]:
-    cursor: str | None = None
-    while True:
-        page = await trail.records.list(selector, by=by, limit=PAGE, cursor=cursor, oldest_first=True)
-        for breadcrumb in page.items:
-            yield breadcrumb
-        if (cursor := page.cursor) is None:
-            return
 
 
 async def _older_versions(trail: Trail, by: Principal, present: Breadcrumb) -> list[Breadcrumb]:

@@ -15,7 +15,7 @@ from clew.catalog.servers import ServerConfig, read_servers, write_servers
 from clew.catalog.servers.auth import Auth
 from clew.catalog.servers.config import Features, Filter, derive_id
 from clew.catalog.servers.references import FromEnv, FromSecret
-from clew.errors import ConfigError, InvalidInput
+from clew.errors import ConfigError, InvalidInput, ReadOnly
 
 
 def put(folder: Path, servers: Any) -> Path:
@@ -137,3 +137,24 @@ def test_nothing_that_may_be_secret_is_in_a_repr() -> None:
     )
     assert "hush" not in repr(config)
     assert "hush" not in str([config])
+
+
+def test_comments_and_last_commas_are_no_harm(tmp_path: Path) -> None:
+    text = '// ours\n{"mcpServers": {"a": {"url": "https://a.example/*x*/", /* ü */ "scopes": ["//",],},},}\n'
+    (tmp_path / "mcp.json").write_text(text)
+    (server,) = read_servers(tmp_path)
+    assert (server.url, server.scopes) == ("https://a.example/*x*/", ("//",))
+
+
+def test_nothing_is_written_through_links(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    target = tmp_path_factory.mktemp("target") / "kept"
+    target.write_text("{}")
+    server = ServerConfig(id="a", transport="stdio", command=("a",))
+    (tmp_path / "mcp.json.new").symlink_to(target)
+    write_servers(tmp_path, [server])
+    assert target.read_text() == "{}"
+    (tmp_path / "mcp.json").unlink()
+    (tmp_path / "mcp.json").symlink_to(target)
+    with pytest.raises(ReadOnly, match="leads out of"):
+        write_servers(tmp_path, [server])
+    assert target.read_text() == "{}"

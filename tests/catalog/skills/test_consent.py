@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,9 +10,15 @@ import pytest
 
 from clew.catalog.answers import Question
 from clew.catalog.consent import read_wishes
+from clew.catalog.skills.files import SkillFiles
+from clew.catalog.skills.references import OwnReferences
 from clew.catalog.workspace import Workspace
 from clew.clock import ManualClock
 from clew.config import read_config
+from clew.errors import NotFound, ValidationError
+from clew.skills.building import build
+from clew.skills.formats.opening import Root
+from clew.skills.manifest import Reference
 from clew.trail.store import Trail
 from clew.trust import Trust
 from tests.catalog.skills.northline import (
@@ -101,6 +108,24 @@ async def test_consent_that_is_taken_back_takes_the_routes_back(caller: Caller, 
     assert await caller.code(REFUND, amount=1) == ""
     Trust.open().revoke(folder.parent, "skill")
     assert await caller.code(REFUND, amount=1) == "NOT_REVEALED"
+    refused = await caller.get(REFUND, amount=1)
+    assert refused.error is not None
+    assert "came with the skills" in refused.error.message
+    assert "refunding, which wait for the user's consent" in refused.error.message
+    why = await caller.workspace.catalog.why(REFUND, by=ME, handle=caller.handle)
+    assert not why.is_visible
+    assert "which wait for the user's consent" in why.reasons[0]
+
+
+async def test_a_tool_whose_one_skill_changed_is_told_to_wait_for_consent(caller: Caller, folder: Path) -> None:
+    trust_all(folder)
+    await caller.get(FIND, need="give passengers money back")
+    await caller.get(LOAD, skill="refunding")
+    touch(folder, ".clew/skills/refunding/references/templates.md", "Other words.")
+    await caller.workspace.look_again()
+    refused = await caller.get(REFUND, amount=1)
+    assert refused.error is not None
+    assert "came with the skill refunding, which waits for the user's consent" in refused.error.message
 
 
 async def test_a_toolset_that_opens_more_is_agreed_to_anew(caller: Caller, folder: Path) -> None:
@@ -166,7 +191,7 @@ async def test_an_agent_that_nobody_agreed_to_is_not_taken_at_its_word(
         wishes = [each for each in read_wishes(read_config(folder, {})) if each.kind == "skill"]
         Trust.open().grant(wishes)
         caller = Caller(workspace)
-        assert await caller.code(LOAD, skill="announcing") == ""
+        assert "waits for the user's consent" in str(await caller.get(LOAD, skill="announcing"))
         assert "refunding" not in (await caller.ask("storm")).hint
 
 
@@ -179,3 +204,91 @@ async def test_files_around_a_folder_that_is_no_project_are_left_alone(
         assert list(workspace.definitions.manifest.skills) == ["cancelling", "refunding"]
         answer = await workspace.catalog.ask(Question(query="loudspeakers"), by=ME)
     assert "announcing" not in answer.markdown
+
+
+@pytest.mark.req("BEY-12")
+async def test_agents_and_rules_that_wait_are_counted_like_skills(
+    trail: Trail, clock: ManualClock, tmp_path: Path
+) -> None:
+    more = {".clew/agents/ann.md": markdown("You announce.", description="Announces"), "AGENTS.md": "Be brief.\n"}
+    folder = write_project(tmp_path / "project", FILES | more)
+    async with open_project(trail, clock, folder, trusting=False) as workspace:
+        (told,) = workspace.tell_problems()
+        assert told.startswith("1 agent (ann), 3 skills (announcing, cancelling, refunding), 1 rule file (AGENTS.md): ")
+        trust_all(folder)
+        await workspace.notice_consent()
+        assert workspace.tell_problems() == []
+
+
+def test_a_wish_says_what_a_skill_opens_and_that_it_changed(folder: Path) -> None:
+    trust_all(folder)
+    touch(folder, ".clew/toolsets/money.md", markdown(description="Money", tools=f'["{REFUND}", "bank://tools/wire"]'))
+    (wish,) = (each for each in read_wishes(read_config(folder, {})) if each.name == "refunding")
+    assert f"opens {REFUND}, bank://tools/wire (by money)" in wish.summary
+    noted = Trust.open().compare(wish)
+    assert noted.note.startswith("changed since you agreed on ")
+    assert f"opens {REFUND} (by money)" in noted.note
+    Trust.open().grant([noted])
+    assert Trust.open().holds(wish)
+    assert Trust.open().compare(wish).note == ""
+
+
+async def test_only_bytes_that_were_agreed_to_are_given_whenever_they_are_swapped(folder: Path) -> None:
+    skill = build(folder.parent).manifest.skills["refunding"]
+    (reference,) = skill.references
+    references, file = OwnReferences(folder.parent), folder / "skills/refunding/references/templates.md"
+    agreed = file.read_text()
+    for _ in range(2):
+        file.write_text("EVIL")
+        with pytest.raises(ValidationError, match="no part of skill refunding as the user agreed"):
+            references.read(skill, reference)
+        file.write_text(agreed)
+        assert references.read(skill, reference) == agreed
+
+
+async def test_a_file_that_no_digest_covers_is_not_given(folder: Path) -> None:
+    touch(folder, ".clew/skills/refunding/__pycache__/x.md", "EVIL")
+    skill = build(folder.parent).manifest.skills["refunding"]
+    with pytest.raises(ValidationError):
+        OwnReferences(folder.parent).read(skill, Reference(text="x", path="__pycache__/x.md"))
+
+
+@pytest.mark.parametrize("after", [None, "---\nskills: 5\n---\n", markdown("You do all.", skills="[refunding]")])
+async def test_an_agent_whose_definition_is_changed_or_gone_may_load_nothing(
+    trail: Trail, clock: ManualClock, tmp_path: Path, after: str | None
+) -> None:
+    agent = {".clew/agents/ann.md": markdown("You announce.", skills="[announcing]")}
+    folder = write_project(tmp_path / "project", FILES | agent)
+    async with open_project(trail, clock, folder) as workspace:
+        caller = Caller(workspace)
+        assert await caller.code(LOAD, skill="announcing") == ""
+        file = folder / "agents" / "ann.md"
+        file.unlink() if after is None else file.write_text(after)
+        await workspace.look_again()
+        for name in ("announcing", "refunding"):
+            assert "waits for the user's consent" in str(await caller.get(LOAD, skill=name))
+        assert await caller.code(LOAD, toolset="money") == "EXECUTION_ERROR"
+        Trust.open().revoke(folder.parent, "agent")
+        if after is None:
+            assert await caller.code(LOAD, skill="refunding") == ""
+
+
+async def test_what_is_served_has_the_hashes_that_make_up_the_digest(
+    workspace: Workspace, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trust_all(folder)
+    definitions, read = workspace.definitions, Root.digest
+    assert definitions is not None
+    await definitions.refresh()
+    agreed = hashlib.sha256((folder / "skills/refunding/references/templates.md").read_bytes()).hexdigest()
+
+    def swap(root: Root, path: str, limit: int) -> tuple[bytes, int]:
+        found = read(root, path, limit)
+        Path(root.absolute(path)).write_text("EVIL")
+        return found
+
+    monkeypatch.setattr(Root, "digest", swap)
+    served = await SkillFiles(definitions).get("skill://refunding/SKILL.md")
+    assert [each.sha256 for each in served.files if each.uri.endswith("templates.md")] == [agreed]
+    with pytest.raises(NotFound):
+        await SkillFiles(definitions).read("skill://refunding/references/templates.md")

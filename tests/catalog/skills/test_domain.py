@@ -12,6 +12,9 @@ from clew.access import Principal
 from clew.catalog.answers import Item
 from clew.catalog.workspace import Workspace
 from clew.clock import ManualClock
+from clew.llm.embedders import open_embedder
+from clew.skills.shelf import open_shelf
+from clew.trail import open_trail
 from clew.trail.store import Trail
 from tests.catalog.skills.northline import (
     CANCEL,
@@ -27,6 +30,7 @@ from tests.catalog.skills.northline import (
     open_project,
     write_project,
 )
+from tests.leaking import CARELESS, KEY_BODY, TOKEN, kept_on
 from tests.skills.writing import markdown, write
 
 
@@ -220,6 +224,38 @@ async def test_nothing_is_found_for_what_no_skill_is_for(caller: Caller) -> None
     assert found.data is not None
     assert "No skill here is close to that" in found.data.content
     assert [step.route for step in found.data.guidance] == [LIST]
+
+
+@pytest.mark.parametrize("need", ["write a poem about the sea", "purchase a new car", "deploy services with helm", "x"])
+async def test_find_says_that_nothing_is_close_as_a_shelf_does(tmp_path: Path, clock: ManualClock, need: str) -> None:
+    about = {
+        "copywriting": ("Write marketing copy for landing pages", "Lead with the benefit. Name the objection early."),
+        "deployment": ("Deploy services to Kubernetes with Helm", "Roll back with `helm rollback` when probes fail."),
+        "invoices": ("Check invoices against purchase orders", "Compare order, receipt and invoice."),
+    }
+    files = {f".clew/skills/{name}/SKILL.md": markdown(b, name=name, description=a) for name, (a, b) in about.items()}
+    trail = await open_trail(f"sqlite://{tmp_path}/skills.db", clock, open_embedder("wordllama"))
+    async with open_project(trail, clock, write_project(tmp_path / "project", files)) as workspace:
+        assert workspace.definitions is not None
+        caller = Caller(workspace)
+        await caller.ask(need)
+        found = await caller.text(FIND, need=need)
+        shelf = await open_shelf(workspace.definitions.manifest)
+        suggested = [each.skill for each in await shelf.suggest(need)]
+    assert [name for name in about if f"**{name}**" in found] == sorted(suggested)
+    assert bool(suggested) == ("helm" in need)
+    await shelf.close()
+    await trail.close()
+
+
+async def test_keys_in_a_skill_never_reach_the_trail(trail: Trail, clock: ManualClock, tmp_path: Path) -> None:
+    skill = markdown(f"{CARELESS}\nSee [notes](notes.md).", name="signing", description=f"Sign releases with {TOKEN}")
+    files = {".clew/skills/signing/SKILL.md": skill, ".clew/skills/signing/notes.md": f"Notes. {CARELESS}"}
+    async with open_project(trail, clock, write_project(tmp_path / "project", files)):
+        kept = await kept_on(trail, ME)
+    assert kept.count("and push with") == 2
+    for secret in (TOKEN, KEY_BODY):
+        assert secret not in kept
 
 
 async def test_a_reference_is_found_by_the_text_that_leads_to_it(caller: Caller) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from clew.skills.collecting import collect
+from clew.skills.formats.rules import read_imports
+from clew.skills.formats.source import first_paragraph
 from clew.skills.manifest import Reference
 
 from .planting import plant
@@ -49,3 +53,30 @@ def test_an_import_of_a_link_out_of_the_root_is_none(tmp_path: Path) -> None:
 def test_an_agents_file_imports_nothing(tmp_path: Path) -> None:
     found = collect(plant(tmp_path, {"AGENTS.md": "@README.md", "README.md": "r"}))
     assert [each.references for each in found.rules] == [()]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("`@a.md` @b.md", ["b.md"]),
+        ("``@a.md ` @c.md`` @b.md", ["b.md"]),
+        ("` @b.md", ["b.md"]),
+        ("a" + "`" * 200_000 + " @b.md", ["b.md"]),
+        ("` `` " * 20_000 + "@b.md", ["b.md"]),
+    ],
+)
+def test_code_holds_no_imports_and_backticks_cost_no_more_than_other_letters(line: str, found: list[str]) -> None:
+    references, _ = read_imports(line, "CLAUDE.md", lambda path: path)
+    assert [each.path for each in references] == found
+
+
+@pytest.mark.parametrize(
+    ("body", "begins"),
+    [
+        ("<!-- not\nthis -->The first.\n\nThe second.", "The first."),
+        ("<!-- a --><!-- b -->\n\nText.", "Text."),
+        ("<!--" * 200_000, "<!--"),
+    ],
+)
+def test_a_description_is_taken_from_behind_comments_however_many_begin(body: str, begins: str) -> None:
+    assert first_paragraph(body).startswith(begins)

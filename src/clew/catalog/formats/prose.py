@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from clew.catalog.text import bar_around
+from clew.fences import bar_around
 
 MAX_NAME = 200
 MAX_DESCRIPTION = 300

@@ -11,8 +11,8 @@ from clew.catalog.formats.paths import Paths, document_path, slug
 from clew.catalog.formats.prose import clean_name, clean_text, cut_sentence, describe, one_line, split_parts
 from clew.catalog.resource import RawContent, ResourceNode
 from clew.catalog.route import join_path
-from clew.catalog.secrecy import mask_private_keys
 from clew.errors import FormatError
+from clew.secrecy import mask_private_keys
 
 MAX_BODY = 16_000_000
 """Bytes; a longer document is refused."""

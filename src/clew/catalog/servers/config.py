@@ -14,7 +14,9 @@ import msgspec
 from clew.catalog.route import check_domain_name
 from clew.catalog.servers.auth import Auth, parse_auth, written_auth
 from clew.catalog.servers.references import Value, parse_value, written_value
+from clew.commented import plain_json
 from clew.errors import ConfigError
+from clew.files import inside, read_file, replace_file
 from clew.wording import config_in_plain_words
 
 FILE = "mcp.json"
@@ -122,25 +124,24 @@ def read_servers(folder: Path) -> list[ServerConfig]:
 
 
 def write_servers(folder: Path, servers: Sequence[ServerConfig]) -> Path:
-    """Write the file anew, whole or not at all."""
+    """Write the file anew, whole or not at all. Raises ReadOnly where it is a link out of the folder, and OSError."""
     path = folder / FILE
+    real = inside(path, folder)
     folder.mkdir(parents=True, exist_ok=True)
     text = msgspec.json.format(msgspec.json.encode({"mcpServers": {one.id: written(one) for one in servers}}), indent=2)
-    draft = path.with_suffix(".json.new")
-    draft.write_bytes(text + b"\n")
-    draft.chmod(0o600)
-    draft.replace(path)
+    replace_file(real, text + b"\n", 0o600)
     return path
 
 
 def read_json(path: Path) -> Any:
+    """What a file says in JSON, which may have comments and last commas. Raises ConfigError."""
     try:
         if path.stat().st_size > MAX_FILE:
             raise ConfigError(f"{path} is over {MAX_FILE:,} bytes")
-        return msgspec.json.decode(path.read_bytes())
+        return msgspec.json.decode(plain_json(read_file(path).decode()))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is not JSON: {error}") from None
 
 

@@ -27,9 +27,9 @@ from clew.catalog.servers.tokens import Tokens
 from clew.catalog.servers.values import resolve_token, resolve_values
 from clew.catalog.servers.vault import ShortVault, Vault
 from clew.catalog.servers.watching import Watchers
-from clew.catalog.text import clean
 from clew.clock import Clock, SystemClock
 from clew.errors import ConfigError, ServerError
+from clew.fences import clean
 
 if TYPE_CHECKING:
     from mcp import Client

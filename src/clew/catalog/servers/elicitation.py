@@ -12,8 +12,8 @@ from clew.catalog.servers.faults import Faults
 from clew.catalog.servers.hooks import Elicitation, Elicited, HookChain
 from clew.catalog.servers.patience import Patience
 from clew.catalog.servers.schemas import check_arguments
-from clew.catalog.text import clean
 from clew.errors import InvalidInput
+from clew.fences import clean
 
 if TYPE_CHECKING:
     from mcp_types import ElicitRequestParams, ElicitResult, ErrorData

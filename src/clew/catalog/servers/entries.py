@@ -10,8 +10,9 @@ import msgspec
 
 from clew.catalog.discovery import FOREIGN_TOOL_SCHEMA
 from clew.catalog.servers.schemas import params_prose
-from clew.catalog.text import clean, one_line
+from clew.catalog.text import one_line
 from clew.errors import InvalidInput
+from clew.fences import clean
 from clew.trail.breadcrumb import NEVER, Breadcrumb, Change, Draft, check_context, encode_canonical
 
 Kind = Literal["tool", "resource", "prompt"]

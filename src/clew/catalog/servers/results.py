@@ -9,8 +9,9 @@ import msgspec
 
 from clew.catalog.servers.entries import ServerEntry
 from clew.catalog.servers.schemas import misfit
-from clew.catalog.text import clean, fence, one_line, quoted
+from clew.catalog.text import fence, one_line, quoted
 from clew.errors import ServerError
+from clew.fences import clean
 from clew.tools import Guidance, GuidedContent, guide
 
 if TYPE_CHECKING:

@@ -28,6 +28,7 @@ from clew.catalog.servers.tidy import MAX_ENTRIES
 from clew.catalog.text import one_line
 from clew.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from clew.trail.breadcrumb import Breadcrumb, Change
+from clew.trail.bulk import each_record
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
 
@@ -88,13 +89,7 @@ class EntryStore:
         """Take what the trail knows of a server, all at once: nobody sees it half known."""
         schemas = (*SCHEMAS.values(), SERVER_SCHEMA)
         selector = Selector(schema_names=schemas, all_tags=(f"server:{server}",))
-        found: list[Breadcrumb] = []
-        cursor: str | None = None
-        while True:
-            page = await self._trail.records.list(selector, by=self._by, limit=1_000, cursor=cursor, oldest_first=True)
-            found += page.items
-            if (cursor := page.cursor) is None:
-                break
+        found = [each async for each in each_record(self._trail, selector, by=self._by)]
         self._forget(server)
         self._keep(found)
 

@@ -13,8 +13,11 @@ from clew.skills.formats.reading import Memory
 from clew.skills.manifest import Agent, Manifest, Skill
 from clew.skills.own_format import BuildMemory
 from clew.skills.problems import Problem
+from clew.skills.rule_files import RuleFiles
+from clew.trust import Wish
 
 NOT_AGREED = "not trusted yet, it waits for the user's consent"
+AGENT_NOT_AGREED = "the definition of this agent is not what was agreed to, it waits for the user's consent"
 MAX_NAMED = 5
 NOT_WHOLE = "not all of its files can be read, so nobody can agree to it"
 
@@ -31,6 +34,8 @@ class Definitions:
         """Why a skill may not be loaded, by name."""
         self._consent = consent
         self._agents: frozenset[str] = frozenset()
+        self._waiting: frozenset[str] = frozenset()
+        self._rules: list[Wish] = []
         self._state: tuple[int, ...] = ()
         self._memory, self._built = Memory(), BuildMemory()
         self._looking = asyncio.Lock()
@@ -54,18 +59,26 @@ class Definitions:
         return self.withheld.get(skill.name, "")
 
     def agent(self, name: str) -> Agent:
-        """The agent of that name as it is defined, where the user agreed to it; otherwise one that may load any
-        skill."""
+        """The agent of that name as it is defined, where the user agreed to it; otherwise one that names no skills."""
         return self.manifest.agents[name] if name in self._agents else Agent(name=name)
+
+    def is_waiting(self, name: str) -> bool:
+        """Whether an agent of that name may load nothing: its definition, also one that is gone or broken by now, is
+        not what the user agreed to."""
+        return name in self._waiting
 
     def told(self) -> list[str]:
         """What waits for the user's consent, in one line for that user, or none."""
-        waiting = list(self.withheld)
-        if not waiting:
-            return []
-        noun = "skill" if len(waiting) == 1 else "skills"
-        shown = ", ".join((*waiting[:MAX_NAMED], *("…" for _ in waiting[MAX_NAMED : MAX_NAMED + 1])))
-        return [f"{len(waiting):,} {noun} ({shown}): {self._consent.problem or NOT_TRUSTED}"]
+        agents = [name for name in self.manifest.agents if name not in self._agents]
+        rules = [each.name for each in self._rules if not self._consent.allows(each)]
+        counted = [("agent", agents), ("skill", list(self.withheld)), ("rule file", rules)]
+        told = ", ".join(_count(noun, names) for noun, names in counted if names)
+        return [f"{told}: {self._consent.problem or NOT_TRUSTED}"] if told else []
+
+    async def look_at_rules(self) -> None:
+        """See which rule files there are, so that it can be told which wait."""
+        if self.definers.is_repository:
+            self._rules = await asyncio.to_thread(RuleFiles(str(self.definers.root)).wishes)
 
     def _take(self, built: Built) -> None:
         is_same = built.manifest == self.manifest
@@ -79,6 +92,8 @@ class Definitions:
         held = {(each.kind, each.name) for each in wishes if self._consent.allows(each)}
         self._state = self._consent.state()
         self._agents = frozenset(name for kind, name in held if kind == AGENT)
+        once = self._consent.granted(AGENT, self.definers.root)
+        self._waiting = (once | self.manifest.agents.keys()) - self._agents
         self.withheld = {
             name: NOT_AGREED if name in known else NOT_WHOLE
             for name in self.manifest.skills
@@ -88,3 +103,8 @@ class Definitions:
         brought = {toolset for skill in free for toolset in skill.toolsets}
         toolsets = {name: each for name, each in self.manifest.toolsets.items() if name in brought}
         self.usable = msgspec.structs.replace(self.manifest, toolsets=toolsets)
+
+
+def _count(noun: str, names: list[str]) -> str:
+    shown = ", ".join((*names[:MAX_NAMED], *("…" for _ in names[MAX_NAMED : MAX_NAMED + 1])))
+    return f"{len(names):,} {noun}{'' if len(names) == 1 else 's'} ({shown})"

@@ -7,44 +7,37 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
 
 from clew.access import Principal
-from clew.catalog.discovery import is_sound
 from clew.catalog.registry import Registry
-from clew.catalog.route import parse_route, path_part
-from clew.catalog.shelf import select_resources
+from clew.catalog.route import path_part
 from clew.catalog.skills.loaded import LoadedSkills
-from clew.catalog.skills.references import find_reference, path_of, read_reference
-from clew.catalog.skills.routes import FIND, LIST, LOAD, NAME, REFERENCE, UNLOAD
+from clew.catalog.skills.references import OwnReferences, find_reference, path_of
+from clew.catalog.skills.routes import FIND, LIST, LOAD, REFERENCE, UNLOAD
+from clew.catalog.skills.searching import SkillSearch
 from clew.catalog.skills.showing import MAX_STEPS, describe, show_change, show_list, show_tools
-from clew.catalog.skills.source import REFERENCE_TYPE, SKILL_TYPE
-from clew.errors import ValidationError
 from clew.skills.agent_session import AgentSession
 from clew.skills.loads import Terms, check_skill, check_withheld, loadable_skills
 from clew.skills.manifest import Reference, Skill
 from clew.skills.session import brought_by
 from clew.tools import Guidance, GuidedContent, guide
-from clew.trail.closeness import NEAR, closeness
-from clew.trail.query import Hit, SearchRequest
-from clew.trail.store import Trail
 
-LOOKED_AT = 50
 NOTHING = "No skill here is close to that. Say it in other words, or look at all of them."
 
 
 class Desk:
-    """Answers callers. `owner_id` is whose records the index is."""
+    """Answers callers."""
 
-    def __init__(self, loaded: LoadedSkills, registry: Registry, trail: Trail, owner_id: str) -> None:
+    def __init__(self, loaded: LoadedSkills, registry: Registry, search: SkillSearch) -> None:
         self.loaded = loaded
+        self._references = OwnReferences(loaded.definitions.definers.root)
         self._registry = registry
-        self._trail = trail
-        self._owner_id = owner_id
+        self._search = search
 
     async def find(self, need: str, limit: int, by: Principal, handle: str) -> GuidedContent:
         """The skills that fit a need, the best first, and how each is loaded; says so where none is close."""
         terms = self.loaded.terms(by)
         names = {path_part(name): name for name in loadable_skills(terms)}
-        found = [names[each] for each in await self._search(need, SKILL_TYPE, by) if each in names][:limit]
-        references = await self._search(need, REFERENCE_TYPE, by)
+        found = [names[path] for path in await self._search.find_skills(need, names, limit, by)]
+        references = await self._search.find_references(need, by)
         steps = [step for each in references if (step := _reference_step(each, names, terms)) is not None][:limit]
         if not found and not steps:
             return GuidedContent(content=NOTHING, guidance=(guide(LIST, "all skills that there are"),))
@@ -114,17 +107,13 @@ class Desk:
     async def reference(self, name: str, wanted: str, by: Principal) -> GuidedContent:
         """The text of a reference as it is now. Raises ValidationError, also where the skill has changed since the user
         agreed to it, and FormatError where it cannot be read."""
-        terms, definitions = self.loaded.terms(by), self.loaded.definitions
+        await self.loaded.definitions.refresh()
+        terms = self.loaded.terms(by)
         check_skill(terms, name)
         check_withheld(terms, name)
         skill = terms.manifest.skills[name]
         found = find_reference(skill, wanted)
-        text = await asyncio.to_thread(read_reference, definitions.definers.root, skill, found)
-        await definitions.refresh()  # what was read counts only if it is what was agreed to
-        check_skill(self.loaded.terms(by), name)
-        check_withheld(self.loaded.terms(by), name)
-        if definitions.manifest.skills[name].digest != skill.digest:
-            raise ValidationError(f"skill {name} was changed while it was read", hint="Read it again")
+        text = await asyncio.to_thread(self._references.read, skill, found)
         others = [step for step in _reference_steps(skill) if step.params != {"skill": name, "path": path_of(found)}]
         return GuidedContent(content=text, guidance=others[:MAX_STEPS])
 
@@ -135,21 +124,6 @@ class Desk:
 
     async def _here(self, by: Principal, handle: str) -> Sequence[str]:
         return self.loaded.state(await self.loaded.session(by, handle).exposure()).discovered_skills
-
-    async def _search(self, need: str, kind: str, by: Principal) -> list[str]:
-        """The paths of what is close, the best first."""
-        reader = Principal(owner_id=self._owner_id, agent_id=by.agent_id, scopes=by.scopes)
-        selector = select_resources(domain=NAME, type=kind)
-        request = SearchRequest(text=need, selector=selector, limit=LOOKED_AT)
-        hits = [hit for hit in (await self._trail.index.search(request, by=reader)).hits if is_sound(hit.breadcrumb)]
-        best = max(map(closeness, hits), default=0.0)
-        if best < 1:
-            return []
-        return [_path(hit) for hit in hits if closeness(hit) >= NEAR]
-
-
-def _path(hit: Hit) -> str:
-    return parse_route(hit.breadcrumb.context["uri"]).path
 
 
 def _reference_step(path: str, names: dict[str, str], terms: Terms) -> Guidance | None:

@@ -12,10 +12,10 @@ from clew.catalog.resource import Pipeline
 from clew.catalog.skills.desk import Desk
 from clew.catalog.skills.loaded import LoadedSkills
 from clew.catalog.skills.routes import NAME
+from clew.catalog.skills.searching import SkillSearch
 from clew.catalog.skills.source import REFERENCE_TYPE, SKILL_TYPE, SkillFormat, SkillSource
 from clew.errors import InvalidInput
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, tool
-from clew.trail.store import Trail
 
 ABOUT = (
     "Skills: instructions for particular kinds of work, some with tools of their own. `find` says which one fits a"
@@ -30,9 +30,9 @@ SkillName = Annotated[str, msgspec.Meta(description="the name of a skill", max_l
 ToolsetName = Annotated[str, msgspec.Meta(description="instead of a skill: the name of one toolset", max_length=200)]
 
 
-def build_skills(loaded: LoadedSkills, registry: Registry, trail: Trail, owner_id: str) -> Domain:
+def build_skills(loaded: LoadedSkills, registry: Registry, search: SkillSearch) -> Domain:
     """The domain of what a folder defines. The routes that toolsets name are looked up in `registry`."""
-    desk = Desk(loaded, registry, trail, owner_id)
+    desk = Desk(loaded, registry, search)
     return Domain(
         name=NAME,
         description=ABOUT,

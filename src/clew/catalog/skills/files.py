@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import os
 import re
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -17,7 +18,7 @@ import msgspec
 from clew.catalog.skills.definitions import Definitions
 from clew.errors import FormatError, NotFound
 from clew.skills.document import MAX_BYTES, read_document
-from clew.skills.formats.digests import Bundle, bundle_of, digest_bundle
+from clew.skills.formats.digests import Bundle, Hashed, bundle_of, digest_hashed, hash_files
 from clew.skills.formats.opening import Root
 from clew.skills.manifest import Skill
 from clew.skills.walking import is_plain, walk
@@ -113,11 +114,13 @@ def _serve(root: Root, skill: Skill) -> ServedSkill | None:
         real = root.resolve(skill.path)
         raw = root.read(real, MAX_BYTES)
         bundle = _bundle(root, skill, real)
-        digest = digest_bundle(root, bundle, {real: raw}) if skill.folder else hashlib.sha256(raw).hexdigest()
+        hashed = hash_files(root, bundle, {real: raw})  # what is served is what makes up the digest
+        digest = digest_hashed(bundle, hashed) if skill.folder else hashed[0].sha256.hex()
         meta = _plain(read_document(raw, skill.path).meta)
-        if digest != skill.digest or len(bundle.files) > MAX_FILES or not _is_sound(meta):
+        is_small = len(hashed) <= MAX_FILES and sum(each.size for each in hashed) <= MAX_TOTAL
+        if digest != skill.digest or not is_small or not _is_sound(meta):
             return None
-        return _described(root, skill, meta, bundle, real)
+        return _described(skill, meta, hashed, real)
     except FormatError:
         return None
 
@@ -128,20 +131,18 @@ def _bundle(root: Root, skill: Skill, real: str) -> Bundle:
     return bundle_of(walk(root, (skill.folder,), is_kept=True), skill.folder)
 
 
-def _described(root: Root, skill: Skill, meta: dict[str, Any], bundle: Bundle, real: str) -> ServedSkill | None:
+def _described(skill: Skill, meta: dict[str, Any], hashed: Sequence[Hashed], real: str) -> ServedSkill | None:
     """What is served. The last part of the way to SKILL.md is the name that the file gives; the first tells skills of
     one name apart."""
     own = quote(skill.name, safe="")
     base = f"{SCHEME}{own}" if skill.name == meta["name"] else f"{SCHEME}{own}/{meta['name']}"
-    files, room = [], MAX_TOTAL
-    for name, path in bundle.files:
-        if not is_plain(name):
+    files = []
+    for each in hashed:
+        if not is_plain(each.name):
             return None
-        found, size = root.digest(path, room)
-        room -= size
-        shown = MAIN if path == real else name
+        shown = MAIN if each.real == real else each.name
         uri = f"{base}/{quote(shown, safe='/')}"
-        files.append(ServedFile(uri=uri, sha256=found.hex(), size=size, path=path))
+        files.append(ServedFile(uri=uri, sha256=each.sha256.hex(), size=each.size, path=each.real))
     about = str(meta["description"])
     return ServedSkill(uri=f"{base}/{MAIN}", name=skill.name, description=about, frontmatter=meta, files=tuple(files))
 

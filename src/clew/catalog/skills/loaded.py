@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.skills.definitions import Definitions
+from clew.catalog.bringing import Brought
+from clew.catalog.skills.definitions import AGENT_NOT_AGREED, Definitions
 from clew.catalog.skills.files import SkillFiles
 from clew.catalog.skills.routes import LOAD, UNLOAD
 from clew.catalog.why import Why
@@ -20,6 +21,7 @@ from clew.skills.loads import Terms
 from clew.skills.manifest import is_route
 from clew.skills.registry import ToolRegistry
 from clew.skills.session import TOOLSET, SessionState, cost_of, derive, is_skill
+from clew.skills.variables import Variables, inject
 
 SOMEBODY = "agent"
 """What a caller without a name is called."""
@@ -48,22 +50,27 @@ class LoadedSkills:
             clock=self._clock,
             handle=handle,
             withhold=terms.withhold,
+            render=_with_variables,
             toolset_notes=True,
         )
 
     def terms(self, by: Principal) -> Terms:
-        """What a caller may load. One that no definition names, as a plain MCP client, may load any skill."""
+        """What a caller may load. One that no definition names, as a plain MCP client, may load any skill; one whose
+        definition waits for the user's consent, none."""
         agent = self.definitions.agent(by.agent_id or SOMEBODY)
         manifest = self.definitions.usable
         manifest = msgspec.structs.replace(manifest, agents={**manifest.agents, agent.name: agent})
+        if self.definitions.is_waiting(agent.name):
+            manifest = msgspec.structs.replace(manifest, toolsets={})
+            return Terms(manifest=manifest, agent=agent, withhold=lambda _: AGENT_NOT_AGREED)
         return Terms(manifest=manifest, agent=agent, withhold=self.definitions.withhold)
 
     def state(self, exposure: Exposure) -> SessionState:
         """What a set holds, as the definitions and the user's consent are now."""
         return derive(self.definitions.usable, "", exposure.items, self.definitions.withhold)
 
-    def brought(self, exposure: Exposure) -> Mapping[str, Sequence[str]]:
-        """The routes that the skills and toolsets of a set bring, each with what brings it."""
+    def brought(self, exposure: Exposure) -> Brought:
+        """The routes that the skills and toolsets of a set bring, and would bring with the user's consent."""
         routes: dict[str, list[str]] = {}
         for item in exposure.items:
             if not is_skill(item) and not item.startswith(TOOLSET):
@@ -71,6 +78,18 @@ class LoadedSkills:
             state = derive(self.definitions.usable, "", [item], self.definitions.withhold)
             for tool in filter(is_route, state.exposed_domain_tools):
                 routes.setdefault(tool, []).append(item.replace(":", " ", 1))
+        return Brought(routes=routes, waiting=self._waiting(exposure) if self.definitions.withheld else {})
+
+    def _waiting(self, exposure: Exposure) -> Mapping[str, Sequence[str]]:
+        """The routes of skills in a set that are withheld, each with these skills."""
+        manifest, routes = self.definitions.manifest, dict[str, list[str]]()
+        came = set(derive(manifest, "", exposure.items).discovered_skills)
+        for name in self.definitions.withheld:
+            toolsets = manifest.skills[name].toolsets
+            here = toolsets if name in came else [each for each in toolsets if f"{TOOLSET}{each}" in exposure.items]
+            tools = (tool for each in here if each in manifest.toolsets for tool in manifest.toolsets[each].tools)
+            for tool in dict.fromkeys(filter(is_route, tools)):
+                routes.setdefault(tool, []).append(name)
         return routes
 
     async def reset(self, by: Principal, handle: str) -> int:
@@ -132,6 +151,11 @@ class _Accepted:
         self, exposure: Exposure, edit: Edit, *, by: Principal, ended_by: str = "", reason: str = ""
     ) -> Exposure:
         return await self._sets.change(exposure, edit, by=by, ended_by=ended_by, reason=reason)
+
+
+def _with_variables(text: str) -> str:
+    """A text with the variables put in that the environment allows."""
+    return inject(text, Variables().resolve())
 
 
 def _without_named(items: Items) -> Items:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import posixpath
 from pathlib import Path
 
-from clew.errors import FormatError, ValidationError
-from clew.skills.document import MAX_BYTES
+from clew.errors import ValidationError
+from clew.skills.formats.digests import bundle_of, digest_hashed, hash_files
 from clew.skills.formats.opening import Root
-from clew.skills.formats.rules import resolve_beside
 from clew.skills.manifest import Reference, Skill
+from clew.skills.referring import Place, read_reference
+from clew.skills.walking import walk
 from clew.wording import suggest
 
 
@@ -29,17 +31,42 @@ def find_reference(skill: Skill, wanted: str) -> Reference:
     raise ValidationError(f"skill {skill.name} has no reference {wanted[:200]!r}", allowed=known, hint=hint)
 
 
-def read_reference(root: Path, skill: Skill, reference: Reference) -> str:
-    """The text of a reference of a skill. Only what is in the skill's folder is read: consent goes no further.
+class OwnReferences:
+    """The references of skills below one root, as the digests of the skills say. Safe to use from several threads."""
 
-    Raises FormatError where it leads out of that folder, is no markdown, or cannot be read.
-    """
-    base, target = Root(os.fspath(root)), resolve_beside(skill.path, reference.path)
-    if not skill.folder or target is None:
-        raise FormatError(reference.path, "is not in a folder of the skill's own")
-    if not target.lower().endswith(".md"):
-        raise FormatError(reference.path, "is not a markdown file")
-    real = base.resolve(target)
-    if not real.startswith(f"{base.resolve(skill.folder)}/"):
-        raise FormatError(reference.path, "leads out of the skill's folder")
-    return base.read(real, MAX_BYTES).decode("utf-8-sig", "replace")
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._known: dict[str, tuple[str, dict[str, bytes]]] = {}
+
+    def read(self, skill: Skill, reference: Reference) -> str:
+        """The text of a reference. Only bytes that make up the skill's digest are given: consent goes no further.
+
+        Raises ValidationError where the skill has no folder of its own, or the file is no part of it or has changed,
+        and as `read_reference`.
+        """
+        if not skill.folder:
+            raise ValidationError(f"the reference {reference.path!r} is not in a folder of the skill's own")
+
+        def check(real: str, raw: bytes) -> None:
+            found = hashlib.sha256(raw).digest()
+            if self._members(skill).get(real) != found:
+                self._known.pop(skill.name, None)
+                message = f"the reference {reference.path!r} is no part of skill {skill.name} as the user agreed to it"
+                raise ValidationError(message, hint="Read it again, or look at the folder of the skill")
+
+        place = Place(skill=skill.name, source=skill.path, home=skill.folder, path=reference.path)
+        return read_reference(self._root, place, check)
+
+    def _members(self, skill: Skill) -> dict[str, bytes]:
+        """The hashes of its files by their real paths; none where they are not what its digest says."""
+        known = self._known.get(skill.name)
+        if known is not None and known[0] == skill.digest:
+            return known[1]
+        root = Root(os.fspath(self._root))
+        bundle = bundle_of(walk(root, (skill.folder,), is_kept=True), skill.folder)
+        hashed = hash_files(root, bundle, {})
+        if digest_hashed(bundle, hashed) != skill.digest:
+            return {}
+        members = {each.real: each.sha256 for each in hashed}
+        self._known[skill.name] = (skill.digest, members)
+        return members

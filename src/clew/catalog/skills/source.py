@@ -12,8 +12,8 @@ from clew.catalog.indexing import digest
 from clew.catalog.resource import Listing, RawContent, RawDocument, ResourceNode
 from clew.catalog.route import path_part
 from clew.catalog.skills.definitions import Definitions
-from clew.catalog.skills.references import path_of, read_reference
-from clew.errors import FormatError, NotFound
+from clew.catalog.skills.references import OwnReferences, path_of
+from clew.errors import FormatError, NotFound, ValidationError
 from clew.skills.manifest import Reference, Skill
 
 CONTENT_TYPE = "application/vnd.clew.skill"
@@ -30,6 +30,7 @@ class SkillSource:
 
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
+        self._references = OwnReferences(definitions.definers.root)
         self.id = "skills:definitions"
 
     async def list_documents(self) -> Listing:
@@ -73,8 +74,8 @@ class SkillSource:
 
     async def _reference(self, id: str, skill: Skill, reference: Reference) -> RawContent:
         try:
-            text = await asyncio.to_thread(read_reference, self._definitions.definers.root, skill, reference)
-        except FormatError:
+            text = await asyncio.to_thread(self._references.read, skill, reference)
+        except (FormatError, ValidationError):
             text = ""  # it is still found by what the skill says of it
         about = {"type": REFERENCE_TYPE, "description": f"{reference.text}: a reference of the skill {skill.name}"}
         return _content(id, reference.text or id, text, about)

@@ -13,7 +13,7 @@ from clew.skills.collecting import Collected, collect, wishes
 from clew.skills.formats.reading import Memory
 from clew.skills.manifest import Manifest, Skill
 from clew.skills.own_format import BuildMemory
-from clew.trust import Wish, digest_parts
+from clew.trust import Wish, digest_parts, printable
 
 SKILL, AGENT = "skill", "agent"
 
@@ -50,15 +50,17 @@ def definition_wishes(manifest: Manifest, root: Path) -> list[Wish]:
     it opens. What has no digest cannot be agreed to, and is left out."""
     found = Collected(agents=tuple(manifest.agents.values()), skills=tuple(manifest.skills.values()))
     return [
-        msgspec.structs.replace(each, digest=_digest(manifest.skills[each.name], manifest))
-        if each.kind == SKILL
-        else each
+        _with_toolsets(each, manifest.skills[each.name], manifest) if each.kind == SKILL else each
         for each in wishes(found, root)
     ]
 
 
-def _digest(skill: Skill, manifest: Manifest) -> str:
+def _with_toolsets(wish: Wish, skill: Skill, manifest: Manifest) -> Wish:
+    """The wish of a skill with what its toolsets open."""
     toolsets = [manifest.toolsets[name] for name in skill.toolsets if name in manifest.toolsets]
     if not toolsets:
-        return skill.digest
-    return digest_parts([skill.digest.encode(), *(msgspec.json.encode(each, order="sorted") for each in toolsets)])
+        return wish
+    digest = digest_parts([skill.digest.encode(), *(msgspec.json.encode(each, order="sorted") for each in toolsets)])
+    tools = ", ".join(dict.fromkeys(tool for each in toolsets for tool in each.tools)) or "no tools"
+    about = printable(f"{wish.summary}; opens {tools} (by {', '.join(each.name for each in toolsets)})")
+    return msgspec.structs.replace(wish, digest=digest, summary=about)

@@ -9,7 +9,7 @@ import asyncio
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -52,7 +52,8 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class LocalSource:
-    """The text files of a folder whose path matches one of `include` (all, without any) and none of `exclude`.
+    """The text files of a folder whose path matches one of `include` (all, without any) and none of `exclude`, and that
+    `leaves_out`, which is told a path and whether it is a folder, does not leave out.
 
     A document's id is its path from the folder on, with `/`; its version changes with its time and its size.
     """
@@ -61,12 +62,18 @@ class LocalSource:
     is_local = True
 
     def __init__(
-        self, root: Path, include: Sequence[str] = (), exclude: Sequence[str] = (), max_bytes: int = MAX_BYTES
+        self,
+        root: Path,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        max_bytes: int = MAX_BYTES,
+        leaves_out: Callable[[str, bool], bool] = lambda path, is_folder: False,
     ) -> None:
         self._root = Path(os.path.realpath(root))
         self._include = tuple(include)
         self._exclude = tuple(exclude)
         self._max_bytes = max_bytes
+        self._leaves_out = leaves_out
 
     @property
     def place(self) -> Path:
@@ -132,7 +139,9 @@ class LocalSource:
             return False
         if not is_folder and self._include and not any(glob_matches(glob, path) for glob in self._include):
             return False
-        return not rules.ignores(os.path.join(self._root, path), is_folder=is_folder)
+        if rules.ignores(os.path.join(self._root, path), is_folder=is_folder):
+            return False
+        return not self._leaves_out(path, is_folder)
 
     def _examine(self, path: str) -> RawDocument | Skipped | None:
         """A file as a document, or why it is none; None when it is gone."""

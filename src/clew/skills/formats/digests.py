@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -44,8 +44,32 @@ def bundle_of(walk: Walk, path: str) -> Bundle:
     return Bundle(tuple(sorted(files)), tuple(sorted(refused)), is_whole)
 
 
+class Hashed(msgspec.Struct, frozen=True):
+    """A file of a bundle as it was read: its path from the folder, its real path, its SHA-256 and its size."""
+
+    name: str
+    real: str
+    sha256: bytes
+    size: int
+
+
 def digest_bundle(root: Root, bundle: Bundle, known: Mapping[str, bytes]) -> str:
-    """The digest; files of `known` count as they were read already, whatever they are by now.
+    """The digest of a bundle as `hash_files` reads it. Raises FormatError."""
+    return digest_hashed(bundle, hash_files(root, bundle, known))
+
+
+def digest_hashed(bundle: Bundle, hashed: Iterable[Hashed]) -> str:
+    """The digest of a bundle whose files were read already."""
+    parts: list[bytes] = []
+    for each in hashed:
+        parts += [b"file", os.fsencode(each.name), each.sha256]
+    for name, says in bundle.refused:
+        parts += [b"link", os.fsencode(name), os.fsencode(says)]
+    return digest_parts(parts)
+
+
+def hash_files(root: Root, bundle: Bundle, known: Mapping[str, bytes]) -> tuple[Hashed, ...]:
+    """Each file, read once; those of `known` count as they were read already, whatever they are by now.
 
     Raises FormatError where a file cannot be read, or there is too much of them.
     """
@@ -53,15 +77,13 @@ def digest_bundle(root: Root, bundle: Bundle, known: Mapping[str, bytes]) -> str
         raise FormatError("", "holds folders that were not read")
     if len(bundle.files) > MAX_FILES:
         raise FormatError("", f"holds more than {MAX_FILES:,} files")
-    parts: list[bytes] = []
+    hashed: list[Hashed] = []
     room = MAX_BYTES
     for name, real in bundle.files:
         if real in known:
-            found = hashlib.sha256(known[real]).digest()
+            found, size = hashlib.sha256(known[real]).digest(), len(known[real])
         else:
             found, size = root.digest(real, room)
             room -= size
-        parts += [b"file", os.fsencode(name), found]
-    for name, says in bundle.refused:
-        parts += [b"link", os.fsencode(name), os.fsencode(says)]
-    return digest_parts(parts)
+        hashed.append(Hashed(name, real, found, size))
+    return tuple(hashed)

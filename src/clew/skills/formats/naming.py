@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import TypeVar
 
 import msgspec
@@ -24,12 +24,14 @@ def name_all(found: list[tuple[Named, str]], what: str) -> tuple[list[Named], li
     kept: dict[str, Named] = {}
     copies: list[tuple[str, str]] = []
     problems: list[Problem] = []
+    numbers: dict[str, int] = {}
     for thing, folder in found:
         first = kept.get(thing.name)
         if first is not None and thing.digest and first.digest == thing.digest:
             copies.append((thing.path, first.path))
             continue
-        name = next(each for each in _candidates(thing.name, folder) if each not in kept)
+        name = next((each for each in _candidates(thing.name, folder) if each not in kept), "")
+        name = name or _numbered(thing.name, kept, numbers)
         if first is not None:
             problems.append(_told_apart(what, thing.name, name, thing.path, first.path))
         kept[name] = msgspec.structs.replace(thing, name=name)
@@ -42,8 +44,15 @@ def _told_apart(what: str, wanted: str, name: str, path: str, first: str) -> Pro
 
 
 def _candidates(name: str, folder: str) -> Iterator[str]:
-    """The wanted name, then those with a folder before it, then those with a number."""
+    """The wanted name, then those with a folder before it."""
     yield name
     before = (to_name(each) for each in qualifiers(folder))
     yield from (f"{each}-{name}" for each in before if each and len(each) + len(name) < MAX_NAME)
-    yield from (f"{name[: MAX_NAME - 7]}-{number}" for number in itertools.count(2))
+
+
+def _numbered(name: str, taken: Container[str], numbers: dict[str, int]) -> str:
+    """The name with the first number that is free. `numbers` are those to go on with, so that none is tried twice."""
+    base = name[: MAX_NAME - 7]
+    number = next(each for each in itertools.count(numbers.get(base, 2)) if f"{base}-{each}" not in taken)
+    numbers[base] = number + 1
+    return f"{base}-{number}"

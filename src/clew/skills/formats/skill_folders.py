@@ -28,7 +28,8 @@ def read_skill(source: Source, folder: str, files: Sequence[str]) -> Skill | Non
     References are those to which its text links, and the other files of `references/`.
     """
     if not source.document.meta and not source.document.body.strip():
-        source.refuse("is empty", hint="Begin with --- and the lines `name:` and `description:`")
+        if not source.document.problems:  # one fault is told once
+            source.refuse("is empty", hint="Begin with --- and the lines `name:` and `description:`")
         return None
     if not source.document.has_meta and not source.document.problems:
         source.warn("there is no front matter", hint="Begin with --- and the lines `name:` and `description:`")

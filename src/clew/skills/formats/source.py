@@ -23,7 +23,6 @@ MAX_VALUE = 4_000
 """Longer values of keys that mean nothing here are cut."""
 _MAX_SUMMARY = 300
 _HEADING = re.compile(r"\A(?:#{1,6}\s+|[>*-]\s+)")
-_SKIPPED = re.compile(r"<!--.*?-->", re.DOTALL)
 _VALUE = re.compile(r"[^:]*:[ \t]*(.*?)(?:[ \t]+#.*)?")
 
 
@@ -137,7 +136,7 @@ def to_name(text: str, *, also: str = "") -> str:
 def first_paragraph(body: str) -> str:
     """What a text begins with when its headings are left aside; the heading where there is nothing else."""
     heading = ""
-    for block in re.split(r"\n\s*\n", _SKIPPED.sub("", body)):
+    for block in re.split(r"\n\s*\n", _without_comments(body)):
         lines = [line.strip() for line in block.strip().split("\n")]
         lines = [line for line in lines if line and not line.startswith(("```", "~~~", "|", "---", "==="))]
         if lines and lines[0].startswith("#"):
@@ -146,6 +145,15 @@ def first_paragraph(body: str) -> str:
         if lines:
             return _cut(" ".join(_HEADING.sub("", line, count=1) for line in lines))
     return _cut(heading)
+
+
+def _without_comments(body: str) -> str:
+    """A text without its comments, in time that grows with the text; one that never ends is no comment."""
+    parts, done = [], 0
+    while (start := body.find("<!--", done)) >= 0 and (end := body.find("-->", start + 4)) >= 0:
+        parts.append(body[done:start])
+        done = end + 3
+    return "".join([*parts, body[done:]])
 
 
 def describe(source: Source, *, is_required: bool) -> str:

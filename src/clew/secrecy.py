@@ -35,6 +35,11 @@ def mask_private_keys(text: str) -> str:
     return _PRIVATE_KEY.sub(rf"\g<1>{MASK}", text)
 
 
+def mask_document(text: str) -> str:
+    """The text of a whole document without keys of any unmistakable shape, to be cut afterwards."""
+    return _SHAPES.sub(MASK, mask_private_keys(text))
+
+
 def mask_keys(text: str) -> str:
     """The text without what has the unmistakable shape of a key: for documents, which may speak of tokens."""
     return _SHAPES.sub(MASK, _SECRETS[-1].sub(rf"\g<1>{MASK}", text))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.catalog.secrecy import MASK, mask_secrets
+from clew.secrecy import MASK, mask_document, mask_secrets
 
 PLACES = [
     "password=%s",
@@ -85,3 +85,15 @@ def test_a_long_text_is_masked_quickly() -> None:
     assert mask_secrets("token=" * 20_000).startswith("token=")
     assert mask_secrets("://" * 20_000 + "a:b") != ""
     assert mask_secrets("-----BEGIN PRIVATE KEY-----" * 2_000) != ""
+
+
+def test_a_document_is_kept_but_for_its_keys() -> None:
+    token, body = "ghp_" + "a1" * 15, "MIIEowIBAAKCAQEA"
+    key = f"-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----"
+    masked = mask_document(f"before\n{key}\nbetween {token} after")
+    assert masked.startswith("before\n")
+    assert masked.endswith(f"between {MASK} after")
+    assert body not in masked
+    assert mask_document("Look for `-----BEGIN PRIVATE KEY-----` in files.") == (
+        "Look for `-----BEGIN PRIVATE KEY-----` in files."
+    )

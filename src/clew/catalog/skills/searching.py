@@ -1,0 +1,79 @@
+"""Which skills and references on the trail are close to a need, and when none is, as a shelf of skills tells it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from clew.access import Principal
+from clew.catalog.discovery import is_sound
+from clew.catalog.route import parse_route
+from clew.catalog.shelf import select_resources
+from clew.catalog.skills.definitions import Definitions
+from clew.catalog.skills.routes import NAME
+from clew.catalog.skills.source import REFERENCE_TYPE, SKILL_TYPE
+from clew.skills.fitting import Fit, Vocabulary, close_ones, open_background, read_vocabulary
+from clew.skills.manifest import Manifest
+from clew.trail.closeness import closeness
+from clew.trail.query import Hit, SearchRequest
+from clew.trail.store import Embedder, Trail
+from clew.trail.text import MAX_QUERY_CHARS
+
+LOOKED_AT = 50
+
+
+class SkillSearch:
+    """Looks for skills on a trail. `owner_id` is whose records they are; `embedder` is the trail's: without it, what
+    fits is judged by words alone."""
+
+    def __init__(self, definitions: Definitions, trail: Trail, owner_id: str, embedder: Embedder | None) -> None:
+        self._definitions = definitions
+        self._trail = trail
+        self._owner_id = owner_id
+        self._background = open_background(embedder)
+        self._read = _Read(Manifest(), {}, Vocabulary())
+
+    async def find_skills(self, need: str, among: Collection[str], limit: int, by: Principal) -> list[str]:
+        """The paths of skills that fit, of those in `among`, the best first; none where nothing is close."""
+        hits = [hit for hit in await self._search(need, SKILL_TYPE, by) if _path(hit) in among]
+        if not hits:
+            return []
+        fit = await asyncio.to_thread(self._fit, need)
+        return [_path(hit) for hit, _ in close_ones(hits, fit.closeness, limit)]
+
+    async def find_references(self, need: str, by: Principal) -> list[str]:
+        """The paths of references whose text fits, the best first; none where nothing is close."""
+        hits = await self._search(need, REFERENCE_TYPE, by)
+        return [_path(hit) for hit, _ in close_ones(hits, closeness, LOOKED_AT)]
+
+    async def _search(self, need: str, kind: str, by: Principal) -> list[Hit]:
+        reader = Principal(owner_id=self._owner_id, agent_id=by.agent_id, scopes=by.scopes)
+        selector = select_resources(domain=NAME, type=kind)
+        request = SearchRequest(text=need[:MAX_QUERY_CHARS], selector=selector, limit=LOOKED_AT)
+        return [hit for hit in (await self._trail.index.search(request, by=reader)).hits if is_sound(hit.breadcrumb)]
+
+    def _fit(self, need: str) -> Fit:
+        return Fit(need, self._known() if self._background is not None else Vocabulary(), self._background)
+
+    def _known(self) -> Vocabulary:
+        """The words of all skills; of one that is withheld, those of its name and description."""
+        manifest, withheld = self._definitions.manifest, self._definitions.withheld
+        if (self._read.manifest, self._read.withheld) != (manifest, withheld):
+            skills = manifest.skills.values()
+            heads = [f"{each.name}\n{each.description}" for each in skills]
+            bodies = [each.content for each in skills if each.name not in withheld]
+            self._read = _Read(manifest, withheld, read_vocabulary(heads, bodies))
+        return self._read.vocabulary
+
+
+class _Read(NamedTuple):
+    """The words of skills as they were when they were read."""
+
+    manifest: Manifest
+    withheld: Mapping[str, str]
+    vocabulary: Vocabulary
+
+
+def _path(hit: Hit) -> str:
+    return parse_route(hit.breadcrumb.context["uri"]).path

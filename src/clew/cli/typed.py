@@ -1,0 +1,22 @@
+"""What was typed, for the commands to which it matters where `--` stood: the parser does not tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+
+_typed: ContextVar[tuple[str, ...]] = ContextVar("typed", default=())
+
+
+def remember_typed(words: Sequence[str]) -> None:
+    """Keep the words of the command that runs."""
+    _typed.set(tuple(words))
+
+
+def words_before_dashes(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Those of the last arguments of a command that stood before `--`; none where there was no `--`."""
+    words = _typed.get()
+    if "--" not in words:
+        return ()
+    behind = len(words) - words.index("--") - 1
+    return tuple(arguments[: max(len(arguments) - behind, 0)])

@@ -1,0 +1,43 @@
+"""Text that others wrote as data: without characters that nobody sees, behind a fence that nothing in it can end."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+FENCE = 4
+"""Backticks that a fence has at least."""
+
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_FILLERS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+"""Letters and marks that have no shape of their own."""
+_BREAKS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+_BARS = re.compile("`{3,}")
+
+
+def clean(text: str) -> str:
+    """A text without characters that nobody sees and that could hide or reorder others. Tabs stay, and line ends of all
+    kinds become the plain one."""
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    lines = _BREAKS.sub("\n", text)
+    unseen = [each for each in set(lines) if is_unseen(each)]
+    return lines.translate(dict.fromkeys(map(ord, unseen))) if unseen else lines
+
+
+def is_unseen(character: str) -> bool:
+    """Whether `clean` takes it away."""
+    if character in "\n\t":
+        return False
+    return unicodedata.category(character) in _INVISIBLE or _FILLERS.match(character) is not None
+
+
+def fenced(text: str, language: str) -> str:
+    """A text, already clean, as a block that nothing in it can end."""
+    bar = bar_around(text, FENCE)
+    return f"{bar}{language}\n{text}\n{bar}"
+
+
+def bar_around(text: str, least: int = 3) -> str:
+    """Backticks for a fence: more than stand together anywhere in the text."""
+    return "`" * max([least, *(len(found) + 1 for found in _BARS.findall(text))])

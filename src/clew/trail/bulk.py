@@ -1,0 +1,45 @@
+"""Many records at a time: all that a selector selects, and those that are to go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from itertools import islice
+
+from clew.access import Principal
+from clew.errors import NotFound
+from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.selector import Selector
+from clew.trail.store import Trail
+
+PAGE = 500
+AT_ONCE = 200
+"""How many single writes are under way together: the engine commits them in groups."""
+
+
+async def each_record(trail: Trail, selector: Selector, *, by: Principal) -> AsyncIterator[Breadcrumb]:
+    """All that a selector selects and the caller may see, oldest first, a page at a time."""
+    cursor: str | None = None
+    while True:
+        page = await trail.records.list(selector, by=by, limit=PAGE, cursor=cursor, oldest_first=True)
+        for record in page.items:
+            yield record
+        if (cursor := page.cursor) is None:
+            return
+
+
+async def drop_records(trail: Trail, ids: Iterable[str], *, by: Principal) -> int:
+    """Delete those of these records that there still are; how many."""
+    dropped, left = 0, iter(ids)
+    while some := list(islice(left, AT_ONCE)):
+        outcomes = await asyncio.gather(*(_drop(trail, id, by) for id in some))
+        dropped += sum(outcomes)
+    return dropped
+
+
+async def _drop(trail: Trail, id: str, by: Principal) -> bool:
+    try:
+        await trail.records.delete(id, by=by)
+    except NotFound:
+        return False
+    return True
