@@ -172,8 +172,8 @@ def test_import_of_nothing_says_so(clew: Clew, folder: Path, tmp_path: Path) -> 
 @pytest.mark.req("CAR-12")
 @pytest.mark.req("CAR-14")
 def test_a_person_loads_and_unloads_in_the_session_of_an_agent(clew: Clew, project: Path, folder: Path) -> None:
-    trust_all(folder)
     write(project, {".clew/agents/ann.md": markdown("You sell tickets.", description="At the counter")})
+    trust_all(folder)
     talk = ("--session", "talk", "--agent", "ann")
     loaded = clew("skills", "load", "refunding", *talk, "--json").json
     assert loaded["state"]["discoveredSkills"] == ["refunding"]
