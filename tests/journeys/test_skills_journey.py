@@ -25,7 +25,7 @@ FILES = {
         "Look the order of {{ USER }} up first.", description="Pay money back for an order", toolsets="[orders]"
     ),
     "skills/deploys.md": markdown("Ask before a release.", description="Release a new version of the software"),
-    "toolsets/orders.md": markdown(description="Orders of customers", tools="[find_order]"),
+    "toolsets/orders.md": markdown(description="Orders of customers", tools="[find-order]"),
 }
 
 
@@ -58,24 +58,24 @@ async def test_an_agent_finds_loads_uses_and_unloads_a_skill_over_a_restart(tmp_
     async with start(tmp_path) as skills:
         first = await skills.get_prompt("helper", query="I want my money back for an order")
         assert first.content.startswith("You help Ada.")
-        assert first.sections["hints"] == "Skills that may help with this: refunds."
+        assert first.sections["hints"].startswith("Skills that may help with this: refunds")
         tools = await skills.get_tools("helper")
         assert list(tools) == list(META_TOOLS)
-        assert (await skills.session("helper").why("find_order")).is_here is False
+        assert (await skills.session("helper").why("find-order")).is_here is False
 
         loaded = await call(tools["loadSkill"], skillName="refunds")
         assert loaded["content"] == "Look the order of Ada up first."
         tools = await skills.get_tools("helper")
-        assert await call(tools["find_order"], number=7) == "order 7: paid"
+        assert await call(tools["find-order"], number=7) == "order 7: paid"
         sent = export_tools(tools, "anthropic")
-        assert [each["name"] for each in sent.tools] == [*META_TOOLS, "find_order"]
+        assert [each["name"] for each in sent.tools] == [*META_TOOLS, "find-order"]
 
     async with start(tmp_path) as skills:
-        assert "find_order" in await skills.get_tools("helper"), "the conversation goes on"
+        assert "find-order" in await skills.get_tools("helper"), "the conversation goes on"
         assert "Look the order of Ada up first." in await skills.reinject("helper"), "its messages were lost"
         gone = await call((await skills.get_tools("helper"))["unloadSkill"], skillName="refunds")
         assert gone["success"]
-        assert "find_order" not in await skills.get_tools("helper")
+        assert "find-order" not in await skills.get_tools("helper")
         assert await skills.reinject("helper") == ""
         assert (await skills.get_prompt("helper")).content == first.content.replace(
             f"\n\n{first.sections['hints']}", ""
