@@ -95,10 +95,10 @@ async def test_instructions_count_what_there_is(clew: Clew, project: Path) -> No
 
 def test_wrong_settings_are_told_before_the_protocol_begins(clew: Clew, folder: Path) -> None:
     folder.mkdir()
-    (folder / "config.toml").write_text("[catalog]\ndomains = ['no_such_module_here:x']\n")
+    (folder / "config.toml").write_text("[sources.docs]\nkind = 'nowhere'\n")
     result = clew("mcp")
     assert (result.code, result.out) == (1, "")
-    assert "catalog.domains: no_such_module_here:x cannot be loaded" in result.err
+    assert "[sources.docs] there is no source 'nowhere'" in result.err
 
 
 @contextmanager
@@ -164,7 +164,7 @@ def test_further_hosts_are_let_in_by_settings(clew: Clew, project: Path, folder:
 def test_wrong_settings_of_the_catalog_leave_the_trail_served_and_are_told(
     clew: Clew, project: Path, folder: Path
 ) -> None:
-    (folder / "config.toml").write_text("[catalog]\ndomains = ['no_such_module_here:x']\n")
+    (folder / "config.toml").write_text("[sources.docs]\nkind = 'nowhere'\n")
     headers = {"Authorization": f"Bearer {clew('token').out.strip()}"}
     with running() as (process, serving):
         assert httpx.get(f"{serving['url']}/breadcrumbs", headers=headers, timeout=PATIENCE).status_code == 200
@@ -173,7 +173,7 @@ def test_wrong_settings_of_the_catalog_leave_the_trail_served_and_are_told(
             httpx.post(serving["mcp"], json=INITIALIZE, headers=headers | ACCEPT, timeout=PATIENCE),
         ):
             assert answer.status_code == 500
-            assert "no_such_module_here" in answer.text
+            assert "there is no source 'nowhere'" in answer.text
         assert process.stderr is not None
         told = ""
         while "the catalog was not refreshed" not in told:
@@ -181,4 +181,4 @@ def test_wrong_settings_of_the_catalog_leave_the_trail_served_and_are_told(
             assert told, "it ended without a word"
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0
-    assert "no_such_module_here" in told
+    assert "nowhere" in told
