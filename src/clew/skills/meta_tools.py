@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from clew.errors import ManifestError
@@ -49,14 +49,8 @@ def meta_tools(session: Loading) -> dict[str, Tool]:
         Args:
             skillName: a name that listAvailableSkills shows
         """
-        try:
-            await session.load_skill(skillName, by="loadSkill")
-        except ManifestError as error:
-            return _refusal(error, "availableSkills")
-        skills = brought_by(session.terms.manifest, skillName, session.terms.withhold)
-        toolsets = [each for name in skills for each in session.terms.manifest.skills[name].toolsets]
-        content = session.skill_content(skillName)
-        return {"success": True, "name": skillName, "content": content, "toolsets": list(dict.fromkeys(toolsets))}
+        loading = session.load_skill(skillName, by="loadSkill")
+        return await _answer(loading, "availableSkills", lambda _: _loaded_skill(session, skillName))
 
     @tool(name="loadToolset", effects=_LOADING)
     async def load_toolset(toolsetName: str) -> dict[str, Any]:
@@ -65,14 +59,8 @@ def meta_tools(session: Loading) -> dict[str, Tool]:
         Args:
             toolsetName: a name that listAvailableSkills shows among the toolsets of a skill
         """
-        try:
-            await session.load_toolset(toolsetName, by="loadToolset")
-        except ManifestError as error:
-            return _refusal(error, "availableToolsets")
-        toolset = session.terms.manifest.toolsets[toolsetName]
-        content = session.toolset_content(toolsetName)
-        about = {"description": toolset.description, "content": content, "tools": list(toolset.tools)}
-        return {"success": True, "name": toolsetName, **about}
+        loading = session.load_toolset(toolsetName, by="loadToolset")
+        return await _answer(loading, "availableToolsets", lambda _: _loaded_toolset(session, toolsetName))
 
     @tool(name="unloadSkill", effects=_LOADING)
     async def unload_skill(skillName: str) -> dict[str, Any]:
@@ -81,11 +69,8 @@ def meta_tools(session: Loading) -> dict[str, Tool]:
         Args:
             skillName: a skill that is loaded
         """
-        try:
-            done = await session.unload_skill(skillName, by="unloadSkill")
-        except ManifestError as error:
-            return _refusal(error, "availableSkills")
-        return _unloaded(skillName, done)
+        unloading = session.unload_skill(skillName, by="unloadSkill")
+        return await _answer(unloading, "availableSkills", lambda done: _unloaded(skillName, done))
 
     @tool(name="unloadToolset", effects=_LOADING)
     async def unload_toolset(toolsetName: str) -> dict[str, Any]:
@@ -94,11 +79,8 @@ def meta_tools(session: Loading) -> dict[str, Tool]:
         Args:
             toolsetName: a toolset that is loaded
         """
-        try:
-            done = await session.unload_toolset(toolsetName, by="unloadToolset")
-        except ManifestError as error:
-            return _refusal(error, "availableToolsets")
-        return _unloaded(toolsetName, done)
+        unloading = session.unload_toolset(toolsetName, by="unloadToolset")
+        return await _answer(unloading, "availableToolsets", lambda done: _unloaded(toolsetName, done))
 
     made = (list_available_skills, load_skill, load_toolset, unload_skill, unload_toolset)
     return dict(zip(META_TOOLS, made, strict=True))
@@ -118,10 +100,26 @@ def available_skills(terms: Terms) -> list[dict[str, Any]]:
     ]
 
 
+async def _answer(change: Awaitable[Any], key: str, tell: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    """What a change did; where it is refused, the reason and, by `key`, the names that would do."""
+    try:
+        done = await change
+    except ManifestError as error:
+        return {"error": str(error), key: list(error.context.get(key, ()))}
+    return {"success": True, **tell(done)}
+
+
+def _loaded_skill(session: Loading, name: str) -> dict[str, Any]:
+    skills = brought_by(session.terms.manifest, name, session.terms.withhold)
+    toolsets = dict.fromkeys(each for skill in skills for each in session.terms.manifest.skills[skill].toolsets)
+    return {"name": name, "content": session.skill_content(name), "toolsets": list(toolsets)}
+
+
+def _loaded_toolset(session: Loading, name: str) -> dict[str, Any]:
+    toolset, content = session.terms.manifest.toolsets[name], session.toolset_content(name)
+    return {"name": name, "description": toolset.description, "content": content, "tools": list(toolset.tools)}
+
+
 def _unloaded(name: str, done: Any) -> dict[str, Any]:
-    kept: Mapping[str, Any] = {"keptBy": list(done.kept_by)} if done.kept_by else {}
-    return {"success": True, "name": name, "toolsets": list(done.state.loaded_toolsets), **kept}
-
-
-def _refusal(error: ManifestError, key: str) -> dict[str, Any]:
-    return {"error": str(error), key: list(error.context.get(key, ()))}
+    kept = {"keptBy": list(done.kept_by)} if done.kept_by else {}
+    return {"name": name, "toolsets": list(done.state.loaded_toolsets), **kept}
