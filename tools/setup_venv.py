@@ -35,7 +35,7 @@ def main() -> None:
         shutil.rmtree(directory, ignore_errors=True)
         venv.create(directory, with_pip=True)
     install = find_installer(directory, uv)
-    run([*install, "--require-hashes", "-r", str(lock)], packages)
+    run([*install, "--require-hashes", "--no-deps", "-r", str(lock)], packages)
     run([*install, "--no-deps", "-e", "."], 1)
     stamp.write_text(digest)
     print(f"Installed in {time.monotonic() - began:.0f} s.\n", flush=True)

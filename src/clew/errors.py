@@ -23,6 +23,9 @@ ClewError
 │   ├── ValidationError     a value that is not allowed, or a name that there is not
 │   └── BuildError          definitions that do not fit together
 ├── ServerError             a foreign MCP server that cannot be reached, or answers nonsense
+├── ModelError              a model that was not reached, refused, or answered nonsense: kind, retryable
+├── SandboxUnavailable      nothing on this machine can confine the code that was to run
+├── BudgetExceeded          tokens, money, time, calls or children that were lent are used up
 └── StorageError            the engine failed
     ├── Corrupted           a checksum or the file itself is wrong
     ├── StorageFull         no space left; the write did not happen
@@ -33,7 +36,9 @@ ClewError
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
+
+ModelFailure = Literal["config", "auth", "rate", "timeout", "server", "refused", "malformed", "unreachable", "too_long"]
 
 
 class ClewError(Exception):
@@ -212,6 +217,37 @@ class ServerError(ClewError):
         super().__init__(f"{server}: {reason}", hint=hint)
         self.server = server
         self.reason = reason
+
+
+class ModelError(ClewError):
+    """`kind` says what went wrong; `retry_after` is how many seconds the provider asked to wait."""
+
+    def __init__(
+        self,
+        kind: ModelFailure,
+        reason: str,
+        *,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        hint: str = "",
+    ) -> None:
+        super().__init__(reason, hint=hint)
+        self.kind = kind
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+
+class SandboxUnavailable(ClewError):
+    hint = "Run `clew doctor` for what is missing"
+
+
+class BudgetExceeded(ClewError):
+    """`limit` is the kind that is used up: tokens, money, seconds, calls or children."""
+
+    def __init__(self, budget: str, limit: str, *, hint: str = "") -> None:
+        super().__init__(f"the budget {budget} has no {limit} left", hint=hint)
+        self.budget = budget
+        self.limit = limit
 
 
 class StorageError(ClewError):

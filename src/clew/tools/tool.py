@@ -43,6 +43,8 @@ class Effects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     destroys: bool = False
     repeats_safely: bool = False
     reaches_out: bool = True
+    keyed: bool = False
+    """A repeat with the same `ToolContext.key` does nothing more."""
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +55,10 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     client: Any = None
     route: str = ""
     handle: str = ""
+    key: str = ""
+    """The same for every attempt at one call: what a system outside recognises a repeat by."""
+    run: str = ""
+    """Which answer of an agent the call is part of; empty where none is."""
     report: Callable[[float, float | None, str], Awaitable[None]] | None = None
     """Tells progress: how much, of how much, in words."""
 

@@ -53,7 +53,7 @@ def read_pieces() -> tuple[Piece, ...]:
 
 def own_ids(by: Principal) -> frozenset[str]:
     """The ids of what is set up for the caller's owner: the pieces and the marker."""
-    return frozenset(_id_of(by, key) for key in (_MARKER_KEY, *(piece.key for piece in read_pieces())))
+    return frozenset(piece_id(by, key) for key in (_MARKER_KEY, *(piece.key for piece in read_pieces())))
 
 
 async def bootstrap(trail: Trail, by: Principal, pieces: Sequence[Piece] | None = None) -> BootstrapReport:
@@ -121,18 +121,19 @@ async def _write(
 
 async def _find(trail: Trail, by: Principal, key: str) -> Breadcrumb | None:
     try:
-        return await trail.records.get(_id_of(by, key), by=by)
+        return await trail.records.get(piece_id(by, key), by=by)
     except NotFound:
         return None
 
 
-def _id_of(by: Principal, key: str) -> str:
+def piece_id(by: Principal, key: str) -> str:
+    """The id of a piece as the caller's owner has it."""
     return str(uuid5(_NAMESPACE, f"{by.owner_id}\n{key}"))
 
 
 def _draft_of(piece: Piece, by: Principal) -> Draft:
     return Draft(
-        id=_id_of(by, piece.key),
+        id=piece_id(by, piece.key),
         title=piece.title,
         schema_name=piece.schema_name,
         tags=piece.tags,

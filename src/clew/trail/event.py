@@ -16,7 +16,7 @@ EventType = Literal["breadcrumb.created", "breadcrumb.updated", "breadcrumb.dele
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """One change. `seq` orders all changes of a trail and never repeats. `breadcrumb` is the version that the
     change made, or None when that breadcrumb is gone. On a claimed event `key` is the same for every attempt: give
-    it to an outside system that can recognise a repeated effect."""
+    it to an outside system that can recognise a repeated effect; `attempt` counts from 1."""
 
     seq: int
     type: EventType
@@ -28,6 +28,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     breadcrumb: Breadcrumb | None = None
     key: str = ""
+    attempt: int = 0
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,13 +42,16 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True):
-    """A durable reader of the log with a name of its own. `start` says whether a new one begins with what
-    comes next or with the oldest event. With a `webhook` its events are posted there."""
+    """A durable reader of the log with a name of its own. A new one begins with what comes next, with the oldest
+    event, or `after` the event of that number. Events of a session come one after the other unless `ordered` is
+    false. With a `webhook` its events are posted there."""
 
     name: str
     selector: Selector = EVERYTHING
     retry: RetryPolicy = RetryPolicy()
     start: Literal["now", "beginning"] = "now"
+    after: int | None = None
+    ordered: bool = True
     agent_id: str | None = None
     webhook: Webhook | None = None
 

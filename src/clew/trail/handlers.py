@@ -29,7 +29,8 @@ CHANGES: tuple[EventType, ...] = ("breadcrumb.created", "breadcrumb.updated")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
-    """A function with the events it is for. `name` is its durable consumer: a changed name starts afresh."""
+    """A function with the events it is for. `name` is its durable consumer: a changed name starts afresh. See
+    `Consumer` for `after` and `ordered`."""
 
     name: str
     selector: Selector
@@ -37,10 +38,21 @@ class Handler:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     start: Literal["now", "beginning"] = "now"
     types: tuple[EventType, ...] = CHANGES
+    after: int | None = None
+    ordered: bool = True
+    agent_id: str | None = None
 
     @property
     def consumer(self) -> Consumer:
-        return Consumer(name=self.name, selector=self.selector, retry=self.retry, start=self.start)
+        return Consumer(
+            name=self.name,
+            selector=self.selector,
+            retry=self.retry,
+            start=self.start,
+            after=self.after,
+            ordered=self.ordered,
+            agent_id=self.agent_id,
+        )
 
     def accepts(self, event: Event) -> bool:
         """Whether the event is for this handler. Where the breadcrumb is gone, only a deletion can be."""

@@ -175,6 +175,15 @@ class Deliveries(Protocol):
         """Give the event back for a later attempt; True when it became a dead letter instead."""
         ...
 
+    async def workers(self, *, by: Principal) -> list[str]:
+        """Who holds claims on events of the owner's consumers, by name."""
+        ...
+
+    async def abandon(self, worker: str, *, by: Principal) -> int:
+        """Make what a worker that is known to be dead holds claimable at once, and tell how much that is. The attempts
+        count. One that lives after all finds that it has lost its leases."""
+        ...
+
     async def due_in(self, consumer: str, *, by: Principal) -> float | None:
         """Seconds until a waiting event, a retry or a lease is due, None when nothing waits or is held."""
         ...

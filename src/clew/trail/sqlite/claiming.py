@@ -55,7 +55,7 @@ class Claiming:
         loaded: dict[int, Event] = {}
         if (room := order.limit - len(due)) > 0:
             for event in self._scan(writing, stored, news):
-                row = lanes.enqueue(writing, stored.cid, event)
+                row = lanes.enqueue(writing, stored.cid, event, _lane(stored, event))
                 if row is not None and len(loaded) < room:
                     due.append(row)
                     loaded[event.seq] = event
@@ -76,8 +76,8 @@ class Claiming:
                 event = load_event(writing.connection, self._audiences, row, stored.consumer.selector)
             except Corrupted as error:
                 event = to_event(row, stored.owner_id, None)
-                lanes.enqueue(writing, stored.cid, event)
-                lanes.bury(writing, stored.cid, event.seq, lanes.lane_of(event), error.message)
+                lanes.enqueue(writing, stored.cid, event, lane := _lane(stored, event))
+                lanes.bury(writing, stored.cid, event.seq, lane, error.message)
                 continue
             if event is not None:
                 yield event
@@ -112,7 +112,7 @@ class Claiming:
         lanes.hold(writing, stored.cid, seq, until=until, first_at=first_at, token=token, worker=order.worker)
         return Claim(
             consumer=stored.consumer.name,
-            event=msgspec.structs.replace(event, key=key),
+            event=msgspec.structs.replace(event, key=key, attempt=attempts + 1),
             attempt=attempts + 1,
             lease_until=from_micros(until),
             token=token,
@@ -133,3 +133,7 @@ class Claiming:
 
 def is_late(deadline: float | None, first_at: int, moment: int) -> bool:
     return deadline is not None and moment > first_at + int(deadline * 1_000_000)
+
+
+def _lane(stored: Stored, event: Event) -> str:
+    return lanes.lane_of(event, stored.consumer.ordered)

@@ -37,6 +37,8 @@ def check_consumer(consumer: Consumer) -> Consumer:
         raise InvalidInput("retry", "needs 1 to 100 attempts and a backoff of at most a day")
     if retry.deadline is not None and not 0 < retry.deadline <= 31_536_000:
         raise InvalidInput("retry.deadline", "must be between 0 and a year in seconds")
+    if consumer.after is not None and consumer.after < 0:
+        raise InvalidInput("after", "must be the number of an event, or 0")
     check_selector(consumer.selector)
     return consumer
 
@@ -58,11 +60,18 @@ def put_consumer(writing: Writing, consumer: Consumer, by: Principal) -> None:
             "name": consumer.name,
             "scopes": msgspec.json.encode(sorted(by.scopes)).decode(),
             "definition": msgspec.json.encode(consumer).decode(),
-            "cursor": 0 if consumer.start == "beginning" else read_head(writing.connection),
+            "cursor": _first_cursor(writing, consumer),
             "agent": consumer.agent_id,
             "now": writing.now,
         },
     )
+
+
+def _first_cursor(writing: Writing, consumer: Consumer) -> int:
+    if consumer.start == "beginning":
+        return 0
+    head = read_head(writing.connection)
+    return head if consumer.after is None else min(consumer.after, head)
 
 
 def note_agent(writing: Writing, owner_id: str, consumer: Consumer) -> None:

@@ -246,6 +246,28 @@ class SqliteDeliveries:
         by.require("subscribe")
         await self._engine.write(work, durable=False)
 
+    async def workers(self, *, by: Principal) -> list[str]:
+        def read(connection: Sql) -> list[str]:
+            rows = connection.execute(
+                "SELECT DISTINCT worker FROM deliveries WHERE state = 1 AND worker IS NOT NULL"
+                " AND cid IN (SELECT cid FROM consumers WHERE owner_id = ?) ORDER BY worker",
+                (by.owner_id,),
+            )
+            return [row[0] for row in rows]
+
+        by.require("subscribe")
+        return self._engine.read(read)
+
+    async def abandon(self, worker: str, *, by: Principal) -> int:
+        def work(writing: Writing) -> int:
+            freed = lanes.abandon(writing, by.owner_id, worker)
+            self._freed.update(freed)
+            writing.changed.extend([0] if freed else [])
+            return len(freed)
+
+        by.require("subscribe")
+        return await self._engine.write(work)
+
     async def finish(self, claim: Claim, outputs: Sequence[Draft], *, by: Principal) -> list[Breadcrumb]:
         by.require("subscribe")
 

@@ -15,8 +15,11 @@ from clew.trail.sqlite.engine import Writing
 FIRST, CLAIMED, DEAD, BEHIND = range(4)
 
 
-def lane_of(event: Event) -> str:
-    """Events of one session are handled in order, and where there is none those of one breadcrumb."""
+def lane_of(event: Event, ordered: bool) -> str:
+    """Events of one session are handled in order, and where there is none those of one breadcrumb. Without an order
+    each event has a lane of its own."""
+    if not ordered:
+        return f"e:{event.seq}"
     session = session_of(event.tags)
     return f"s:{session}" if session is not None else f"b:{event.breadcrumb_id}"
 
@@ -30,9 +33,8 @@ class Due(NamedTuple):
     first_at: int
 
 
-def enqueue(writing: Writing, cid: int, event: Event) -> Due | None:
+def enqueue(writing: Writing, cid: int, event: Event, lane: str) -> Due | None:
     """Put an event at the end of its lane; it can be claimed when that was empty."""
-    lane = lane_of(event)
     state = writing.execute(
         "INSERT INTO deliveries (cid, seq, lane, state, due_at, first_at) SELECT ?1, ?2, ?3, iif(EXISTS"
         " (SELECT 1 FROM deliveries WHERE cid = ?1 AND lane = ?3 AND state < 2), 3, 0), ?4, 0 RETURNING state",
@@ -66,6 +68,16 @@ def wait_again(writing: Writing, cid: int, seq: int, *, due_at: int, reason: str
         " worker = NULL, reason = coalesce(?1, reason) WHERE cid = ?3 AND seq = ?4",
         (reason, due_at, cid, seq),
     )
+
+
+def abandon(writing: Writing, owner_id: str, worker: str) -> list[int]:
+    """End the leases of a worker. The consumers that have something to claim now."""
+    rows = writing.execute(
+        "UPDATE deliveries SET state = 0, due_at = ?, token = NULL, worker = NULL WHERE state = 1 AND worker = ?"
+        " AND cid IN (SELECT cid FROM consumers WHERE owner_id = ?) RETURNING cid",
+        (writing.now, worker[:200], owner_id),
+    )
+    return [row[0] for row in rows]
 
 
 def forget(writing: Writing, cid: int, seq: int) -> None:

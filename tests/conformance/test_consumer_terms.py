@@ -1,0 +1,68 @@
+"""`Consumer`: where it begins, whether a session's events stand in line, and what a dead worker leaves behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from clew.access import Principal
+from clew.errors import InvalidInput, LeaseLost
+from clew.trail.event import Consumer
+from clew.trail.store import Trail
+from tests.conformance.making import claim, draft, make, session, titles
+
+
+@pytest.mark.req("RCR-39")
+async def test_a_consumer_can_begin_after_an_event_of_the_past(trail: Trail, me: Principal) -> None:
+    await make(trail, me, "before")
+    begin = await trail.log.head()
+    await make(trail, me, "after")
+    await trail.deliveries.register(Consumer(name="c", after=begin), by=me)
+    assert titles(await claim(trail, me, limit=10)) == ["after"]
+
+
+async def test_a_consumer_that_is_registered_again_keeps_its_place(trail: Trail, me: Principal) -> None:
+    await trail.deliveries.register(Consumer(name="c"), by=me)
+    await make(trail, me, "a")
+    (held,) = await claim(trail, me, limit=10)
+    await trail.deliveries.finish(held, [], by=me)
+    await trail.deliveries.register(Consumer(name="c", after=0), by=me)
+    assert await claim(trail, me, limit=10) == []
+
+
+async def test_a_consumer_cannot_begin_before_the_log(trail: Trail, me: Principal) -> None:
+    with pytest.raises(InvalidInput, match="after"):
+        await trail.deliveries.register(Consumer(name="c", after=-1), by=me)
+
+
+@pytest.mark.req("RCR-47")
+async def test_events_of_a_session_are_claimed_side_by_side_where_no_order_is_wanted(
+    trail: Trail, me: Principal
+) -> None:
+    await trail.deliveries.register(Consumer(name="c", ordered=False), by=me)
+    await session(trail, me, "s", "a", "b", "c")
+    assert titles(await claim(trail, me, limit=10)) == ["a", "b", "c"]
+
+
+@pytest.mark.req("BEY-07")
+async def test_what_a_dead_worker_held_can_be_claimed_at_once(trail: Trail, me: Principal) -> None:
+    await trail.deliveries.register(Consumer(name="c"), by=me)
+    await make(trail, me, "a")
+    (lost,) = await trail.deliveries.claim("c", by=me, worker="dead")
+    assert await trail.deliveries.workers(by=me) == ["dead"]
+    assert await trail.deliveries.abandon("dead", by=me) == 1
+    (again,) = await trail.deliveries.claim("c", by=me, worker="living")
+    assert (again.event.seq, again.attempt, again.event.attempt) == (lost.event.seq, 2, 2)
+    with pytest.raises(LeaseLost):
+        await trail.deliveries.finish(lost, [draft("late")], by=me)
+    assert await trail.deliveries.workers(by=me) == ["living"]
+
+
+async def test_the_claims_of_other_owners_are_neither_told_nor_abandoned(
+    trail: Trail, me: Principal, stranger: Principal
+) -> None:
+    await trail.deliveries.register(Consumer(name="c"), by=me)
+    await make(trail, me, "a")
+    await trail.deliveries.claim("c", by=me, worker="dead")
+    assert await trail.deliveries.workers(by=stranger) == []
+    assert await trail.deliveries.abandon("dead", by=stranger) == 0
+    assert await claim(trail, me, limit=10) == []
