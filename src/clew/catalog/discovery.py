@@ -65,7 +65,8 @@ class Discovery:
         self, query: str, domains: Sequence[Domain], per_domain: int, by: Principal
     ) -> dict[str, list[Hit]]:
         filled = [domain for domain in domains if domain.extractors or domain.resources]
-        alone = filled if len(filled) <= OWN_SEARCHES else [each for each in filled if each.search.segments]
+        special = [each for each in filled if each.search.segments or each.search.weights]
+        alone = filled if len(filled) <= OWN_SEARCHES else special
         parts = await asyncio.gather(*(self._search_domain(query, each, per_domain, by) for each in alone))
         found = {domain.name: hits for domain, hits in zip(alone, parts, strict=True)}
         shared = [domain.name for domain in filled if domain.name not in found]

@@ -69,21 +69,22 @@ def lay_out(
 def _fold_all(offers: Sequence[EntryPoints], found: Mapping[str, Found], budget: int) -> list[Sized]:
     """One line a domain: the longest way of which all take no more than their share."""
     share = budget * FOLDED_SHARE if len(offers) > FEW else inf
-    for characters, named in LINES[:-1]:
-        lines = _fold_within(offers, found, characters, named, share)
+    usual_first = sorted(offers, key=lambda each: bool(found[each.domain.name].tools))
+    for (characters, named), most in zip(LINES, (share, share, inf), strict=True):
+        lines = _fold_within(usual_first, found, characters, named, most)
         if lines is not None:
-            return lines
-    return _fold_within(offers, found, *LINES[-1], inf) or []
+            return [lines[offer.domain.name] for offer in offers]
+    return []
 
 
 def _fold_within(
     offers: Sequence[EntryPoints], found: Mapping[str, Found], characters: int, named: int, share: float
-) -> list[Sized] | None:
-    """All domains folded this way; None as soon as they take more than their share. Most are not hit and look as they
-    always do, so those are counted first."""
+) -> dict[str, Sized] | None:
+    """All domains folded this way, by name; None as soon as they take more than their share. Most are not hit and look
+    as they always do, so those should come first."""
     lines: dict[str, Sized] = {}
     used = 0
-    for offer in sorted(offers, key=lambda each: bool(found[each.domain.name].tools)):
+    for offer in offers:
         own = found[offer.domain.name]
         is_usual = not own.tools or not named
         line = offer.folded.get((characters, named)) if is_usual else None
@@ -96,7 +97,7 @@ def _fold_within(
         if used > share:
             return None
         lines[offer.domain.name] = line
-    return [lines[offer.domain.name] for offer in offers]
+    return lines
 
 
 def _fold(entries: EntryPoints, found: Found, characters: int, named: int) -> Section:
@@ -173,6 +174,8 @@ def _fitting(items: Sequence[T], sizes: Sequence[int], room: int) -> Sequence[T]
 
 def _resources(found: Found) -> list[Entry]:
     """Resources that are not much farther away than the closest."""
+    if not found.resources:
+        return []
     least = min(max(found.relevance, 1.0), 2.0) * NEAR / 2
     close = [hit for hit in found.resources if closeness(hit) >= least]
     return [

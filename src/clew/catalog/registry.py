@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 from typing import TypeVar
 
 import msgspec
@@ -23,20 +24,34 @@ MOST_KNOWN = 10_000
 """Lists of entry points that are remembered, one for each domain and set of scopes."""
 
 
-class RoutedTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool at its route, with all scopes that a caller must hold. `text` is the route as text, `about` and `params`
-    are what discovery says of it, `size` and `name_size` the tokens that its entry and its name take there: they are
-    needed for every answer, so they are made once."""
+class RoutedTool(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A tool at its route, with all scopes that a caller must hold. `text` is the route as text. What discovery says of
+    it is made when it is first shown, and once: of thousands of tools few ever are."""
 
     route: Route
     text: str
-    about: str
-    params: str
-    size: int
-    name_size: int
     domain: Domain
     tool: Tool
     scopes: frozenset[str]
+
+    @cached_property
+    def about(self) -> str:
+        return inline(self.tool.description)
+
+    @cached_property
+    def params(self) -> str:
+        return describe_params(self.tool.schema)
+
+    @cached_property
+    def size(self) -> int:
+        """The tokens that its entry takes."""
+        entry = render_entry(Entry(route=self.text, description=self.about, params=self.params))
+        return estimate_tokens("\n".join((*entry, "")))
+
+    @cached_property
+    def name_size(self) -> int:
+        """The tokens that its name takes among others."""
+        return estimate_tokens(f", `{self.text}`")
 
 
 class RoutedResource(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +100,8 @@ class Registry:
         tools: dict[str, RoutedTool] = {}
         for tool in domain.tools:
             route = domain.route_of(tool)
-            _add(tools, _routed(route, domain, tool))
+            scopes = domain.scopes | tool.scopes
+            _add(tools, RoutedTool(route=route, text=str(route), domain=domain, tool=tool, scopes=scopes))
         resources: dict[str, RoutedResource] = {}
         for each in domain.resources:
             route = parse_route(f"{domain.name}://resources/{each.path}")
@@ -170,22 +186,6 @@ class Registry:
         """Routes that the caller may discover and that are spelled alike."""
         known = [text for domain in self.domains(by) for text in self.entry_points(domain, by)]
         return difflib.get_close_matches(route, known[:2_000], 1)
-
-
-def _routed(route: Route, domain: Domain, tool: Tool) -> RoutedTool:
-    text, about, params = str(route), inline(tool.description), describe_params(tool.schema)
-    entry = render_entry(Entry(route=text, description=about, params=params))
-    return RoutedTool(
-        route=route,
-        text=text,
-        about=about,
-        params=params,
-        size=estimate_tokens("\n".join((*entry, ""))),
-        name_size=estimate_tokens(f", `{text}`"),
-        domain=domain,
-        tool=tool,
-        scopes=domain.scopes | tool.scopes,
-    )
 
 
 def _add(routes: dict[str, Routed], each: Routed) -> None:

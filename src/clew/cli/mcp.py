@@ -30,7 +30,10 @@ async def _serve(config: Config, scopes: frozenset[str]) -> None:
     # What is made at the start stays: looking at all of it again and again would take a fifth of the start, and would
     # let every so many answers wait.
     gc.disable()
-    # it takes most of a second to import; wrong settings are told before
+    # the SDK takes most of a second to import; wrong settings are told before
+    from clew.adapters.mcp.sdk import load_sdk
+
+    load_sdk()
     from clew.adapters.mcp.stdio import serve_stdio
 
     async with open_app(config, scopes=scopes) as app:

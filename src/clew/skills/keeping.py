@@ -110,11 +110,14 @@ class TrailExposures:
     async def _write(self, exposure: Exposure, by: Principal) -> Exposure:
         """Raises Conflict, AlreadyExists or NotFound where the kept set is another by now."""
         ends_at = self._clock.now() + LIFE
-        before = await self._trail.log.head()
+        # a handle that was just minted is known to nobody else, who might have written as well
+        is_minted = not exposure.version and not exposure.handle.startswith("session:")
+        before = None if is_minted else await self._trail.log.head()
         written = await self._store(exposure, Ttl(kind="datetime", expires_at=ends_at), by)
         after = await self._trail.log.head()
         kept = msgspec.structs.replace(exposure, version=written.version, ends_at=ends_at)
-        return self._remember(by, kept, after if after == before + 1 else _UNKNOWN)
+        is_newest = before is None or after == before + 1
+        return self._remember(by, kept, after if is_newest else _UNKNOWN)
 
     async def _store(self, exposure: Exposure, ttl: Ttl, by: Principal) -> Breadcrumb:
         context: dict[str, Any] = {"agent_id": by.agent_id, "items": msgspec.to_builtins([*exposure.items.values()])}

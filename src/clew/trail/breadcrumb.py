@@ -177,7 +177,6 @@ def checksum_of(
     entities: bytes | None,
 ) -> str:
     """The digest of a version's content and of whose it is. It is checked on every read."""
-    digest = hashlib.blake2b(digest_size=16)
     parts = (
         id.encode(),
         title.encode(),
@@ -187,10 +186,8 @@ def checksum_of(
         llm_hints or b"",
         entities or b"",
     )
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "little"))
-        digest.update(part)
-    return digest.hexdigest()
+    measured = b"".join([len(part).to_bytes(8, "little") + part for part in parts])
+    return hashlib.blake2b(measured, digest_size=16).hexdigest()
 
 
 def check_title(title: str) -> str:

@@ -1,13 +1,13 @@
 """The search index of a SQLite trail, kept up with it: columns in memory, postings beside the file.
 
 Both are derived. Whoever wants to search calls `sync` first, which reads what has changed since the last time, by
-whichever process; what the postings lack is handed to a thread that writes them.
+whichever process, as far as this search may find it; what the postings lack is handed to a thread that writes them.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 
@@ -31,17 +31,20 @@ log = logging.getLogger(__name__)
 
 
 class Index:
-    """What is known of every record as of the event `seq`. For one thread at a time."""
+    """What is known of every record as of the event `seq`, but for some that no search could have found so far. For one
+    thread at a time. `changes` counts how often anything of what is known has changed."""
 
     def __init__(self, engine: Engine, audiences: Audiences) -> None:
         self._engine = engine
         self._terms = TermsBook(engine, audiences)
         self.columns = Columns()
         self.seq = -1
+        self.changes = 0
         self._epoch = ""
         self._postings: Postings | None = None
         self._pending: dict[int, int] = {}
         self._gone: dict[int, int] = {}
+        self._unread: dict[int, int] = {}
         self._indexer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="clew-index")
         self._indexing: Future[None] | None = None
 
@@ -62,19 +65,21 @@ class Index:
 
     # -- keeping up ---------------------------------------------------------------------------------------
 
-    def sync(self, connection: Sql) -> None:
-        """Read what has changed since the last time."""
+    def sync(self, connection: Sql, visible: Collection[int] | None = None) -> None:
+        """Read what has changed since the last time. Given the audiences that a search may see, what others wrote is
+        left for a search that may see it, until there is enough for the postings: many are read faster together."""
         self._settle()
+        before = self.changes
         head = read_head(connection)
         epoch = str(connection.execute("SELECT value FROM meta WHERE key = 'vectors_epoch'").get)
-        if head == self.seq and epoch == self._epoch:
-            return
         if self.seq < 0 or epoch != self._epoch:
             self._load(connection)
         else:
-            self._catch_up(connection, head)
+            self._note_changes(connection, head, visible)
+            self._read(connection, self._wanted(visible))
         self._epoch = epoch
-        self._hand_over(connection)
+        if self.changes != before and not self._unread:
+            self._hand_over(connection)
 
     def _load(self, connection: Sql) -> None:
         """Read everything, in one snapshot."""
@@ -87,6 +92,8 @@ class Index:
         finally:
             connection.execute("ROLLBACK")
         self.columns, self._postings, self.seq = columns, postings, head
+        self.changes += 1
+        self._unread = {}
         self._pending = {rid: head for (rid,) in changed if columns.find(rid) is not None}
         self._gone = {rid: head for (rid,) in changed if columns.find(rid) is None}
 
@@ -99,10 +106,28 @@ class Index:
             columns.put(self._terms.complete(connection, some))
         return columns
 
-    def _catch_up(self, connection: Sql, head: int) -> None:
-        """Read the records that events since the last time are about."""
-        sql = "SELECT DISTINCT rid FROM events WHERE seq > ? AND seq <= ?"
-        changed = [rid for (rid,) in connection.execute(sql, (self.seq, head))]
+    def _note_changes(self, connection: Sql, head: int, visible: Collection[int] | None) -> None:
+        """Learn which records the events since the last time are about. What left these audiences is found no more."""
+        if head == self.seq:
+            return
+        sql = "SELECT DISTINCT rid, audience FROM events WHERE seq > ? AND seq <= ?"
+        changed = dict[int, int](connection.execute(sql, (self.seq, head)))
+        self._unread.update(changed)
+        self.seq = head
+        hidden = [rid for rid, audience in changed.items() if visible is not None and audience not in visible]
+        known = [rid for rid in hidden if self.columns.find(rid) is not None]
+        if known:
+            self._drop(known)
+
+    def _wanted(self, visible: Collection[int] | None) -> list[int]:
+        if visible is None or len(self._unread) + len(self._pending) + len(self._gone) >= PENDING:
+            return list(self._unread)
+        return [rid for rid, audience in self._unread.items() if audience in visible]
+
+    def _read(self, connection: Sql, changed: Sequence[int]) -> None:
+        """Read these records as they are now."""
+        if not changed:
+            return
         present: set[int] = set()
         for first in range(0, len(changed), CATCH_UP_BATCH):
             some = in_list(changed[first : first + CATCH_UP_BATCH])
@@ -110,12 +135,17 @@ class Index:
             self.columns.put(self._terms.complete(connection, rows))
             present.update(row[0] for row in rows)
         gone = [rid for rid in changed if rid not in present]
-        self.columns.drop(gone)
-        for rid in gone:
+        self._drop(gone)
+        self._pending.update(dict.fromkeys(present, self.seq))
+        self._gone.update(dict.fromkeys(gone, self.seq))
+        for rid in changed:
+            del self._unread[rid]
+
+    def _drop(self, rids: Sequence[int]) -> None:
+        self.changes += 1
+        self.columns.drop(rids)
+        for rid in rids:
             self._pending.pop(rid, None)
-        self._pending.update(dict.fromkeys(present, head))
-        self._gone.update(dict.fromkeys(gone, head))
-        self.seq = head
 
     # -- postings -----------------------------------------------------------------------------------------
 

@@ -42,11 +42,12 @@ class Allowed(msgspec.Struct):
 
 
 class _Known(msgspec.Struct):
-    """Which slots a selector meant when the columns stood at `seq`, and which of them passed from `since` until the
-    next one expires."""
+    """Which slots a selector meant when the columns stood at `seq`, after so many `changes`, and which of them passed
+    from `since` until the next one expires."""
 
     columns: Columns
     seq: int
+    changes: int
     selected: Bools | None
     spent: int
     since: int
@@ -68,6 +69,7 @@ class Masks:
         known, now = self._known.pop(key, None), self._engine.wall()
         if known is None or not self._is_current(known, now):
             known = self._look(connection, known, selector, visible, now)
+        known.seq = self._index.seq
         self._known[key] = known
         if len(self._known) > MASKS:
             self._known.popitem(last=False)
@@ -75,7 +77,7 @@ class Masks:
 
     def _is_current(self, known: _Known, now: int) -> bool:
         columns = self._index.columns
-        is_same = known.columns is columns and known.seq == self._index.seq and known.spent == columns.spent
+        is_same = known.changes == self._index.changes and known.spent == columns.spent
         return is_same and known.since <= now < known.until
 
     def _look(
@@ -94,6 +96,7 @@ class Masks:
         return _Known(
             columns=columns,
             seq=self._index.seq,
+            changes=self._index.changes,
             selected=selected,
             spent=columns.spent,
             since=now,

@@ -73,8 +73,8 @@ class SqliteSearch:
         return self._engine.read(lambda connection: self._answer(connection, request, by))
 
     def _answer(self, connection: Sql, request: SearchRequest, by: Principal) -> SearchResult:
-        self._index.sync(connection)
         visible = self._audiences.visible(connection, by.owner_id, by.scopes)
+        self._index.sync(connection, visible)
         question = parse_question(request.text, owner_salt(by.owner_id, self._engine.secret))
         query = self._query_vector(connection, request)
         effort = 1
