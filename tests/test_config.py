@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.config import CHOICES, LIMITS, Config, find_folder, read_config
+from clew.config import CHOICES, LIMITS, Config, KnownModel, find_folder, read_config
 from clew.errors import ConfigError
 from clew.llm import open_embedder
 
@@ -59,6 +59,21 @@ def test_a_list_in_a_variable_is_separated_by_commas(tmp_path: Path, text: str, 
         ("[sources.docs]\nroot = '.'", "[sources.docs] has no kind, such as local or github"),
         ("[sources]\ndocs = 1", "[sources.docs] must be a table with at least a kind"),
         ("sources = 1", "there is no setting 'sources'. It is made of tables: write [sources.NAME]"),
+        ("providers = 1", "there is no setting 'providers'. It is made of tables: write [providers.NAME]"),
+        ("[providers]\nopenai = 1", "[providers.openai] must be a table of settings"),
+        ("[providers.lab]\nbase = 'x'", "[providers.lab] base is not a setting here. Did you mean base_url?"),
+        ("[providers.lab]\nbase_url = 'x'", "[providers.lab] base_url must be an http or https address without"),
+        ("[providers.lab]\nbase_url = 'http://a b'", "[providers.lab] base_url must be an http or https address"),
+        ("[providers.lab]\nbase_url = 'http://x:99999'", "[providers.lab] base_url must be an http or https address"),
+        ("[providers.lab]\ntimeout_seconds = nan", "[providers.lab] timeout_seconds must be from 0.001 to 86,400"),
+        ("[providers.lab]\ntimeout_seconds = 0", "[providers.lab] timeout_seconds must be from 0.001 to 86,400"),
+        ("[models]\nguide = 1", 'models.guide must be text. Write role = "provider:model"'),
+        ("[models]\nfast = 1", "models.fast must be text, not 1"),
+        ("[models]\nknown = 1", "models.known must be text. Write role"),
+        ("[models.roles]\nfast = 'x'", "models.roles must be text. Write role"),
+        ("[models.known]\nx = 1", "[models.known.x] must be a table of settings"),
+        ("[models.known.x]\ncontext_tokens = 'x'", "[models.known.x] context_tokens must be a whole number or null"),
+        ("[models.known.x]\nprice = 1", "[models.known.x] price is not a setting here."),
         ("[catalog]\ndomains = 'x'", "catalog.domains must be a list of texts, not 'x'"),
         ("[catalog]\nstrickt = true", "there is no setting 'catalog.strickt'. Did you mean catalog.strict?"),
         ("[server]\nhosts = 'x'", "server.hosts must be a list of texts, not 'x'"),
@@ -87,6 +102,45 @@ def test_sources_are_tables_of_settings_and_options(tmp_path: Path) -> None:
     assert (tests.domain, tests.scopes, tests.ttl_minutes, tests.options) == ("tests", ("qa",), 5, {"project": "SHOP"})
     assert config.catalog.domains == ("one", "two:three")
     assert (config.catalog.strict, config.catalog.repository) == (True, False)
+
+
+def test_models_and_providers_are_set_by_role_and_by_table(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(
+        "[models]\ndefault = 'lab:big'\nstrong = 'lab:huge'\nlibrarian = 'fast'\n[models.known.'lab:big']\n"
+        "context_tokens = 64000\ninput_price = 1\n[providers.lab]\nbase_url = 'https://models.example/v1'\n"
+        "key = 'keyring:clew/ann'\n[providers.anthropic]\nkey = 'file:~/keys/anthropic'\ntimeout_seconds = 5\n"
+    )
+    config = read_config(tmp_path, {"CLEW_MODELS_FAST": "ollama:qwen3", "CLEW_MODELS_STRONG": "openai:o3"})
+    models = config.models
+    assert (models.default, models.fast, models.strong, models.coding) == ("lab:big", "ollama:qwen3", "openai:o3", "")
+    assert models.roles == {"librarian": "fast"}
+    assert models.known == {"lab:big": KnownModel(context_tokens=64_000, input_price=1.0)}
+    assert config.providers["lab"].key == "keyring:clew/ann"
+    assert (config.providers["anthropic"].base_url, config.providers["anthropic"].timeout_seconds) == ("", 5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[providers.lab]\nkey = 'SECRET'",
+        "[providers.lab]\nkey = 'env:SECRET with more'",
+        "[providers.lab]\nkey = 'ENV:SECRET'",
+        "[providers.lab]\nkey = 'keyring:SECRET'",
+        "[providers.lab]\nkey = ['SECRET']",
+        "[providers.lab]\napi_key = 'SECRET'",
+        "[providers.lab]\nbase_url = 'https://ann:SECRET@models.example/v1'",
+        "[providers.lab]\nbase_url = 'https://SECRET@models.example/v1'",
+        "[providers]\nlab = 'SECRET'",
+        "[models]\nkey = ['SECRET']",
+    ],
+)
+def test_a_key_in_the_settings_is_refused_and_not_repeated(tmp_path: Path, text: str) -> None:
+    secret = "sk-ant-0123456789abcdef"
+    (tmp_path / "config.toml").write_text(text.replace("SECRET", secret))
+    with pytest.raises(ConfigError) as told:
+        read_config(tmp_path)
+    assert secret not in str(told.value)
+    assert "lab" in str(told.value) or "models.key" in str(told.value)
 
 
 def test_what_is_wrong_elsewhere_names_the_variable_or_the_flag(tmp_path: Path) -> None:

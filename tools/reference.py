@@ -21,7 +21,7 @@ from clew.adapters.rest.openapi import build_document
 from clew.cli.commands import COMMANDS, Command
 from clew.cli.parser import build_parser, label_of, meaning_of
 from clew.cli.project import ABOUT
-from clew.config import Config, SourceConfig
+from clew.config import Config, KnownModel, ProviderConfig, SourceConfig, is_table
 from clew.trail.bootstrap import read_pieces
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -107,11 +107,19 @@ def config_page() -> Iterator[str]:
     yield "## `[sources.NAME]`\n"
     yield "One table for each place that documents come from; see [the guide](../guides/sources.md). What is not among"
     yield "these settings is an option of its kind.\n"
-    yield from table(("setting", "type", "default"), list(source_settings()))
+    yield from table(("setting", "type", "default"), list(table_settings(SourceConfig)))
+    yield "## `[providers.NAME]`\n"
+    yield "One table for each place where models answer. A key is named and never written here: `env:NAME`,"
+    yield "`file:PATH` or `keyring:SERVICE/USER`.\n"
+    yield from table(("setting", "type", "default"), list(table_settings(ProviderConfig)))
+    yield "## `[models.known.NAME]`\n"
+    yield "What you know of a model; what is not given is as in the catalogue. Prices are in US dollars per million"
+    yield "tokens.\n"
+    yield from table(("setting", "type", "default"), list(table_settings(KnownModel)))
 
 
-def source_settings() -> Iterator[tuple[str, str, str]]:
-    for field in msgspec.structs.fields(SourceConfig):
+def table_settings(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str, str]]:
+    for field in msgspec.structs.fields(kind):
         if field.name != "options":
             default = "the name of the table" if field.name == "domain" else field.default
             needed = "needed" if default is msgspec.NODEFAULT else default
@@ -124,7 +132,7 @@ def settings(config: msgspec.Struct, prefix: str) -> Iterator[tuple[str, str]]:
         default = getattr(config, field.name)
         if isinstance(default, msgspec.Struct):
             yield from settings(default, f"{field.name}.")
-        elif field.name not in ("folder", "sources"):
+        elif field.name != "folder" and not is_table(field):
             yield prefix + field.name, msgspec.json.encode(default).decode()
 
 

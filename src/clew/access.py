@@ -42,6 +42,10 @@ OWN_SCHEMAS = frozenset(
 )
 """Schemas of records that Clew itself writes and believes: what is known, what can be done, who was shown what."""
 
+STEERING_SCHEMAS = frozenset(("permission.request.v1", "permission.answer.v1", "run.cancel.v1"))
+"""Schemas of records by which people steer agents. The doors write them once they know who asks, so that neither an
+agent's tool nor another writer of the same owner can put a question or an answer there."""
+
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
 
 
@@ -54,6 +58,8 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     roles: frozenset[str] = ROLES
     scopes: frozenset[str] = frozenset()
     session: str | None = None
+    steers: bool = True
+    """Whether it may steer agents. Their own tools may not, whatever their roles."""
 
     def may(self, verb: str) -> bool:
         return not VERBS[verb].isdisjoint(self.roles)
@@ -65,7 +71,9 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     def require_schema(self, name: str | None) -> None:
         """Raise AccessDenied for a record that only looks like one of Clew's own. A curator may write them."""
-        if name in OWN_SCHEMAS and not self.may("administer"):
+        if name in STEERING_SCHEMAS and not self.steers:
+            raise AccessDenied(f"write {name} as the tool of an agent", ["a person"])
+        if (name in OWN_SCHEMAS or name in STEERING_SCHEMAS) and not self.may("administer"):
             raise AccessDenied(f"write {name}, which is Clew's own", sorted(VERBS["administer"]))
 
     def require_scopes(self, scopes: Iterable[str]) -> None:

@@ -20,9 +20,16 @@ from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
 from clew.trail.hygiene import Hygiene
 from clew.trail.store import Embedder, Trail
+from clew.trust import Trust
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from clew.agents.runtime import Runtime
+    from clew.catalog.catalog import Catalog
     from clew.catalog.workspace import Workspace
+    from clew.llm.model import Models
+    from clew.tools.permissions import Policy
     from clew.trail.webhooks import WebhookSender
 
 REFRESH_SECONDS = 300.0
@@ -61,6 +68,65 @@ class App:
 
                 self._workspace = await open_workspace(self.trail, self.clock, self.config, self.me)
             return self._workspace
+
+    async def runtime(self, models: Models | None = None) -> Runtime:
+        """All that runs the agents of this folder, with the models of its settings unless others are given.
+
+        Raises ConfigError; SandboxUnavailable in production where nothing can shut code in.
+        """
+        # agents, models and the sandbox are for commands that run agents
+        from clew.agents.assembly import build_runtime
+        from clew.agents.equipment import code_tools, folder_tools
+        from clew.llm.model import open_models
+        from clew.tools.folder import WorkingFolder
+        from clew.tools.sandbox import open_sandbox
+
+        await self.bootstrap()
+        root, own = self.config.folder.absolute().parent, self.config.folder
+        sandbox = open_sandbox(production=self.config.production, deny=[str(own.absolute())])
+        policy = self._policy(root)
+        folder = WorkingFolder(root)
+        return await build_runtime(
+            self.trail,
+            self.clock,
+            models or open_models(self.config),
+            by=self.me,
+            from_record=code_tools(self.trail, root, sandbox, by=self.me),
+            tools=folder_tools(
+                folder, own, self.clock, sandbox=sandbox, policy=policy, open_catalog=self._open_catalog
+            ),
+            policy=policy,
+            place=folder.locate,
+        )
+
+    @contextlib.asynccontextmanager
+    async def running_agents(self) -> AsyncIterator[None]:
+        """Run the agents of this folder while the context is open, from soon after its beginning on: nothing waits for
+        them, and what is written meanwhile waits on the trail. Without them the rest goes on."""
+        task = asyncio.create_task(self._run_agents())
+        task.add_done_callback(_tell_of_failure)
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _run_agents(self) -> None:
+        await self.trail.index.warm()
+        runtime = await self.runtime()
+        async with runtime.running():
+            await asyncio.Event().wait()
+
+    async def _open_catalog(self) -> Catalog:
+        return (await self.workspace()).catalog
+
+    def _policy(self, root: Path) -> Policy:
+        """What agents may do here; what the settings allow beyond the default, once the user agreed. Raises
+        ConfigError."""
+        from clew.tools.permission_settings import permissions_wish, policy_of  # for commands that run agents
+
+        wish = permissions_wish(self.config.permissions, root)
+        return policy_of(self.config.permissions, is_granted=wish is None or Trust.open().holds(wish))
 
     @contextlib.asynccontextmanager
     async def keeping_fresh(self) -> AsyncIterator[None]:

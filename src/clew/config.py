@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from ipaddress import ip_network
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -18,6 +20,8 @@ from clew.wording import in_plain_words, noun_of
 
 FOLDER = ".clew"
 SOURCES = "sources"
+MODELS = "models"
+PROVIDERS = "providers"
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,6 +62,15 @@ class CatalogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     shared: bool = False
 
 
+class PermissionsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What agents may do, as rules such as `exec(git status*)`, `write-file(src/**)`, `fetch(docs.python.org)` or the
+    mere name of a tool. What `allow` adds to the default waits for your consent (`clew trust`)."""
+
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+
 class SourceConfig(msgspec.Struct, frozen=True, kw_only=True):
     """One table `[sources.NAME]`: where documents come from, and in which domain they are found. What is not a setting
     of its own is an option of its kind."""
@@ -71,18 +84,59 @@ class SourceConfig(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, Any] = {}
 
 
+class KnownModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One table `[models.known.NAME]`: what the user knows of a model; what is not given is as in the catalogue. Prices
+    are in US dollars per million tokens."""
+
+    context_tokens: int | None = None
+    budget_tokens: int | None = None
+    output_tokens: int | None = None
+    input_price: float | None = None
+    output_price: float | None = None
+    cached_price: float | None = None
+    formatter: str | None = None
+    capabilities: tuple[str, ...] | None = None
+
+
+class ModelsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which model plays which role, as "provider:model" or as the name of another role. Every further text in
+    `[models]` is a role too, or the name of an agent: those are `roles`."""
+
+    default: str = ""
+    fast: str = ""
+    strong: str = ""
+    coding: str = ""
+    roles: dict[str, str] = {}
+    known: dict[str, KnownModel] = {}
+
+
+class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One table `[providers.NAME]`: where models answer, and where the key for them is, never the key itself."""
+
+    kind: str = "openai-compatible"
+    base_url: str = ""
+    key: str = ""
+    timeout_seconds: float = 120.0
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that can be set. `folder` is where the trail and its keys live."""
+    """Everything that can be set. `folder` is where the trail and its keys live. `agents` says whether `clew up` runs
+    them; in `production` no code of others runs where nothing can shut it in."""
 
     folder: Path = Path(FOLDER)
     trail: str = ""
     owner: str = "local"
     embedder: str = "wordllama"
+    agents: bool = True
+    production: bool = False
     server: ServerConfig = ServerConfig()
     hygiene: HygieneConfig = HygieneConfig()
     webhooks: WebhookConfig = WebhookConfig()
     catalog: CatalogConfig = CatalogConfig()
+    permissions: PermissionsConfig = PermissionsConfig()
     sources: dict[str, SourceConfig] = {}
+    models: ModelsConfig = ModelsConfig()
+    providers: dict[str, ProviderConfig] = {}
 
     @property
     def trail_url(self) -> str:
@@ -102,6 +156,12 @@ LIMITS: dict[str, tuple[float, float]] = {
 """The least and the greatest value of a setting that is a number."""
 MAX_TTL_MINUTES = 5_270_400
 """Ten years."""
+KEY_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:\S.*|keyring:[^/\s][^/]*/\S.*")
+"""Where a key may be: in a variable, in a file, or in the keyring of the system."""
+KEY_HINT = "Write env:NAME, file:PATH or keyring:SERVICE/USER, and take the key out of this file"
+EXAMPLE = "http://127.0.0.1:11434/v1"
+
+_Table = TypeVar("_Table", bound=msgspec.Struct)
 
 
 def read_config(
@@ -120,6 +180,12 @@ def read_config(
         section, _, inner = name.partition(".")
         if section == SOURCES and inner:
             settings.setdefault(SOURCES, {})[inner] = _source(source, inner, value)
+            continue
+        if section == PROVIDERS and inner:
+            settings.setdefault(PROVIDERS, {})[inner] = _provider(source, inner, value)
+            continue
+        if section == MODELS and inner and name not in _KINDS:
+            _take_model(source, inner, value, settings.setdefault(MODELS, {}))
             continue
         checked = _checked(source, name, value)
         if inner:
@@ -188,8 +254,13 @@ def _kinds(config: type[msgspec.Struct], prefix: str = "") -> Iterator[tuple[str
     for field in msgspec.structs.fields(config):
         if isinstance(field.default, msgspec.Struct):
             yield from _kinds(type(field.default), f"{field.name}.")
-        elif field.name not in ("folder", SOURCES):
+        elif field.name != "folder" and not is_table(field):
             yield prefix + field.name, field.type
+
+
+def is_table(field: msgspec.structs.FieldInfo) -> bool:
+    """Whether a setting is made of tables, `[NAME.…]`, and so has no variable and no flag."""
+    return field.default_factory is dict
 
 
 _KINDS = dict(_kinds(Config))
@@ -234,6 +305,49 @@ def _source(source: str, name: str, table: Any) -> SourceConfig:
     return found
 
 
+def _provider(source: str, name: str, table: Any) -> ProviderConfig:
+    """A table `[providers.NAME]`. What looks like the key itself is refused, and not repeated."""
+    place = f"{source}: [{PROVIDERS}.{name}]"
+    found = _table(place, table, ProviderConfig)
+    if found.key and not KEY_REFERENCE.fullmatch(found.key):
+        raise _error(f"{place} key must say where the key is, and not be it", KEY_HINT)
+    if found.base_url and not _is_plain_url(found.base_url):
+        raise _error(f"{place} base_url must be an http or https address without a password", "For example " + EXAMPLE)
+    if not 0.001 <= found.timeout_seconds <= 86_400:
+        raise ConfigError(f"{place} timeout_seconds must be from 0.001 to 86,400, not {found.timeout_seconds}")
+    return found
+
+
+def _take_model(source: str, inner: str, value: Any, models: dict[str, Any]) -> None:
+    """A role of the user's own, or the tables of `[models.known]`."""
+    if inner == "known" and isinstance(value, dict):
+        place = f"{source}: [{MODELS}.known"
+        models["known"] = {name: _table(f"{place}.{name}]", table, KnownModel) for name, table in value.items()}
+    elif isinstance(value, str) and inner != "roles":
+        models.setdefault("roles", {})[inner] = value
+    else:
+        raise _error(f"{source}: {MODELS}.{inner} must be text", 'Write role = "provider:model"')
+
+
+def _table(place: str, table: Any, kind: type[_Table]) -> _Table:
+    if not isinstance(table, dict):
+        raise ConfigError(f"{place} must be a table of settings")
+    try:
+        return msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        wrong = in_plain_words(error, kind, "it", called="setting")
+        raise _error(f"{place} {wrong.field} {wrong.reason}", wrong.hint) from None
+
+
+def _is_plain_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return is_whole and parts.username is None and parts.password is None and url.isprintable() and " " not in url
+
+
 def _meant(name: str) -> str:
     """What a setting may be, in words."""
     kind = noun_of(_KINDS[name])
@@ -246,6 +360,8 @@ def _nearest(name: str) -> str:
         return "The folder is chosen by --folder or CLEW_FOLDER"
     if name == SOURCES:
         return "It is made of tables: write [sources.NAME] and a kind below"
+    if name == PROVIDERS:
+        return "It is made of tables: write [providers.NAME] and a kind below"
     if any(known.startswith(f"{name}.") for known in _KINDS):
         return f"It is a section: write [{name}] and its settings below"
     last = name.rpartition(".")[2]

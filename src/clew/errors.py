@@ -25,7 +25,10 @@ ClewError
 ├── ServerError             a foreign MCP server that cannot be reached, or answers nonsense
 ├── ModelError              a model that was not reached, refused, or answered nonsense: kind, retryable
 ├── SandboxUnavailable      nothing on this machine can confine the code that was to run
+├── ToolFailure             a tool that did not give a result: kind, stack, retryable
 ├── BudgetExceeded          tokens, money, time, calls or children that were lent are used up
+├── Abort                   a hook ended a prompt or a call before it was made
+├── CircuitOpen             what failed too often is left alone for a while
 └── StorageError            the engine failed
     ├── Corrupted           a checksum or the file itself is wrong
     ├── StorageFull         no space left; the write did not happen
@@ -39,6 +42,8 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 ModelFailure = Literal["config", "auth", "rate", "timeout", "server", "refused", "malformed", "unreachable", "too_long"]
+
+ToolFailureKind = Literal["timeout", "permission", "runtime", "config", "validation"]
 
 
 class ClewError(Exception):
@@ -241,6 +246,18 @@ class SandboxUnavailable(ClewError):
     hint = "Run `clew doctor` for what is missing"
 
 
+class ToolFailure(ClewError):
+    """`kind` is one of the five classes of tool errors; `stack` is where in the tool's own code, for its author."""
+
+    def __init__(
+        self, kind: ToolFailureKind, message: str, *, stack: str = "", retryable: bool = False, hint: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.kind = kind
+        self.stack = stack
+        self.retryable = retryable
+
+
 class BudgetExceeded(ClewError):
     """`limit` is the kind that is used up: tokens, money, seconds, calls or children."""
 
@@ -248,6 +265,19 @@ class BudgetExceeded(ClewError):
         super().__init__(f"the budget {budget} has no {limit} left", hint=hint)
         self.budget = budget
         self.limit = limit
+
+
+class Abort(ClewError):
+    """Raised by a hook: the reason is for the user."""
+
+
+class CircuitOpen(ClewError):
+    """`retry_after` is in how many seconds it may be tried again."""
+
+    def __init__(self, name: str, retry_after: float) -> None:
+        super().__init__(f"{name} failed too often, and is not called now", hint=f"Try again in {retry_after:.0f} s")
+        self.name = name
+        self.retry_after = retry_after
 
 
 class StorageError(ClewError):

@@ -4,6 +4,7 @@ through a link that leads elsewhere."""
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -15,6 +16,11 @@ from clew.errors import ReadOnly
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
+_READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+OPEN_FILE = _READ | _NO_LINK | _NO_WAIT
+OPEN_FOLDER = _READ | _NO_LINK | getattr(os, "O_DIRECTORY", 0)
+STEPWISE = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
+"""Whether folders can be opened one by one, each from within the one above."""
 
 
 @contextlib.contextmanager
@@ -64,6 +70,33 @@ def inside(path: Path, root: Path) -> Path:
     if not real.is_relative_to(os.path.realpath(root)):
         raise ReadOnly(f"{path} is not written: a link leads out of {root}", hint="Remove the link")
     return real
+
+
+def open_inside(root: str, path: str, flags: int = OPEN_FILE) -> int:
+    """A descriptor of a real path below a real root, opened folder by folder, each without following links: whatever
+    happens to the tree meanwhile, it is of something below the root. `path` uses `/`, is normal and has no `..`; empty
+    is the root. Raises OSError, and ValueError for what no path can be."""
+    if not STEPWISE:
+        return _open_at_once(os.path.join(root, *path.split("/")) if path else root, flags)
+    *folders, last = path.split("/") if path else ["."]
+    place = os.open(root, OPEN_FOLDER)
+    try:
+        for name in folders:
+            inner = os.open(name, OPEN_FOLDER, dir_fd=place)
+            os.close(place)
+            place = inner
+        return os.open(last, flags, dir_fd=place)
+    finally:
+        os.close(place)
+
+
+def _open_at_once(absolute: str, flags: int) -> int:
+    """Where folders cannot be opened one by one: what was opened is asked where it is."""
+    file = os.open(absolute, flags)
+    if os.path.realpath(absolute) != absolute:
+        os.close(file)
+        raise OSError(errno.ELOOP, "is a link")
+    return file
 
 
 def _lock(file: int) -> None:

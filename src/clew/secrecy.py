@@ -29,6 +29,19 @@ _PRIVATE_KEY = re.compile(
     r"|(?:\s*+(?:[A-Za-z-]{1,40}: [^\n]*+|[A-Za-z0-9+/=]{16,}+))++)"
 )
 
+_SECRET_FILE = re.compile(
+    r"\.env(\.[\w-]+)?|\.envrc|\.netrc|_netrc|\.npmrc|\.pypirc|\.pgpass|\.htpasswd|\.?credentials(\.\w+)?|id_(rsa|dsa|ecdsa|ed25519)"
+    r"|.+\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk)|\.mcp\.json|mcp\.json|secrets?\.(json|ya?ml|toml|ini|env)|\.git-credentials",
+    re.IGNORECASE,
+)
+_EXAMPLE = re.compile(r".*\.(example|sample|template|dist)(\..+)?", re.IGNORECASE)
+
+
+def is_secret_file(name: str) -> bool:
+    """Whether files of this name are made to hold keys and passwords; the examples that come with many projects are
+    not meant."""
+    return _SECRET_FILE.fullmatch(name) is not None and _EXAMPLE.fullmatch(name) is None
+
 
 def mask_private_keys(text: str) -> str:
     """The text of a whole document, not yet in parts, without private keys. What follows a mere mention stays."""
@@ -38,6 +51,15 @@ def mask_private_keys(text: str) -> str:
 def mask_document(text: str) -> str:
     """The text of a whole document without keys of any unmistakable shape, to be cut afterwards."""
     return _SHAPES.sub(MASK, mask_private_keys(text))
+
+
+def mask_in_place(text: str) -> str:
+    """As `mask_document`, with every line where it was."""
+
+    def mask(found: re.Match[str]) -> str:
+        return found[1] + MASK + "\n" * found[0].count("\n")
+
+    return _SHAPES.sub(MASK, _PRIVATE_KEY.sub(mask, text))
 
 
 def mask_keys(text: str) -> str:

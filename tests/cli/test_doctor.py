@@ -59,8 +59,7 @@ def test_a_healthy_trail_has_nothing_wrong(clew: Clew, put: Put, monkeypatch: py
         "trust",
     ]
     assert list(found) == names
-    assert {name: level for name, (level, _) in found.items() if level != "ok"} == {"isolation": "note"}
-    assert "no code execution" in found["isolation"][1]
+    assert {name for name, (level, _) in found.items() if level != "ok"} <= {"isolation"}
     assert "no damage" in found["trail"][1]
     text = clew("doctor")
     assert (text.code, text.err) == (0, "")

@@ -66,3 +66,12 @@ async def test_the_claims_of_other_owners_are_neither_told_nor_abandoned(
     assert await trail.deliveries.workers(by=stranger) == []
     assert await trail.deliveries.abandon("dead", by=stranger) == 0
     assert await claim(trail, me, limit=10) == []
+
+
+@pytest.mark.req("RCR-47")
+async def test_events_of_a_run_without_a_session_stand_in_line(trail: Trail, me: Principal) -> None:
+    await trail.deliveries.register(Consumer(name="c"), by=me)
+    for title in ("a", "b"):
+        await make(trail, me, title, tags=["run:r"])
+    await make(trail, me, "other", tags=["run:s"])
+    assert titles(await claim(trail, me, limit=10)) == ["a", "other"]

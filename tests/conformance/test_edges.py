@@ -459,3 +459,30 @@ async def test_paths_agree_with_a_plain_dijkstra_on_random_graphs(trail: Trail, 
         for each in found:
             at = [(ids.index(one), ids.index(two)) for one, two in pairwise(each.path)]
             assert sum(min(pairs.get(step, 99), pairs.get(step[::-1], 99)) for step in at) == each.cost
+
+
+# -- around several ---------------------------------------------------------------------------------------
+
+
+async def test_edges_of_several_breadcrumbs_come_once_each_and_pass_over_what_is_gone(
+    trail: Trail, me: Principal, stranger: Principal
+) -> None:
+    ids = await nodes(trail, me, "abcd")
+    await link(trail, me, ids, "ab", "bc", "cd")
+    await trail.records.delete(ids["d"], by=me)
+    found = await trail.edges.of([ids["a"], ids["b"], ids["d"], "none"], by=me)
+    assert [(edge.source, edge.target) for edge in found] == [(ids["a"], ids["b"]), (ids["b"], ids["c"])]
+    assert await trail.edges.of([], by=me) == []
+    assert await trail.edges.of(list(ids.values()), by=stranger) == []
+
+
+async def test_edges_since_a_moment_are_those_written_then_or_later(
+    trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    ids = await nodes(trail, me, "abc")
+    await link(trail, me, ids, "ab")
+    clock.advance(seconds=1)
+    (later,) = await link(trail, me, ids, "bc")
+    assert await trail.edges.of(list(ids.values()), by=me, since=later.created_at) == [later]
+    clock.advance(seconds=1)
+    assert await trail.edges.of(ids["b"], by=me, since=clock.now()) == []

@@ -1,5 +1,5 @@
 """What a folder wants to have run, loaded or reached, as wishes for the user's consent: foreign servers, modules that
-bring domains, sources, and definitions of agents and skills."""
+bring domains, sources, providers of models, and definitions of agents and skills."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from clew.catalog.skills.wishes import definers_of, definition_wishes
 from clew.catalog.sources.reach import place_of, reach_of
 from clew.config import Config, SourceConfig
 from clew.errors import ConfigError
+from clew.llm.provider import provider_wishes
 from clew.secrecy import MASK
 from clew.skills.rule_files import RuleFiles
 from clew.trust import Trust, Wish, digest_files, digest_parts, printable, real_folder
@@ -92,8 +93,8 @@ def project_of(config: Config) -> Path:
 
 
 def read_wishes(config: Config) -> list[Wish]:
-    """Everything that the folder wants to have run, loaded or reached: servers that are on, domains, sources, then
-    agents, skills and rules. Raises ConfigError for settings that cannot be used."""
+    """Everything that the folder wants to have run, loaded or reached: servers that are on, domains, sources, providers
+    of models, then agents, skills and rules. Raises ConfigError for settings that cannot be used."""
     definers = definers_of(config)
     rules = RuleFiles(str(definers.root)).wishes() if definers.is_repository else []
     return [*_settings_wishes(config), *definition_wishes(definers.read().manifest, definers.root), *rules]
@@ -104,7 +105,8 @@ def _settings_wishes(config: Config) -> list[Wish]:
     servers = [server_wish(each, project) for each in read_servers(config.folder) if each.enabled]
     domains = (_known_domain_wish(name, project) for name in dict.fromkeys(config.catalog.domains))
     sources = (source_wish(name, source, project) for name, source in config.sources.items())
-    return [*servers, *(each for each in (*domains, *sources) if each is not None)]
+    reached = [each for each in (*domains, *sources) if each is not None]
+    return [*servers, *reached, *provider_wishes(config, project)]
 
 
 def _known_domain_wish(name: str, project: Path) -> Wish | None:

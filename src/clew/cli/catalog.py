@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from clew.app import App
 from clew.cli.arguments import read_arguments
+from clew.cli.context import why_context
 from clew.cli.markdown import print_markdown
 from clew.cli.options import HERE, Here, Json, open_here
 from clew.cli.output import GREEN, RED, YELLOW, count, note, print_json, print_rows, say
@@ -165,7 +166,7 @@ async def refresh(
 
 
 async def why(
-    *what: Annotated[str, Parameter(help="A route, or skill NAME, toolset NAME, tool NAME.")],
+    *what: Annotated[str, Parameter(help="A route, or skill NAME, toolset NAME, tool NAME, context ID.")],
     handle: Handle = None,
     json: Json = False,
     here: Here = HERE,
@@ -173,17 +174,21 @@ async def why(
     """Say why a route is, or is not, there for you.
 
     Tells who may use it, what has shown it to you and when, and how many tokens it takes. Of a skill or toolset, tells
-    whether it is loaded, by what, and what would load it.
+    whether it is loaded, by what, and what would load it. Of the context of an agent, by its id or that of the message,
+    tells what it was made of; a second id asks about one breadcrumb of it.
 
         clew why repo://tools/search
         clew why warehouse://tools/hidden/query --handle clew-Tu3NKGM5AqgxXEgy
         clew why skill release-notes --handle clew-Tu3NKGM5AqgxXEgy
+        clew why context 9b2f4c1d
     """
+    if what[:1] == ("context",):
+        return await why_context(what[1:], as_json=json, here=here)
     if not what or len(what) > 2:
         raise InvalidInput("WHAT", "is a route, or a kind and a name", hint="For example clew why skill release-notes")
     async with open_workspace_here(here) as (app, workspace):
         found = await workspace.catalog.why(":".join(what), by=app.me, handle=handle)
-    print_json(found) if json else show_why(found)
+    return print_json(found) if json else show_why(found)
 
 
 def show_why(found: Why) -> None:

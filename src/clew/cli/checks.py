@@ -20,6 +20,7 @@ from clew.cli.project import describe_folder, trail_file
 from clew.cli.up import check_address
 from clew.config import Config
 from clew.errors import ClewError, ConfigError, Corrupted
+from clew.tools.sandbox.levels import Isolation
 
 OLDEST_PYTHON = (3, 11)
 LOW_SPACE = 200_000_000
@@ -59,7 +60,19 @@ def check_installation(config: Config) -> Iterator[Finding]:
 
     yield ok("sqlite", f"{apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})")
     yield _check_embedder(config)
-    yield remark("isolation", "no code execution in this version, so nothing needs to be isolated")
+
+
+def check_isolation(found: Isolation) -> Finding:
+    """What holds programs of others in on this machine, as it was tried."""
+    held = "; ".join(f"{level.what}: {level.by}" for level in found.levels if level.enforced)
+    what = f"{found.wall}, runs {', '.join(found.languages)} ({held})"
+    if found.wall == "none":
+        return remark("isolation", f"none: tools of others could reach everything ({held})", "Install bubblewrap")
+    if found.missing:
+        return remark("isolation", f"{what}; not held: {', '.join(found.missing)}", "See the guide to the sandbox")
+    if "javascript" not in found.languages:
+        return remark("isolation", f"{what}; no JavaScript", "Install Deno: pip install clew[deno]")
+    return ok("isolation", what)
 
 
 def _check_packages() -> Finding:

@@ -36,6 +36,7 @@ class Group:
 
 
 COMMANDS: tuple[Command | Group, ...] = (
+    Command("chat", "Talk to an agent of this folder.", "clew.cli.chat:chat", "[MESSAGE...]"),
     Command("ask", "Ask what can be done and what is known.", "clew.cli.catalog:ask", "QUERY..."),
     Command(
         "get",
@@ -51,6 +52,20 @@ COMMANDS: tuple[Command | Group, ...] = (
         "[SOURCE]",
     ),
     Command("why", "Say why a route is, or is not, there for you.", "clew.cli.catalog:why", "WHAT..."),
+    Group(
+        "context",
+        "See what a model would see.",
+        (
+            Command(
+                "preview",
+                "Show the context that a message would get.",
+                "clew.cli.context:preview",
+                "MESSAGE...",
+            ),
+        ),
+    ),
+    Command("agents", "List the agents of this folder, and how they are.", "clew.cli.agents:agents"),
+    Command("usage", "Show what models took: calls, tokens, cost, and what was saved.", "clew.cli.ledger:usage"),
     Group(
         "skills",
         "Write, check, find and load the skills of this folder.",
@@ -182,6 +197,7 @@ COMMANDS: tuple[Command | Group, ...] = (
 
 _EXAMPLES = """\
 Examples:
+  clew chat "what did we decide about retries?"
   clew ask "how are writes made durable"
   clew get repo://tools/search query="claim lease"
   clew up

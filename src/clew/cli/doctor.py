@@ -7,11 +7,20 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
 from clew.cli.catalog_checks import check_catalog
-from clew.cli.checks import Finding, check_folder, check_installation, check_port, check_trail
+from clew.cli.checks import (
+    Finding,
+    check_folder,
+    check_installation,
+    check_isolation,
+    check_port,
+    check_trail,
+)
 from clew.cli.options import HERE, Here, Json
 from clew.cli.output import GREEN, RED, YELLOW, note, one_line, paint, print_json
 from clew.cli.progress import progress
 from clew.errors import ConfigError
+from clew.tools.sandbox import open_sandbox
+from clew.tools.sandbox.levels import Isolation, find_levels
 
 _MARKS = {"ok": ("ok", GREEN), "note": ("note", YELLOW), "wrong": ("WRONG", RED)}
 
@@ -27,19 +36,20 @@ async def doctor(*, json: Json = False, here: Here = HERE) -> int:
         clew doctor --folder backup/.clew --json
     """
     found = []
+    isolation = await find_levels(open_sandbox(production=False))
     with _printer(silent=json) as tell:
-        async for finding in _examine(here):
+        async for finding in _examine(here, isolation):
             found.append(finding)
             tell(finding)
     problems = sum(finding.level == "wrong" for finding in found)
     if json:
-        print_json({"healthy": not problems, "findings": found})
+        print_json({"healthy": not problems, "findings": found, "isolation": isolation})
     elif problems:
         note(f"clew: {problems} of {len(found)} checks found something wrong")
     return 1 if problems else 0
 
 
-async def _examine(here: Here) -> AsyncIterator[Finding]:
+async def _examine(here: Here, isolation: Isolation) -> AsyncIterator[Finding]:
     try:
         config = here.config()
     except ConfigError as error:
@@ -47,6 +57,7 @@ async def _examine(here: Here) -> AsyncIterator[Finding]:
         return
     for finding in check_installation(config):
         yield finding
+    yield check_isolation(isolation)
     source = config.folder / "config.toml"
     yield Finding(name="config", level="ok", what=str(source) if source.exists() else "defaults")
     for check in (check_folder, check_port):

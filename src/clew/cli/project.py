@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew.config import FOLDER, Config
+from clew.config import FOLDER, Config, is_table
 from clew.errors import ReadOnly
 from clew.files import create_file, inside
 
@@ -35,10 +35,21 @@ _SOURCES = """
 #   token="github"
 """
 
+_PROVIDERS = """
+# Where models answer. openai, anthropic and openrouter are found by their keys (OPENAI_API_KEY, ANTHROPIC_API_KEY,
+# OPENROUTER_API_KEY), ollama, llamacpp, vllm and lmstudio by their ports; others are told of in a table. A key is
+# named and never written here: env:NAME, file:PATH or keyring:SERVICE/USER.
+#   [providers.lab]
+#   base_url="https://models.example.org/v1"
+#   key="env:LAB_KEY"
+"""
+
 ABOUT = {
     "trail": "where the trail is, such as sqlite://PATH; empty means trail.db in this folder",
     "owner": "the owner of what you write here",
     "embedder": "wordllama, minilm (needs clew[minilm]), hash or none",
+    "agents": "whether `clew up` runs agents, tools and workflows",
+    "production": "true: code of tools runs only where it can be shut in",
     "server.host": "0.0.0.0 makes the trail reachable from other machines",
     "server.port": "0 takes a free one",
     "server.max_body": "bytes of one request",
@@ -54,6 +65,13 @@ ABOUT = {
     "catalog.repository": "whether the files around this folder are indexed as the domain repo",
     "catalog.strict": "whether `get` refuses routes that `ask` or guidance has not shown",
     "catalog.shared": "whether callers of other owners see the catalog",
+    "permissions.allow": 'what agents may do without asking, such as "exec(git status*)"; waits for `clew trust`',
+    "permissions.ask": "what agents ask about",
+    "permissions.deny": 'what agents may never do, such as "write-file(secrets/**)"',
+    "models.default": 'the model of every role that has none, such as "ollama:qwen3"; an agent\'s own likewise',
+    "models.fast": "the model for quick and cheap work",
+    "models.strong": "the model for what takes thought",
+    "models.coding": "the model for writing and testing code",
 }
 """What each setting is for, by its dotted name."""
 
@@ -97,11 +115,12 @@ def render_settings() -> str:
     plain, sections = [], []
     for field in msgspec.structs.fields(Config):
         if isinstance(field.default, msgspec.Struct):
-            lines = [_setting(inner, f"{field.name}.") for inner in msgspec.structs.fields(field.default)]
+            inner = (each for each in msgspec.structs.fields(field.default) if not is_table(each))
+            lines = [_setting(each, f"{field.name}.") for each in inner]
             sections.append("\n".join((f"\n[{field.name}]", *lines)))
-        elif field.name not in ("folder", "sources"):
+        elif field.name != "folder" and not is_table(field):
             plain.append(_setting(field, ""))
-    return "\n".join((_HEAD, *plain, *sections, _SOURCES)) + "\n"
+    return "\n".join((_HEAD, *plain, *sections, _SOURCES, _PROVIDERS)) + "\n"
 
 
 def _setting(field: msgspec.structs.FieldInfo, prefix: str) -> str:

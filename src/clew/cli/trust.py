@@ -32,10 +32,10 @@ def trust(
     """Agree to what the files of this folder bring.
 
     A folder can bring MCP servers (mcp.json) and Python modules (catalog.domains in config.toml), which run with your
-    rights; sources that send a secret, contact a host of their own choice or read outside of the folder; and agents,
-    skills and rules (AGENTS.md and its like). None is used before you have agreed to it here, and again when it has
-    changed. This is kept in your own configuration folder, or in the file that CLEW_TRUST names. Ends with 1 when you
-    do not agree, and with 2 when there is nobody to ask.
+    rights; sources and providers of models that send a secret, contact a host of their own choice or read outside of
+    the folder; and agents, skills and rules (AGENTS.md and its like). None is used before you have agreed to it here,
+    and again when it has changed. This is kept in your own configuration folder, or in the file that CLEW_TRUST names.
+    Ends with 1 when you do not agree, and with 2 when there is nobody to ask.
 
         clew trust
         clew trust geo --yes
@@ -99,7 +99,7 @@ def _named(wishes: Sequence[Wish], names: Sequence[str]) -> list[Wish]:
     """The wishes of these names, or all. Raises NotFound."""
     for name in names:
         if not any(each.name == name for each in wishes):
-            error = NotFound("server, domain, source, agent, skill or rules", name)
+            error = NotFound("server, domain, source, provider, agent, skill or rules", name)
             known = dict.fromkeys(each.name for each in wishes)
             error.hint = suggest(name, known, "The files of this folder bring") or "The files of this folder bring none"
             raise error

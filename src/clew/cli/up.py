@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shlex
 import socket
@@ -67,6 +68,7 @@ async def serve(config: Config, scopes: frozenset[str], *, as_json: bool = False
     # the REST door takes a third of a second to import; wrong arguments are told before
     from clew.adapters.mcp.late import LateMcp
     from clew.adapters.rest import Metrics, build_app, open_keys, run_server
+    from clew.llm.model import open_models
 
     prepare_folder(config.folder)
     metrics, server = Metrics(), config.server
@@ -85,9 +87,11 @@ async def serve(config: Config, scopes: frozenset[str], *, as_json: bool = False
                 clock=app.clock,
                 refresh_webhooks=refresh,
                 workspace=app.workspace,
+                models=open_models(config) if config.agents else None,
                 mcp=mcp,
             )
-            async with mcp.running(door.state.closing), app.keeping_fresh():
+            agents = app.running_agents() if config.agents else contextlib.nullcontext()
+            async with mcp.running(door.state.closing), app.keeping_fresh(), agents:
                 await run_server(door, server.host, server.port, ready=told)
     if not as_json:
         if sys.stderr.isatty():

@@ -10,28 +10,44 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Recent(Generic[K, V]):
-    """At most `limit` values. `made` counts how often one had to be made."""
+def _one(_: object) -> int:
+    return 1
 
-    def __init__(self, limit: int) -> None:
+
+class Recent(Generic[K, V]):
+    """Values of together at most `limit`: so many, or so much where `weigh` says what each weighs. A value that alone
+    weighs more is not kept. `made` counts how often one had to be made, `weight` is what all weigh."""
+
+    def __init__(self, limit: int, weigh: Callable[[V], int] = _one) -> None:
         self.made = 0
+        self.weight = 0
         self._limit = limit
-        self._kept: OrderedDict[K, V] = OrderedDict()
+        self._weigh = weigh
+        self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
 
     def find(self, key: K) -> V | None:
         """The value of a key, which counts as used; None where it is not kept."""
-        if key in self._kept:
-            self._kept.move_to_end(key)
-        return self._kept.get(key)
+        if key not in self._kept:
+            return None
+        self._kept.move_to_end(key)
+        return self._kept[key][0]
 
     def keep(self, key: K, value: V) -> V:
         """Keep a value in the place of what the key had. Gives it back."""
         self.made += 1
-        self._kept[key] = value
-        self._kept.move_to_end(key)
-        while len(self._kept) > self._limit:
-            self._kept.popitem(last=False)
+        self.drop(key)
+        weight = self._weigh(value)
+        self._kept[key] = value, weight
+        self.weight += weight
+        while self.weight > self._limit:
+            _, (_, gone) = self._kept.popitem(last=False)
+            self.weight -= gone
         return value
+
+    def drop(self, key: K) -> None:
+        """Forget the value of a key, if there is one."""
+        _, weight = self._kept.pop(key, (None, 0))
+        self.weight -= weight
 
     def find_or_make(self, key: K, make: Callable[[], V]) -> V:
         """The value of a key, made where it is not kept. What `make` raises leaves everything as it was."""
@@ -40,6 +56,7 @@ class Recent(Generic[K, V]):
 
     def clear(self) -> None:
         self._kept.clear()
+        self.weight = 0
 
     def __len__(self) -> int:
         return len(self._kept)

@@ -103,7 +103,6 @@ class ClaimLoop:
         )
         for claim in claims:
             self._start(claim)
-        await asyncio.sleep(0)  # they begin before the next claim is looked for
 
     def _start(self, claim: Claim) -> None:
         held = _Held(claim)

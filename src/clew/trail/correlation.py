@@ -12,6 +12,8 @@ from clew.trail.store import Trail
 
 REQUEST_TAG = "request:"
 CONSUMER_TAG = "consumer:"
+RUN_TAG = "run:"
+"""Names all that one trigger brings about, by the id of the trigger."""
 
 
 def find_request_id(breadcrumb: Breadcrumb) -> str | None:
@@ -26,11 +28,26 @@ def find_requester(breadcrumb: Breadcrumb) -> str | None:
     return _find_text(breadcrumb, "requested_by", "requestedBy")
 
 
+def run_tag(trigger_id: str) -> str:
+    """The tag of the run that a breadcrumb started."""
+    return RUN_TAG + trigger_id
+
+
+def find_run(breadcrumb: Breadcrumb) -> str | None:
+    """The id of the run that a breadcrumb is part of."""
+    return next((tag.removeprefix(RUN_TAG) for tag in breadcrumb.tags if tag.startswith(RUN_TAG)), None)
+
+
+def inherited_tags(breadcrumb: Breadcrumb) -> tuple[str, ...]:
+    """The tags that go over to all that follows from a breadcrumb: its session and its run."""
+    return tuple(tag for tag in breadcrumb.tags if tag.startswith(("session:", RUN_TAG)))
+
+
 def reply_tags(request: Breadcrumb) -> tuple[str, ...]:
-    """The tags that lead a response back: the session, the request and who asked."""
+    """The tags that lead a response back: the session, the run, the request and who asked."""
     request_id, requester = find_request_id(request), find_requester(request)
     return (
-        *request.session_tags,
+        *inherited_tags(request),
         *((REQUEST_TAG + request_id,) if request_id else ()),
         *((CONSUMER_TAG + requester,) if requester else ()),
     )

@@ -160,6 +160,8 @@ class Worker:
         async def work(claim: Claim) -> Sequence[Draft]:
             if not handler.accepts(claim.event):
                 return ()
+            if handler.retry.deadline is None:
+                return await handler.function(claim.event, self._deps) or ()
             async with asyncio.timeout(handler.retry.deadline):
                 return await handler.function(claim.event, self._deps) or ()
 

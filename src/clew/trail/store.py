@@ -125,8 +125,8 @@ class Log(Protocol):
 class Deliveries(Protocol):
     """Durable consumers: each event is handled once per consumer however many workers run.
 
-    Events of one session (or, without a session, of one breadcrumb) are handled in order; sessions do not wait
-    for each other. A claim whose lease runs out is claimed again.
+    Events of one session (or, without a session, of one run, or else of one breadcrumb) are handled in order; sessions
+    do not wait for each other. A claim whose lease runs out is claimed again.
     """
 
     async def register(self, consumer: Consumer, *, by: Principal) -> ConsumerState:
@@ -232,14 +232,16 @@ class Edges(Protocol):
 
     async def of(
         self,
-        id: str,
+        id: str | Sequence[str],
         *,
         by: Principal,
         types: Sequence[str] = (),
         direction: Direction = "both",
+        since: datetime | None = None,
         limit: int = 1000,
     ) -> list[Edge]:
-        """Edges at a breadcrumb, ordered by type, then source, then target."""
+        """Edges at a breadcrumb, or at any of several, ordered by type, then source, then target; those written at
+        `since` or later where it is given. Raises NotFound for the one; of several, those that are gone have none."""
         ...
 
     async def walk(

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clew.catalog.resource import ContentSource, Listing
-from clew.catalog.sources.ignoring import MAX_LINES
 from clew.catalog.sources.local import LocalSource
 from clew.errors import NotFound, SourceError
+from clew.tools.ignoring import MAX_LINES
 from tests.catalog.sources.contract import SourceContract
 
 

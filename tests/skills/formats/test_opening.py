@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from clew import files
 from clew.errors import FormatError
 from clew.skills.formats import opening
 from clew.skills.formats.opening import Root
@@ -78,7 +79,8 @@ def test_folders_and_missing_files_are_refused(tmp_path: Path) -> None:
 def test_where_folders_cannot_be_opened_one_by_one_the_same_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "_STEPWISE", False)
+    monkeypatch.setattr(opening, "STEPWISE", False)
+    monkeypatch.setattr(files, "STEPWISE", False)
     plant(tmp_path, {"outside/a.txt": "secret"})
     root = Root(str(plant(tmp_path / "root", {"inner/a.txt": "mine"})))
     (tmp_path / "root/link").symlink_to(tmp_path / "outside")

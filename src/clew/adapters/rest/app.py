@@ -12,7 +12,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from clew.access import Principal
-from clew.adapters.rest import admin, breadcrumbs, catalog, edges, events, subscriptions, system, tokens
+from clew.adapters.rest import admin, breadcrumbs, catalog, chat, edges, events, runs, subscriptions, system, tokens
 from clew.adapters.rest.auth import Keys
 from clew.adapters.rest.door import Door
 from clew.adapters.rest.errors import answer_clew_error, answer_protocol_error
@@ -23,12 +23,15 @@ from clew.catalog.workspace import Workspace
 from clew.clock import Clock, SystemClock
 from clew.config import Config
 from clew.errors import ClewError
+from clew.llm.model import Models
 from clew.trail.store import Trail
 
 OPERATIONS: tuple[Operation, ...] = (
     *breadcrumbs.OPERATIONS,
     *edges.OPERATIONS,
     *events.OPERATIONS,
+    *chat.OPERATIONS,
+    *runs.OPERATIONS,
     *catalog.OPERATIONS,
     *subscriptions.OPERATIONS,
     *admin.OPERATIONS,
@@ -48,17 +51,19 @@ def build_app(
     clock: Clock | None = None,
     refresh_webhooks: Callable[[], None] = lambda: None,
     workspace: Callable[[], Awaitable[Workspace]] | None = None,
+    models: Models | None = None,
     mcp: ASGIApp | None = None,
 ) -> Starlette:
     """An ASGI application over an open trail. It opens and closes nothing itself.
 
-    Without a `workspace` the catalog is empty. `mcp` answers /mcp where it is given. `app.state.closing` is an event
-    that ends all streams once it is set; `run_server` does so.
+    Without a `workspace` the catalog is empty; without `models` nobody looks whether an agent has one. `mcp` answers
+    /mcp where it is given. `app.state.closing` is an event that ends all streams once it is set; `run_server` does so.
     """
     config, metrics, clock = config or Config(), metrics or Metrics(), clock or SystemClock()
     services = Services(
         trail=trail,
         keys=keys,
+        clock=clock,
         hygiene=hygiene,
         metrics=metrics,
         operator=config.owner,
@@ -66,6 +71,7 @@ def build_app(
         allow_networks=config.webhooks.allow,
         refresh_webhooks=refresh_webhooks,
         workspace=workspace or _empty(trail, clock, Principal(owner_id=config.owner)),
+        models=models,
         closing=asyncio.Event(),
         operations=OPERATIONS,
     )

@@ -63,7 +63,7 @@ async def stream(call: Call) -> Answer:
     assert call.caller is not None  # the guard of this route lets nobody else in
     # Checked before the answer begins: a selector that is refused is an error, not a broken stream.
     selector = check_selector(asked.selector())
-    after = _resume_at(call)
+    after = resume_at(call)
     if after is None:
         after = await call.trail.log.head()
     return EventStream(
@@ -76,10 +76,11 @@ async def stream(call: Call) -> Answer:
     )
 
 
-def _resume_at(call: Call) -> int | None:
+def resume_at(call: Call) -> int | None:
+    """The number of the last event that the caller has seen: from the header, else from the query."""
     last: str | None = parse_text(call.headers, "last-event-id")
     if not last:
-        after: int | None = call.query.after
+        after: int | None = call.query.after if call.query is not None else None
         return after
     if not (last.isascii() and last.isdigit() and len(last) < 19):
         raise InvalidInput("Last-Event-ID", "must be the id of an event, a number")

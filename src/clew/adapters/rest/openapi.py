@@ -30,6 +30,8 @@ _PATH_PARAMETERS = {
     "kind": "skill, toolset or tool",
     "n": "A version number, from 1",
     "name": "The name that it was given",
+    "request_id": "The id of the request that waits for permission",
+    "session": "The id of a session",
 }
 _ETAG = {"ETag": {"description": "The version, in quotes", "schema": {"type": "string"}}}
 _REQUEST_ID = {
@@ -174,6 +176,8 @@ def _responses(operation: Operation, schemas: dict[str, Any]) -> dict[str, Any]:
         success["content"] = {operation.media: {"schema": schemas[repr(operation.answer)]}}
     elif operation.media != "application/json":
         success["content"] = {operation.media: {"schema": {"type": "string"}}}
+    if operation.streams:
+        success["content"] |= {"text/event-stream": {"schema": {"type": "string"}}}
     if getattr(operation.answer, "__name__", "") in ("Breadcrumb", "View"):
         success["headers"] |= _ETAG
     error = {"application/json": {"schema": schemas[repr(ErrorBody)]}}

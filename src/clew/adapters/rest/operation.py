@@ -19,7 +19,9 @@ from clew.adapters.rest.auth import Caller, Keys
 from clew.adapters.rest.metrics import Metrics
 from clew.adapters.rest.parsing import body_decoder, check_content_type, query_decoder, read_body
 from clew.catalog.workspace import Workspace
+from clew.clock import Clock
 from clew.errors import ClewError, NotAuthenticated
+from clew.llm.model import Models
 from clew.trail.store import HygieneStats, Purged, Trail
 
 Guard = Literal["open", "credential", "token", "stream"]
@@ -42,10 +44,11 @@ class Sweeper(Protocol):
 class Services:
     """What the routes work with. `operator` is the owner that runs the server; `closing` is set when the server
     begins to stop; `refresh_webhooks` tells the sender that subscriptions or dead letters have changed; `workspace` is
-    built at the first call."""
+    built at the first call; `models` are those of the agents that work here, where any do."""
 
     trail: Trail
     keys: Keys
+    clock: Clock
     hygiene: Sweeper
     metrics: Metrics
     operator: str
@@ -53,6 +56,7 @@ class Services:
     allow_networks: Sequence[str]
     refresh_webhooks: Callable[[], None]
     workspace: Callable[[], Awaitable[Workspace]]
+    models: Models | None
     closing: asyncio.Event
     operations: Sequence[Operation]
 
@@ -134,9 +138,10 @@ class Header:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One method of one path. `writes` says that it changes the trail. `raises` and `refuses` list only the errors
-    and statuses beyond those that every operation may answer with, and those that its guard, path, parameters, body
-    and writing bring with them; `openapi.statuses_of` adds these."""
+    """One method of one path. `writes` says that it changes the trail, `streams` that it may answer with a stream of
+    events instead. `raises` and `refuses` list only the errors and statuses beyond those that every operation may
+    answer with, and those that its guard, path, parameters, body and writing bring with them; `openapi.statuses_of`
+    adds these."""
 
     method: str
     path: str
@@ -151,6 +156,7 @@ class Operation:
     answer: Any = None
     status: int = 200
     media: str = "application/json"
+    streams: bool = False
     headers: tuple[Header, ...] = ()
     raises: tuple[type[ClewError], ...] = ()
     refuses: tuple[int, ...] = ()

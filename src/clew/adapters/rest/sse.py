@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -28,7 +29,8 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventStream:
-    """Events after a cursor until the reader leaves, its token ends, or the server closes.
+    """Events after a cursor until the reader leaves, its token ends, or the server closes; or until the event that is
+    the last one, where there is such.
 
     The first message is a ping whose id is the cursor, so that a reader can resume even before the first
     event; pings come every five seconds and move its id past events that were not meant for it.
@@ -40,6 +42,7 @@ class EventStream:
     after: int
     lasts: timedelta
     closing: asyncio.Event
+    is_last: Callable[[Event], bool] = lambda event: False
 
     async def send(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": list(_HEADERS)})
@@ -61,17 +64,21 @@ class EventStream:
         if leaving.cancelled():
             if not writing.cancelled():
                 writing.result()
+                reason = b"that was all"
             await send({"type": "http.response.body", "body": b": " + reason + b"\n\n"})
 
     async def _write(self, send: Send) -> None:
-        """Send what is on the log, then wait for more, for ever."""
+        """Send what is on the log, then wait for more, up to the last event."""
         after, clock = self.after, asyncio.get_running_loop().time
         await _chunk(send, b"retry: %d\n" % RECONNECT_MS + _ping(after))
         next_ping = clock() + PING_SECONDS
         while True:
             events, after = await self.log.read(after, by=self.by, selector=self.selector, limit=BATCH)
+            last = next((at for at, event in enumerate(events) if self.is_last(event)), None)
             if events:
-                await _chunk(send, b"".join(map(_message, events)))
+                await _chunk(send, b"".join(map(_message, events if last is None else events[: last + 1])))
+            if last is not None:
+                return
             if clock() >= next_ping:
                 await _chunk(send, _ping(after))
                 next_ping = clock() + PING_SECONDS

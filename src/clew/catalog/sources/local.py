@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,23 +16,12 @@ import msgspec
 from clew.catalog.resource import Listing, RawContent, RawDocument, Skipped
 from clew.catalog.sources.content_types import HEAD_BYTES, content_type_of, is_binary
 from clew.catalog.sources.ids import source_id
-from clew.catalog.sources.ignoring import Rules, rules_above
 from clew.errors import ConfigError, NotFound, SourceError
+from clew.secrecy import is_secret_file
+from clew.tools.ignoring import NEVER_READ, TOOLS_OWN, Rules, rules_above
 from clew.trail.globs import glob_matches
 
 MAX_BYTES = 2_000_000
-NEVER_READ = frozenset((".git", ".clew"))
-TOOLS_OWN = frozenset(
-    ("node_modules", "__pycache__", ".venv", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache")
-)
-"""Folders that tools fill, and that nobody means by their project."""
-SECRET = re.compile(
-    r"\.env(\.[\w-]+)?|\.envrc|\.netrc|_netrc|\.npmrc|\.pypirc|\.pgpass|\.htpasswd|\.?credentials(\.\w+)?|id_(rsa|dsa|ecdsa|ed25519)"
-    r"|.+\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk)|\.mcp\.json|mcp\.json|secrets?\.(json|ya?ml|toml|ini|env)|\.git-credentials",
-    re.IGNORECASE,
-)
-"""Names of files that are made to hold keys and passwords; the examples that come with many projects are not meant."""
-EXAMPLE = re.compile(r".*\.(example|sample|template|dist)(\..+)?", re.IGNORECASE)
 
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
@@ -169,8 +157,7 @@ class LocalSource:
     def _refusal(self, path: str, place: str, status: os.stat_result) -> str | None:
         if not _is_utf8(path):
             return "has a name that is not UTF-8"
-        name = path.rpartition("/")[2]
-        if SECRET.fullmatch(name) and not EXAMPLE.fullmatch(name):
+        if is_secret_file(path.rpartition("/")[2]):
             return "is of a kind that holds keys or passwords"
         if stat.S_ISLNK(status.st_mode):
             return self._about_link(place)

@@ -13,11 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from clew.errors import FormatError
+from clew.files import OPEN_FOLDER, STEPWISE, open_inside
 
-_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-_FILE = _FLAGS | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-_FOLDER = _FLAGS | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0)
-_STEPWISE = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 _CHUNK = 262_144
 
 
@@ -65,7 +62,7 @@ class Root:
     def listing(self, path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
         """The entries of a real folder, for as long as it is open. Raises FormatError."""
         try:
-            folder: int | str = self._open(path, _FOLDER) if _STEPWISE else self.absolute(path)
+            folder: int | str = open_inside(self.path, path, OPEN_FOLDER) if STEPWISE else self.absolute(path)
         except OSError as error:
             raise FormatError(path, _reason(error)) from None
         try:
@@ -104,7 +101,7 @@ class Root:
     def _chunks(self, path: str, limit: int) -> Iterator[bytes]:
         """A regular file bit by bit. It may grow meanwhile, but not over the limit."""
         try:
-            file = self._open(path, _FILE)
+            file = open_inside(self.path, path)
         except (OSError, ValueError) as error:
             raise FormatError(path, _reason(error)) from None
         try:
@@ -121,29 +118,6 @@ class Root:
             raise FormatError(path, _reason(error)) from None
         finally:
             os.close(file)
-
-    def _open(self, path: str, flags: int) -> int:
-        if not _STEPWISE:
-            return self._open_at_once(path, flags)
-        *folders, last = path.split("/") if path else ["."]
-        place = os.open(self.path, _FOLDER)
-        try:
-            for name in folders:
-                inner = os.open(name, _FOLDER, dir_fd=place)
-                os.close(place)
-                place = inner
-            return os.open(last, flags, dir_fd=place)
-        finally:
-            os.close(place)
-
-    def _open_at_once(self, path: str, flags: int) -> int:
-        """Where folders cannot be opened one by one: what was opened is asked where it is."""
-        absolute = self.absolute(path)
-        file = os.open(absolute, flags)
-        if os.path.realpath(absolute) != absolute:
-            os.close(file)
-            raise OSError(errno.ELOOP, "is a link")
-        return file
 
 
 def _reason(error: OSError | ValueError) -> str:

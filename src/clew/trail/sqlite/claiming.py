@@ -16,16 +16,17 @@ from clew.errors import Corrupted
 from clew.trail.event import Claim, Event
 from clew.trail.selector import matches_envelope
 from clew.trail.sqlite import lanes
-from clew.trail.sqlite.consumers import Stored, find_consumer, note_agent
+from clew.trail.sqlite.consumers import Stored, find_consumer, move_cursor, note_agent
 from clew.trail.sqlite.engine import Writing, from_micros
 from clew.trail.sqlite.lanes import Due
-from clew.trail.sqlite.log import EVENT, load_event, load_or_bare, read_head
+from clew.trail.sqlite.log import EVENT, NOTHING, load_event, load_or_bare, read_head
 from clew.trail.sqlite.orders import Order
 from clew.trail.sqlite.rows import Audiences, in_list, to_event
+from clew.trail.sqlite.writing import FRESH
 
 SCAN = 500
-
-_decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
+FAR = 250
+"""How many events a cursor may be behind what its consumer has seen: so many are looked at again after a crash."""
 
 
 class News(NamedTuple):
@@ -33,6 +34,7 @@ class News(NamedTuple):
 
     after: int
     rows: list[Any]
+    tags: list[tuple[str, ...]]
 
     @property
     def head(self) -> int:
@@ -45,49 +47,54 @@ class Claiming:
     def __init__(self, audiences: Audiences, clock: Clock) -> None:
         self._audiences = audiences
         self._clock = clock
+        self._passed: dict[int, tuple[Stored, int]] = {}
+        self._passing: dict[int, tuple[Stored, int]] = {}
 
     def claim(self, writing: Writing, order: Order, news: News | None = None) -> list[Claim]:
         """Claim what is due, or what `news` brings. At most one stretch of the log is looked at: other writers want
         their turn."""
-        stored = find_consumer(writing.connection, order.consumer, order.by)
+        stored = find_consumer(writing, order.consumer, order.by)
         note_agent(writing, stored.owner_id, stored.consumer)
         due = lanes.find_due(writing, stored.cid, order.limit) if news is None else []
-        loaded: dict[int, Event] = {}
+        claims = [claim for row in due if (claim := self._take(writing, stored, order, row)) is not None]
         if (room := order.limit - len(due)) > 0:
             for event in self._scan(writing, stored, news):
-                row = lanes.enqueue(writing, stored.cid, event, _lane(stored, event))
-                if row is not None and len(loaded) < room:
-                    due.append(row)
-                    loaded[event.seq] = event
-        taken = (self._take(writing, stored, order, row, loaded.get(row.seq)) for row in due)
-        return [claim for claim in taken if claim is not None]
+                if not room:
+                    lanes.enqueue(writing, stored.cid, event.seq, _lane(stored, event))
+                elif (claim := self._enter(writing, stored, order, event)) is not None:
+                    claims.append(claim)
+                    room -= 1
+        order.stored = find_consumer(writing, order.consumer, order.by)
+        return claims
 
     def _scan(self, writing: Writing, stored: Stored, news: News | None) -> Iterator[Event]:
         """What the consumer wants of the next stretch of the log; the cursor is moved behind it."""
-        if news is not None and news.after <= stored.cursor:
+        begin = self.position(stored)
+        if news is not None and news.after <= begin:
             head = cursor = news.head
-            rows = [row for row in news.rows if row[0] > stored.cursor and self.sees(writing, stored, row)]
+            rows = [row for row in news.rows if row[0] > begin and self.sees(writing, stored, row)]
         else:
             head = read_head(writing.connection)
-            rows = self._read_stretch(writing, stored) if head > stored.cursor else []
+            rows = self._read_stretch(writing, stored, begin) if head > begin else []
             cursor = rows[-1][0] if len(rows) == SCAN else head
+        fresh = writing.memo.get(FRESH, NOTHING)
         for row in rows:
             try:
-                event = load_event(writing.connection, self._audiences, row, stored.consumer.selector)
+                event = load_event(writing.connection, self._audiences, row, stored.consumer.selector, fresh)
             except Corrupted as error:
                 event = to_event(row, stored.owner_id, None)
-                lanes.enqueue(writing, stored.cid, event, lane := _lane(stored, event))
+                lanes.enqueue(writing, stored.cid, event.seq, lane := _lane(stored, event))
                 lanes.bury(writing, stored.cid, event.seq, lane, error.message)
                 continue
             if event is not None:
                 yield event
         if head > stored.cursor:
-            writing.execute("UPDATE consumers SET cursor = ? WHERE cid = ?", (cursor, stored.cid))
+            move_cursor(writing, stored, cursor)
 
-    def _read_stretch(self, writing: Writing, stored: Stored) -> list[Any]:
+    def _read_stretch(self, writing: Writing, stored: Stored, after: int) -> list[Any]:
         visible = self._audiences.visible(writing.connection, stored.owner_id, stored.scopes)
         rows: list[Any] = writing.execute(
-            f"{EVENT} WHERE seq > ? AND audience IN {in_list(visible)} ORDER BY seq LIMIT {SCAN}", (stored.cursor,)
+            f"{EVENT} WHERE seq > ? AND audience IN {in_list(visible)} ORDER BY seq LIMIT {SCAN}", (after,)
         ).fetchall()
         return rows
 
@@ -96,10 +103,18 @@ class Claiming:
         owner_id, scopes = self._audiences.of(writing.connection, row[5])
         return owner_id == stored.owner_id and stored.scopes.issuperset(scopes)
 
-    def _take(self, writing: Writing, stored: Stored, order: Order, row: Due, event: Event | None) -> Claim | None:
+    def _enter(self, writing: Writing, stored: Stored, order: Order, event: Event) -> Claim | None:
+        """Claim a new event, or put it behind others of its lane."""
+        until, token = writing.now + order.lease, self._clock.new_id()
+        is_claimed = lanes.enter(
+            writing, stored.cid, event.seq, _lane(stored, event), until=until, token=token, worker=order.worker
+        )
+        return _to_claim(stored, event, attempt=1, until=until, token=token) if is_claimed else None
+
+    def _take(self, writing: Writing, stored: Stored, order: Order, row: Due) -> Claim | None:
         """Claim one row, or bury it when its attempts or its time are used up (a worker died with it)."""
         seq, lane, attempts, first_at = row
-        event = event or self._load(writing, stored, seq)
+        event = self._load(writing, stored, seq)
         if event is None:
             lanes.leave(writing, stored.cid, seq, lane)
             return None
@@ -108,27 +123,57 @@ class Claiming:
             reason = "the workers that claimed it did not finish" if attempts >= retry.attempts else "past its deadline"
             lanes.bury(writing, stored.cid, seq, lane, reason)
             return None
-        until, token, key = writing.now + order.lease, self._clock.new_id(), f"{stored.consumer.name}/{seq}"
+        until, token = writing.now + order.lease, self._clock.new_id()
         lanes.hold(writing, stored.cid, seq, until=until, first_at=first_at, token=token, worker=order.worker)
-        return Claim(
-            consumer=stored.consumer.name,
-            event=msgspec.structs.replace(event, key=key, attempt=attempts + 1),
-            attempt=attempts + 1,
-            lease_until=from_micros(until),
-            token=token,
-            key=key,
-        )
+        return _to_claim(stored, event, attempt=attempts + 1, until=until, token=token)
 
     def _load(self, writing: Writing, stored: Stored, seq: int) -> Event | None:
         """The event of a row that has waited, or None when its scopes were narrowed meanwhile."""
         row = writing.execute(f"{EVENT} WHERE seq = ?", (seq,)).fetchone()
         return load_or_bare(writing.connection, self._audiences, row) if self.sees(writing, stored, row) else None
 
-    def is_meant(self, writing: Writing, stored: Stored, row: Any) -> bool:
-        """Whether a consumer may want an event, as far as that shows without its content."""
-        return self.sees(writing, stored, row) and matches_envelope(
-            stored.consumer.selector, row[6], _decode_texts(row[7])
+    def is_meant(self, writing: Writing, stored: Stored, news: News) -> bool:
+        """Whether a consumer may want an event of the news, as far as that shows without its content."""
+        selector = stored.consumer.selector
+        return any(
+            matches_envelope(selector, row[6], tags) and self.sees(writing, stored, row)
+            for row, tags in zip(news.rows, news.tags, strict=True)
         )
+
+    # -- events that a consumer does not want -------------------------------------------------------------
+
+    def position(self, stored: Stored) -> int:
+        """The event up to which a consumer has seen all that it wants. Its cursor is behind that by those that it did
+        not: to write each of them down would be a transaction."""
+        passed = self._passed.get(stored.cid)
+        return max(stored.cursor, passed[1]) if passed and passed[0].has_terms_of(stored) else stored.cursor
+
+    def pass_by(self, stored: Stored, news: News) -> bool:
+        """Note that a consumer wants none of the news, once they are committed. False when it must look for itself:
+        there are others that it has not seen, or its cursor is far behind."""
+        if news.after > self.position(stored) or news.head - stored.cursor > FAR:
+            return False
+        self._passing[stored.cid] = stored, news.head
+        return True
+
+    def committed(self) -> None:
+        self._passed.update(self._passing)
+        self._passing.clear()
+
+    def rolled_back(self) -> None:
+        self._passing.clear()
+
+
+def _to_claim(stored: Stored, event: Event, *, attempt: int, until: int, token: str) -> Claim:
+    key = f"{stored.consumer.name}/{event.seq}"
+    return Claim(
+        consumer=stored.consumer.name,
+        event=msgspec.structs.replace(event, key=key, attempt=attempt),
+        attempt=attempt,
+        lease_until=from_micros(until),
+        token=token,
+        key=key,
+    )
 
 
 def is_late(deadline: float | None, first_at: int, moment: int) -> bool:

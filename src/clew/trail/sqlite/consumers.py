@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 
 from clew.access import Principal
-from clew.errors import AlreadyExists, InvalidInput, NotFound
-from clew.trail.event import Consumer, ConsumerState
+from clew.errors import AlreadyExists, InvalidInput, LeaseLost, NotFound
+from clew.trail.event import Claim, Consumer, ConsumerState
 from clew.trail.selector import check_selector
 from clew.trail.sqlite.engine import Sql, Writing
 from clew.trail.sqlite.log import read_head
 from clew.trail.sqlite.rows import Audiences, in_list
 
-_decode_consumer = msgspec.json.Decoder(Consumer).decode
+_decode_consumer = lru_cache(1_000)(msgspec.json.Decoder(Consumer).decode)
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
@@ -26,6 +27,10 @@ class Stored(msgspec.Struct, frozen=True):
     owner_id: str
     scopes: frozenset[str]
     cursor: int
+
+    def has_terms_of(self, other: Stored) -> bool:
+        """Whether both want the same events."""
+        return self.consumer == other.consumer and self.scopes == other.scopes
 
 
 def check_consumer(consumer: Consumer) -> Consumer:
@@ -50,6 +55,7 @@ def put_consumer(writing: Writing, consumer: Consumer, by: Principal) -> None:
     ).get
     if scopes is not None and not by.scopes.issuperset(_decode_texts(scopes)):
         raise AlreadyExists("consumer", consumer.name)
+    writing.memo.pop(("consumer", by.owner_id, consumer.name), None)
     writing.execute(
         "INSERT INTO consumers (owner_id, name, scopes, definition, cursor, agent_id, created_at)"
         " VALUES (:owner, :name, :scopes, :definition, :cursor, :agent, :now)"
@@ -84,13 +90,48 @@ def note_agent(writing: Writing, owner_id: str, consumer: Consumer) -> None:
         )
 
 
-def find_consumer(connection: Sql, name: str, by: Principal) -> Stored:
+def find_consumer(writing: Writing, name: str, by: Principal) -> Stored:
     """A consumer of the caller's owner, all of whose scopes the caller holds. Raises NotFound."""
-    row = connection.execute(
-        "SELECT cid, definition, scopes, cursor FROM consumers WHERE owner_id = ? AND name = ?",
-        (by.owner_id, name),
+    key = ("consumer", by.owner_id, name)
+    found: Stored | None = writing.memo.get(key)
+    if found is None or not by.scopes.issuperset(found.scopes):
+        row = writing.execute(
+            "SELECT cid, definition, scopes, cursor FROM consumers WHERE owner_id = ? AND name = ?",
+            (by.owner_id, name),
+        ).fetchone()
+        found = writing.memo[key] = _to_stored(row, name, by)
+    return found
+
+
+class Held(NamedTuple):
+    """A claim that still holds. `is_followed` when others of its lane wait behind it."""
+
+    stored: Stored
+    lane: str
+    first_at: int
+    is_followed: bool
+
+
+def find_held(writing: Writing, claim: Claim, by: Principal) -> Held:
+    """All in one statement: this is asked once a step. Raises NotFound as `find_consumer`, LeaseLost."""
+    row = writing.execute(
+        "SELECT c.cid, c.definition, c.scopes, c.cursor, d.token, d.lane, d.first_at,"
+        " EXISTS (SELECT 1 FROM deliveries n WHERE n.cid = c.cid AND n.lane = d.lane AND n.state = 3)"
+        " FROM consumers c LEFT JOIN deliveries d ON d.cid = c.cid AND d.seq = ? AND d.state = 1"
+        " WHERE c.owner_id = ? AND c.name = ?",
+        (claim.event.seq, by.owner_id, claim.consumer),
     ).fetchone()
-    return _to_stored(row, name, by)
+    stored = writing.memo["consumer", by.owner_id, claim.consumer] = _to_stored(row, claim.consumer, by)
+    if row[4] != claim.token:
+        raise LeaseLost(claim.consumer, claim.event.seq)
+    return Held(stored, row[5], row[6], bool(row[7]))
+
+
+def move_cursor(writing: Writing, stored: Stored, cursor: int) -> None:
+    """Remember that a consumer has seen all events up to this one."""
+    writing.execute("UPDATE consumers SET cursor = ? WHERE cid = ?", (cursor, stored.cid))
+    moved = msgspec.structs.replace(stored, cursor=cursor)
+    writing.memo["consumer", stored.owner_id, stored.consumer.name] = moved
 
 
 def _to_stored(row: Any, name: str, by: Principal) -> Stored:

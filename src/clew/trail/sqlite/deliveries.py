@@ -19,32 +19,39 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.errors import ClewError, InvalidInput, LeaseLost
+from clew.errors import ClewError, InvalidInput
 from clew.trail.breadcrumb import Breadcrumb, Draft
 from clew.trail.event import Claim, Consumer, ConsumerState, retry_delay
 from clew.trail.sqlite import lanes
-from clew.trail.sqlite.claiming import Claiming, News, is_late
+from clew.trail.sqlite.claiming import FAR, Claiming, News, is_late
 from clew.trail.sqlite.consumers import (
     Stored,
     check_consumer,
     find_consumer,
+    find_held,
     note_agent,
     put_consumer,
     read_standing,
     read_states,
 )
-from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros
+from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros, to_micros
 from clew.trail.sqlite.log import EVENT, SqliteLog
 from clew.trail.sqlite.orders import Order, Orders
 from clew.trail.sqlite.records import SqliteRecords
 from clew.trail.sqlite.rows import Audiences
+from clew.trail.sqlite.writing import Marks
 
 MAX_CLAIMS = 1_000
+MAX_REMEMBERED = 1_000
 SHORTEST_WAIT = 0.02
+FREED = -1
+"""Stands among the changes of a transaction for claims that were let go of; 0 for anything else that is no record."""
 NEWS = 50
 """How many new events are compared with the orders that stand. Beyond, workers look for themselves."""
 FILLED_AT_ONCE = 8
 """How many orders a transaction fills at most: whoever wrote waits for it."""
+
+_decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class SqliteDeliveries:
@@ -58,9 +65,11 @@ class SqliteDeliveries:
         self._records = records
         self._log = log
         self._claiming = Claiming(audiences, clock)
-        self._orders = Orders()
+        self._orders = Orders(engine.calls)
         self._seen = 0
+        self._turn = 0
         self._freed: set[int] = set()
+        self._last: dict[tuple[str, str, str], Order] = {}
         self._under_way: set[asyncio.Task[None]] = set()
 
     # -- consumers ----------------------------------------------------------------------------------------
@@ -72,6 +81,7 @@ class SqliteDeliveries:
         def work(writing: Writing) -> ConsumerState:
             put_consumer(writing, consumer, by)
             note_agent(writing, by.owner_id, consumer)
+            writing.changed.append(0)
             return read_states(writing.connection, self._audiences, by, consumer.name)[0]
 
         return await self._engine.write(work)
@@ -80,8 +90,9 @@ class SqliteDeliveries:
         by.require("subscribe")
 
         def work(writing: Writing) -> None:
-            stored = find_consumer(writing.connection, name, by)
+            stored = find_consumer(writing, name, by)
             writing.execute("DELETE FROM consumers WHERE cid = ?", (stored.cid,))
+            writing.memo.pop(("consumer", by.owner_id, name), None)
             writing.changed.append(0)
 
         await self._engine.write(work)
@@ -126,21 +137,25 @@ class SqliteDeliveries:
                 done=loop.create_future(),
             )
             claims = await self._stand(order, until - loop.time())
+            self._remember(order)
             if claims is None:
                 claims = await self._claim_now(order)
             elif not claims and loop.time() >= until:
-                return []
+                return await self._claim_now(order) if self._is_behind(order) else []
             if claims:
                 return claims
 
     async def _stand(self, order: Order, longest: float) -> list[Claim] | None:
         """Let an order stand until it is filled, or something happened, or it is time to look again. None when a
         look is worth while at once."""
-        end = partial(self._orders.end, order)
+        end, before = partial(self._orders.end, order), self._find_before(order)
         self._orders.place(order)
         try:
-            with self._log.watching(end):
-                pause = self._engine.read(lambda connection: self._pause(connection, order))
+            with self._log.watching(end, others_only=True) as watch:
+                order.look = watch.looks
+                if before is None or before.turn != self._turn or before.look != watch.looks:
+                    self._engine.read(lambda connection: self._look(connection, order))
+                pause = self._pause(order)
                 if pause <= 0.0 or longest <= 0.0:
                     end()
                 await _until(order.done, end, min(max(pause, SHORTEST_WAIT), longest))
@@ -150,12 +165,33 @@ class SqliteDeliveries:
             raise
         return None if pause <= 0.0 and not order.claims else order.claims
 
-    def _pause(self, connection: Sql, order: Order) -> float:
+    def _find_before(self, order: Order) -> Order | None:
+        """The order of this worker that was filled just before, with all that there was. Where nothing has happened
+        since, nothing new can be read either."""
+        before = self._last.get((order.by.owner_id, order.consumer, order.worker))
+        if before is None or not 0 < len(before.claims) < before.limit or before.by != order.by:
+            return None
+        ends = to_micros(before.claims[0].lease_until)
+        order.stored, order.due = before.stored, ends if before.due is None else min(ends, before.due)
+        return before if order.due > self._engine.now() else None
+
+    def _remember(self, order: Order) -> None:
+        if len(self._last) >= MAX_REMEMBERED:
+            self._last.clear()
+        self._last[order.by.owner_id, order.consumer, order.worker] = order
+
+    def _look(self, connection: Sql, order: Order) -> None:
+        order.stored, head, order.due = read_standing(connection, order.consumer, order.by)
+        if head > self._claiming.position(order.stored) or head - order.stored.cursor > FAR:
+            order.due = 0
+
+    def _is_behind(self, order: Order) -> bool:
+        """Whether the consumer has seen more than its cursor says."""
+        return order.stored is not None and self._claiming.position(order.stored) > order.stored.cursor
+
+    def _pause(self, order: Order) -> float:
         """Seconds until a transaction is worth its while: something is due, or the log has moved on."""
-        order.stored, head, due = read_standing(connection, order.consumer, order.by)
-        if head > order.stored.cursor:
-            return 0.0
-        return math.inf if due is None else (due - self._engine.now()) / 1_000_000
+        return math.inf if order.due is None else (order.due - self._engine.now()) / 1_000_000
 
     async def _claim_now(self, order: Order) -> list[Claim]:
         writing = self._engine.submit(lambda writing: self._claiming.claim(writing, order), durable=False)
@@ -183,50 +219,65 @@ class SqliteDeliveries:
 
     def filling(self) -> Callable[[Writing], None] | None:
         """What is to be done before a transaction is committed: nothing where nobody waits."""
+        self._turn += 1
         if self._orders.standing():
             return self._fill
         self._freed = set()
         return None
 
     def _fill(self, writing: Writing) -> None:
-        """Claim what a transaction brings for those who wait, in that transaction and before it is committed."""
-        orders, freed = self._orders.standing(), self._freed
-        self._freed = set()
+        """Claim what a transaction brings for those who wait, in that transaction and before it is committed. An order
+        gets this turn's number when it was seen to, whether or not there was something for it."""
+        freed, self._freed = self._freed, set()
         news, dry, room = self._read_news(writing), set[int](), FILLED_AT_ONCE
-        for order in orders:
+        for order in self._orders.standing():
             stored = order.stored
-            if not room or stored is None or stored.cid in dry:
+            if stored is None:
                 continue
             is_freed = stored.cid in freed
-            if not is_freed and not any(self._claiming.is_meant(writing, stored, row) for row in news.rows):
-                continue
-            if self._orders.take_to_fill(order):
+            if stored.cid in dry:
+                order.turn = self._turn
+            elif not is_freed and not self._claiming.is_meant(writing, stored, news):
+                order.turn = self._turn if self._claiming.pass_by(stored, news) else 0
+            elif room and self._orders.take_to_fill(order):
+                order.turn = self._turn
                 order.claims = self._claiming.claim(writing, order, None if is_freed else news)
                 dry.update([stored.cid] if len(order.claims) < order.limit else [])
                 room -= 1
 
     def _read_news(self, writing: Writing) -> News:
         """The newest events, as far back as they have not been looked at here."""
-        rows = writing.execute(
-            f"{EVENT} WHERE seq > max(?, (SELECT max(seq) FROM events) - {NEWS}) ORDER BY seq", (self._seen,)
-        ).fetchall()
+        log: Marks | None = writing.memo.get(Marks)
+        if log is not None and log.after == self._seen and 0 < len(log.rows) <= NEWS:
+            rows: list[Any] = log.rows
+        else:
+            rows = writing.execute(
+                f"{EVENT} WHERE seq > max(?, (SELECT max(seq) FROM events) - {NEWS}) ORDER BY seq", (self._seen,)
+            ).fetchall()
         self._seen = rows[-1][0] if rows else self._seen
-        return News(rows[0][0] - 1 if rows else self._seen, rows)
+        return News(rows[0][0] - 1 if rows else self._seen, rows, [_decode_texts(row[7]) for row in rows])
 
-    def committed(self) -> None:
-        """Hand out the claims of the transaction that was just committed."""
+    def committed(self, changed: Sequence[int]) -> None:
+        """Hand out the claims of the transaction that was just committed. Those who waited and were not seen to, or all
+        where more than events has changed, look for themselves."""
+        self._claiming.committed()
+        for order in self._orders.standing():
+            if order.turn != self._turn or 0 in changed:
+                self._orders.take_to_fill(order)
         self._orders.hand_out()
 
     def rolled_back(self) -> None:
         """Forget the claims of a transaction that was undone; those who wait look for themselves."""
         self._seen = 0
+        self._turn += 1
+        self._claiming.rolled_back()
         self._orders.take_back()
 
     # -- claims that are held -----------------------------------------------------------------------------
 
     async def extend(self, claim: Claim, *, by: Principal, lease: timedelta) -> Claim:
         def work(writing: Writing) -> Claim:
-            stored, _, _ = _held(writing, claim, by)
+            stored = find_held(writing, claim, by).stored
             until = writing.now + lease // timedelta(microseconds=1)
             writing.execute(
                 "UPDATE deliveries SET due_at = ? WHERE cid = ? AND seq = ?",
@@ -239,7 +290,7 @@ class SqliteDeliveries:
 
     async def release(self, claim: Claim, *, by: Principal) -> None:
         def work(writing: Writing) -> None:
-            stored, _, _ = _held(writing, claim, by)
+            stored = find_held(writing, claim, by).stored
             lanes.wait_again(writing, stored.cid, claim.event.seq, due_at=writing.now)
             self._note_freed(writing, stored)
 
@@ -262,7 +313,7 @@ class SqliteDeliveries:
         def work(writing: Writing) -> int:
             freed = lanes.abandon(writing, by.owner_id, worker)
             self._freed.update(freed)
-            writing.changed.extend([0] if freed else [])
+            writing.changed.extend([FREED] if freed else [])
             return len(freed)
 
         by.require("subscribe")
@@ -272,9 +323,9 @@ class SqliteDeliveries:
         by.require("subscribe")
 
         def acknowledge(writing: Writing) -> None:
-            stored, lane, _ = _held(writing, claim, by)
-            if lanes.leave(writing, stored.cid, claim.event.seq, lane):
-                self._note_freed(writing, stored)
+            held = find_held(writing, claim, by)
+            if lanes.leave(writing, held.stored.cid, claim.event.seq, held.lane, is_followed=held.is_followed):
+                self._note_freed(writing, held.stored)
 
         if outputs:
             return await self._records.create_with(outputs, acknowledge, by=by)
@@ -285,7 +336,7 @@ class SqliteDeliveries:
         reason = reason[:2_000].encode("utf-8", "replace").decode()
 
         def work(writing: Writing) -> bool:
-            stored, lane, first_at = _held(writing, claim, by)
+            stored, lane, first_at, _ = find_held(writing, claim, by)
             policy, seq = stored.consumer.retry, claim.event.seq
             wait = int(retry_delay(policy, claim.attempt, random.random()) * 1_000_000)
             self._note_freed(writing, stored)
@@ -301,7 +352,7 @@ class SqliteDeliveries:
     def _note_freed(self, writing: Writing, stored: Stored) -> None:
         """Something that was held can be claimed, now or later: those who wait must look again."""
         self._freed.add(stored.cid)
-        writing.changed.append(0)
+        writing.changed.append(FREED)
 
 
 async def _until(done: asyncio.Future[None], end: Callable[[], None], seconds: float) -> None:
@@ -311,15 +362,3 @@ async def _until(done: asyncio.Future[None], end: Callable[[], None], seconds: f
         await done
     finally:
         timer.cancel()
-
-
-def _held(writing: Writing, claim: Claim, by: Principal) -> tuple[Stored, str, int]:
-    """Consumer, lane and time of the first attempt of a claim that is still held. Raises LeaseLost."""
-    stored = find_consumer(writing.connection, claim.consumer, by)
-    row = writing.execute(
-        "SELECT token, lane, first_at FROM deliveries WHERE cid = ? AND seq = ? AND state = 1",
-        (stored.cid, claim.event.seq),
-    ).fetchone()
-    if row is None or row[0] != claim.token:
-        raise LeaseLost(claim.consumer, claim.event.seq)
-    return stored, row[1], row[2]

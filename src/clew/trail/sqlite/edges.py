@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from clew.errors import AlreadyExists, CycleRefused, InvalidInput, NotFound, Too
 from clew.trail.breadcrumb import MAX_BATCH, encode_canonical
 from clew.trail.edge import ACYCLIC, Direction, Edge, Reached, check_edge, stored_types
 from clew.trail.graph import Hops, Search, cheapest, run, walk
-from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros
+from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros, to_micros
 from clew.trail.sqlite.rows import ALIVE, Audiences, in_list
 
 MAX_DEPTH = 32
@@ -73,22 +74,25 @@ class SqliteEdges:
 
     async def of(
         self,
-        id: str,
+        id: str | Sequence[str],
         *,
         by: Principal,
         types: Sequence[str] = (),
         direction: Direction = "both",
+        since: datetime | None = None,
         limit: int = 1000,
     ) -> list[Edge]:
         by.require("read")
         _check_bounds(limit=limit)
         wanted = stored_types(types, direction)
+        after = to_micros(since) if since is not None else 0
 
         def work(connection: Sql) -> list[Edge]:
             visible = self._audiences.visible(connection, by.owner_id, by.scopes)
             now = self._engine.wall()
-            _rids(connection.execute, {id}, visible, now)
-            around = self._around(connection, [id], wanted, direction, visible, now)
+            find = _rids if isinstance(id, str) else _live_rids
+            ids = list(find(connection.execute, {id} if isinstance(id, str) else set(id), visible, now))
+            around = self._around(connection, ids, wanted, direction, visible, now, after)
             found = {_key(edge): edge for _, edge in around}
             return [found[key] for key in sorted(found)][:limit]
 
@@ -158,6 +162,7 @@ class SqliteEdges:
         direction: Direction,
         visible: Sequence[int],
         now: int,
+        after: int = 0,
     ) -> list[tuple[Direction, Edge]]:
         """Edges at these breadcrumbs whose both ends are live and visible, each with the direction in which it is
         followed; one that is followed in both comes twice."""
@@ -170,13 +175,14 @@ class SqliteEdges:
             types = [type for type, way in wanted if way in (towards, "both")]
             if (wanted and not types) or (not wanted and direction not in (towards, "both")):
                 continue
+            source, target = ("n.id", "b.id") if towards == "outgoing" else ("b.id", "n.id")
+            # CROSS JOIN keeps this order: without it all that the caller may see would be gone through
             rows = connection.execute(
-                "SELECT s.id, t.id, e.type, e.weight, e.metadata, e.created_at FROM breadcrumbs n"
-                f" JOIN edges e ON e.{near} = n.rid JOIN breadcrumbs b ON b.rid = e.{far}"
-                " JOIN breadcrumbs s ON s.rid = e.source JOIN breadcrumbs t ON t.rid = e.target"
+                f"SELECT {source}, {target}, e.type, e.weight, e.metadata, e.created_at FROM breadcrumbs n"
+                f" CROSS JOIN edges e ON e.{near} = n.rid CROSS JOIN breadcrumbs b ON b.rid = e.{far}"
                 f" WHERE n.id IN (SELECT value FROM json_each(:ids)) AND b.audience IN {in_list(visible)} AND {ALIVE}"
-                " AND (:types = '[]' OR e.type IN (SELECT value FROM json_each(:types)))",
-                {"ids": _pack(list(ids)), "types": _pack(types), "now": now},
+                " AND e.created_at >= :after AND (:types = '[]' OR e.type IN (SELECT value FROM json_each(:types)))",
+                {"ids": _pack(list(ids)), "types": _pack(types), "now": now, "after": after},
             )
             found += [(towards, _to_edge(row)) for row in rows]
         return found
@@ -207,16 +213,21 @@ def _reaches(writing: Writing, type: str, start: int, goal: int) -> bool:
 
 def _rids(execute: Any, ids: set[str], visible: Sequence[int], now: int) -> dict[str, int]:
     """Row ids of live breadcrumbs that may be seen. Raises NotFound for the first that may not."""
-    rows = execute(
-        f"SELECT b.id, b.rid FROM breadcrumbs b WHERE b.id IN (SELECT value FROM json_each(:ids))"
-        f" AND b.audience IN {in_list(visible)} AND {ALIVE}",
-        {"ids": _pack(sorted(ids)), "now": now},
-    ).fetchall()
-    found = dict(rows)
+    found = _live_rids(execute, ids, visible, now)
     missing = min(ids - found.keys(), default=None)
     if missing is not None:
         raise NotFound("breadcrumb", missing)
     return found
+
+
+def _live_rids(execute: Any, ids: set[str], visible: Sequence[int], now: int) -> dict[str, int]:
+    """Row ids of those that live and may be seen."""
+    rows = execute(
+        f"SELECT b.id, b.rid FROM breadcrumbs b WHERE b.id IN (SELECT value FROM json_each(:ids))"
+        f" AND +b.audience IN {in_list(visible)} AND {ALIVE}",  # by id: all of an audience would be many
+        {"ids": _pack(sorted(ids)), "now": now},
+    ).fetchall()
+    return dict(rows)
 
 
 def _to_edge(row: Any) -> Edge:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -32,8 +33,10 @@ from clew.trail.sqlite.file import (
 )
 
 T = TypeVar("T")
+AudienceIds = dict[tuple[str, tuple[str, ...]], tuple[int, int]]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 GROUP = 256
+MAX_AUDIENCES = 10_000
 CHECKPOINT_IDLE, CHECKPOINT_BUSY = 1_000, 4_000
 """Pages in the log that are moved into the file when nobody writes for a moment, and at the latest."""
 IDLE_SECONDS = 0.05
@@ -61,9 +64,9 @@ class Sql(Protocol):
 class Writing:
     """What a unit of work sees inside its transaction."""
 
-    __slots__ = ("changed", "connection", "execute", "executemany", "memo", "now", "wall")
+    __slots__ = ("audiences", "changed", "connection", "execute", "executemany", "memo", "now", "wall")
 
-    def __init__(self, connection: Sql, now: int, wall: int, memo: dict[Any, Any]) -> None:
+    def __init__(self, connection: Sql, now: int, wall: int, memo: dict[Any, Any], audiences: AudienceIds) -> None:
         self.connection = connection
         self.execute = connection.execute
         self.executemany = connection.executemany
@@ -72,6 +75,8 @@ class Writing:
         self.changed: list[int] = []
         self.memo = memo
         """What was looked up in this transaction and cannot change before its end."""
+        self.audiences = audiences
+        """Pairs of owner and scopes with their ids, which stay for ever unless the transaction is undone."""
 
 
 class Job(NamedTuple):
@@ -85,6 +90,28 @@ class Job(NamedTuple):
 
 
 Answer = tuple[asyncio.Future[Any] | None, Any, BaseException | None]
+Call = Callable[[], object]
+
+
+class Calls:
+    """What the writing thread has others do on their event loops. Sent together: a loop is woken once a transaction."""
+
+    def __init__(self) -> None:
+        self._by_loop: dict[asyncio.AbstractEventLoop, list[Call]] = {}
+
+    def add(self, loop: asyncio.AbstractEventLoop, call: Call) -> None:
+        self._by_loop.setdefault(loop, []).append(call)
+
+    def send(self) -> None:
+        by_loop, self._by_loop = self._by_loop, {}
+        for loop, calls in by_loop.items():
+            with contextlib.suppress(RuntimeError):  # the loop was closed while we wrote
+                loop.call_soon_threadsafe(_make_all, calls)
+
+
+def _make_all(calls: list[Call]) -> None:
+    for call in calls:
+        call()
 
 
 class Engine:
@@ -114,11 +141,13 @@ class Engine:
         self._full_sync: bool | None = None
         self._must_reopen = False
         self._memo: dict[Any, Any] = {}
+        self._audiences: AudienceIds = {}
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
         self._generation = 0
         self._lock = threading.Lock()
         self.damage: str | None = None
+        self.calls = Calls()
         self.on_commit: Callable[[list[int]], None] = lambda changed: None
         self.on_rollback: Callable[[], None] = lambda: None
         self.before_commit: Callable[[], Callable[[Writing], None] | None] = lambda: None
@@ -260,7 +289,10 @@ class Engine:
             changed = []
         if changed:
             self.on_commit(changed)
-        _give(answers)
+        for done, value, failure in answers:
+            if done is not None:
+                self.calls.add(done.get_loop(), partial(_settle, done, value, failure))
+        self.calls.send()
 
     def _run_latecomers(self, jobs: list[Job], changed: list[int]) -> list[Answer]:
         """Run in a durable transaction what was queued since it began, and add it to `jobs`: it shares the flush."""
@@ -306,7 +338,9 @@ class Engine:
         return answer
 
     def _work(self, job: Job, changed: list[int]) -> tuple[Any, BaseException | None]:
-        writing = Writing(self._writer, self.now(), self.wall(), self._memo)
+        if len(self._audiences) > MAX_AUDIENCES:
+            self._audiences.clear()
+        writing = Writing(self._writer, self.now(), self.wall(), self._memo, self._audiences)
         try:
             value = job.work(writing)
         except apsw.Error as error:
@@ -320,6 +354,7 @@ class Engine:
 
     def _forget(self) -> None:
         self._memo.clear()
+        self._audiences.clear()
         self.on_rollback()
 
     def _abandon(self, error: BaseException) -> None:
@@ -328,7 +363,7 @@ class Engine:
         with contextlib.suppress(apsw.Error):
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
-        self.on_rollback()
+        self._forget()
         self._must_reopen = isinstance(error, StorageError)
 
     def _reopen(self) -> None:
@@ -405,22 +440,10 @@ class Engine:
             self.damage = error.message
 
 
-def _give(answers: list[Answer]) -> None:
-    """Hand answers to the loops that wait for them, waking each loop once."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Answer]] = {}
-    for answer in answers:
-        if answer[0] is not None:
-            by_loop.setdefault(answer[0].get_loop(), []).append(answer)
-    for loop, its in by_loop.items():
-        with contextlib.suppress(RuntimeError):  # the loop was closed while we wrote
-            loop.call_soon_threadsafe(_settle, its)
-
-
-def _settle(answers: list[Answer]) -> None:
-    for done, value, failure in answers:
-        if done is None or done.done():
-            continue
-        if failure is None:
-            done.set_result(value)
-        else:
-            done.set_exception(failure)
+def _settle(done: asyncio.Future[Any], value: Any, failure: BaseException | None) -> None:
+    if done.done():
+        return
+    if failure is None:
+        done.set_result(value)
+    else:
+        done.set_exception(failure)

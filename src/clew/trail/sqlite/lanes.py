@@ -16,12 +16,15 @@ FIRST, CLAIMED, DEAD, BEHIND = range(4)
 
 
 def lane_of(event: Event, ordered: bool) -> str:
-    """Events of one session are handled in order, and where there is none those of one breadcrumb. Without an order
-    each event has a lane of its own."""
+    """Events of one session are handled in order; where there is none those of one run, and else those of one
+    breadcrumb. Without an order each event has a lane of its own."""
     if not ordered:
         return f"e:{event.seq}"
     session = session_of(event.tags)
-    return f"s:{session}" if session is not None else f"b:{event.breadcrumb_id}"
+    if session is not None:
+        return f"s:{session}"
+    run = next((tag for tag in event.tags if tag.startswith("run:")), None)
+    return run or f"b:{event.breadcrumb_id}"
 
 
 class Due(NamedTuple):
@@ -33,14 +36,25 @@ class Due(NamedTuple):
     first_at: int
 
 
-def enqueue(writing: Writing, cid: int, event: Event, lane: str) -> Due | None:
+def enqueue(writing: Writing, cid: int, seq: int, lane: str) -> None:
     """Put an event at the end of its lane; it can be claimed when that was empty."""
-    state = writing.execute(
+    writing.execute(
         "INSERT INTO deliveries (cid, seq, lane, state, due_at, first_at) SELECT ?1, ?2, ?3, iif(EXISTS"
-        " (SELECT 1 FROM deliveries WHERE cid = ?1 AND lane = ?3 AND state < 2), 3, 0), ?4, 0 RETURNING state",
-        (cid, event.seq, lane, writing.now),
+        " (SELECT 1 FROM deliveries WHERE cid = ?1 AND lane = ?3 AND state < 2), 3, 0), ?4, 0",
+        (cid, seq, lane, writing.now),
+    )
+
+
+def enter(writing: Writing, cid: int, seq: int, lane: str, *, until: int, token: str, worker: str) -> bool:
+    """As `enqueue`, and claim it where it can be; whether that was so."""
+    state = writing.execute(
+        "INSERT INTO deliveries (cid, seq, lane, state, attempts, due_at, first_at, token, worker)"
+        " SELECT ?1, ?2, ?3, iif(taken, 3, 1), NOT taken, iif(taken, ?4, ?5), iif(taken, 0, ?4), iif(taken, NULL, ?6),"
+        " iif(taken, NULL, ?7) FROM (SELECT EXISTS"
+        " (SELECT 1 FROM deliveries WHERE cid = ?1 AND lane = ?3 AND state < 2) AS taken) RETURNING state",
+        (cid, seq, lane, writing.now, until, token, worker[:200]),
     ).get
-    return Due(event.seq, lane, 0, 0) if state == FIRST else None
+    return bool(state == CLAIMED)
 
 
 def find_due(writing: Writing, cid: int, limit: int) -> list[Due]:
@@ -84,10 +98,10 @@ def forget(writing: Writing, cid: int, seq: int) -> None:
     writing.execute("DELETE FROM deliveries WHERE cid = ? AND seq = ?", (cid, seq))
 
 
-def leave(writing: Writing, cid: int, seq: int, lane: str) -> bool:
+def leave(writing: Writing, cid: int, seq: int, lane: str, *, is_followed: bool = True) -> bool:
     """Forget the first row of a lane; True when another one came up."""
     forget(writing, cid, seq)
-    return _come_up(writing, cid, lane)
+    return is_followed and _come_up(writing, cid, lane)
 
 
 def bury(writing: Writing, cid: int, seq: int, lane: str, reason: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -22,6 +23,8 @@ EVENT = "SELECT seq, type, rid, id, version, audience, schema_name, tags, at FRO
 MAX_EVENTS = 10_000
 MAX_BYTES = 8_000_000
 """A page of events or records ends when its contexts come to so much; the cursor goes on from there."""
+Remake = Callable[[], Breadcrumb]
+NOTHING: Mapping[int, Remake] = MappingProxyType({})
 OTHER_PROCESSES = 0.02
 """Seconds between looks at what other processes wrote; writes of this process signal at once."""
 
@@ -32,7 +35,7 @@ class SqliteLog:
     def __init__(self, engine: Engine, audiences: Audiences) -> None:
         self._engine = engine
         self._audiences = audiences
-        self._watches: dict[asyncio.AbstractEventLoop, _Watch] = {}
+        self._watches: dict[asyncio.AbstractEventLoop, Watch] = {}
         self._lock = threading.Lock()
 
     async def read(
@@ -92,19 +95,20 @@ class SqliteLog:
             timer.cancel()
 
     @contextlib.contextmanager
-    def watching(self, wake: Callable[[], object]) -> Iterator[None]:
-        """Have `wake` called on this event loop whenever something may have been committed, by any process."""
+    def watching(self, wake: Callable[[], object], *, others_only: bool = False) -> Iterator[Watch]:
+        """Have `wake` called on this event loop whenever something may have been committed, by any process; or soon
+        after, for whoever hears of this process's commits in another way."""
         watch = self._watch(asyncio.get_running_loop())
-        watch.add(wake)
+        watch.add(wake, others_only)
         try:
-            yield
+            yield watch
         finally:
             watch.discard(wake)
 
-    def _watch(self, loop: asyncio.AbstractEventLoop) -> _Watch:
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> Watch:
         found = self._watches.get(loop)
         if found is None:
-            found = _Watch(loop, self._engine)
+            found = Watch(loop, self._engine)
             with self._lock:
                 open_ones = {each: watch for each, watch in self._watches.items() if not each.is_closed()}
                 self._watches = {**open_ones, loop: found}
@@ -120,50 +124,60 @@ class SqliteLog:
 
     def signal(self) -> None:
         """Wake everyone who waits in this process. Called by the writing thread after a commit."""
-        for watch in self._watches.values():
-            watch.wake_from_outside()
+        for loop, watch in self._watches.items():
+            if watch.is_awaited:
+                self._engine.calls.add(loop, watch.wake)
 
 
-class _Watch:
+class Watch:
     """Those who wait on one event loop. Writes of this process wake them directly; for those of other processes one
-    timer looks at the file for all of them, as long as anybody waits."""
+    timer looks at the file for all of them, as long as anybody waits. `looks` counts how often it had changed."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine) -> None:
         self._loop = loop
         self._engine = engine
         self._timer: asyncio.TimerHandle | None = None
         self._version = -1
+        self.looks = 0
         self._waiting: dict[Callable[[], object], None] = {}
+        self._for_others: dict[Callable[[], object], None] = {}
 
-    def add(self, wake: Callable[[], object]) -> None:
-        self._waiting[wake] = None
+    @property
+    def is_awaited(self) -> bool:
+        """Whether anybody wants to hear of this process's commits."""
+        return bool(self._waiting)
+
+    def add(self, wake: Callable[[], object], others_only: bool) -> None:
+        (self._for_others if others_only else self._waiting)[wake] = None
         if self._timer is None:
             self._timer = self._loop.call_later(OTHER_PROCESSES, self._look)
 
     def discard(self, wake: Callable[[], object]) -> None:
         self._waiting.pop(wake, None)
+        self._for_others.pop(wake, None)
 
-    def wake_from_outside(self) -> None:
-        if self._waiting:
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self._wake)
-
-    def _wake(self) -> None:
+    def wake(self) -> None:
         for wake in tuple(self._waiting):
             wake()
 
     def _look(self) -> None:
-        self._timer = self._loop.call_later(OTHER_PROCESSES, self._look) if self._waiting else None
+        is_wanted = self._waiting or self._for_others
+        self._timer = self._loop.call_later(OTHER_PROCESSES, self._look) if is_wanted else None
         with contextlib.suppress(ClewError):  # those who wait will meet it themselves
             version = self._engine.read(lambda connection: connection.execute("PRAGMA data_version").get)
             if version == self._version:
                 return
             self._version = version
-        self._wake()
+        self.looks += 1
+        for wake in (*self._waiting, *self._for_others):
+            wake()
 
 
-def load_event(connection: Sql, audiences: Audiences, row: Any, selector: Selector) -> Event | None:
-    """The event of a row with its breadcrumb, or None when the selector does not mean it.
+def load_event(
+    connection: Sql, audiences: Audiences, row: Any, selector: Selector, fresh: Mapping[int, Remake] = NOTHING
+) -> Event | None:
+    """The event of a row with its breadcrumb, or None when the selector does not mean it. What is `fresh` was written
+    in this transaction, and need not be read.
 
     An event whose breadcrumb is gone is decided by its schema and tags alone.
     """
@@ -172,12 +186,13 @@ def load_event(connection: Sql, audiences: Audiences, row: Any, selector: Select
         return None
     if event.type == "breadcrumb.deleted":
         return event
-    breadcrumb = find_version(connection, audiences, row[2], row[4])
+    remake = fresh.get(row[2]) if row[4] == 1 else None
+    breadcrumb = remake() if remake else find_version(connection, audiences, row[2], row[4])
     if breadcrumb is None:
         return event
     if not matches_content(selector, breadcrumb):
         return None
-    return to_event(row, breadcrumb.owner_id, breadcrumb)
+    return msgspec.structs.replace(event, breadcrumb=breadcrumb)
 
 
 def load_or_bare(connection: Sql, audiences: Audiences, row: Any) -> Event:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
 from dataclasses import dataclass, field
 
 from clew.access import Principal
 from clew.trail.event import Claim
 from clew.trail.sqlite.consumers import Stored
+from clew.trail.sqlite.engine import Calls
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Order:
-    """What a worker would claim. `stored` is its consumer as it was last seen."""
+    """What a worker would claim. `stored` is its consumer as it was last seen, `due` when the next of its events that
+    wait comes up, `look` the number of looks at other processes by then, and `turn` the transaction that last saw
+    whether it brings something for it."""
 
     consumer: str
     by: Principal
@@ -23,6 +25,9 @@ class Order:
     lease: int
     done: asyncio.Future[None]
     stored: Stored | None = None
+    due: int | None = None
+    look: int = 0
+    turn: int = 0
     claims: list[Claim] = field(default_factory=list)
     is_answered: bool = False
 
@@ -44,7 +49,8 @@ class Orders:
     """The orders of this process. One stands until somebody takes it, and whoever takes it answers it: its worker,
     when it need not wait any longer, or the writing thread after the transaction in which it filled it."""
 
-    def __init__(self) -> None:
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
         self._lock = threading.Lock()
         self._standing: dict[Order, None] = {}
         self._filled: list[Order] = []
@@ -81,11 +87,10 @@ class Orders:
         return taken
 
     def hand_out(self) -> None:
-        """The transaction is committed: its claims are their workers' now."""
+        """The transaction is committed: its claims are their workers' now. Where a loop was closed, the lease ends."""
         filled, self._filled = self._filled, []
         for order in filled:
-            with contextlib.suppress(RuntimeError):  # the loop was closed; the lease will end
-                order.done.get_loop().call_soon_threadsafe(order.answer)
+            self._calls.add(order.done.get_loop(), order.answer)
 
     def take_back(self) -> None:
         """The transaction was undone, and its claims with it."""

@@ -21,7 +21,7 @@ from clew.trail.hints import apply_hints, resolve_hints
 from clew.trail.prepare import Prepared, as_breadcrumb, embed_all, prepare_change, prepare_draft
 from clew.trail.selector import EVERYTHING, Selector, check_selector
 from clew.trail.sqlite import writing as write
-from clew.trail.sqlite.definitions import DEFINITIONS, DefinitionBook, Definitions, check_definition, newest
+from clew.trail.sqlite.definitions import DEFINITIONS, DefinitionBook, Definitions, check_definition
 from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros
 from clew.trail.sqlite.log import MAX_BYTES
 from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, to_breadcrumb
@@ -29,8 +29,11 @@ from clew.trail.sqlite.where import build_where
 from clew.trail.store import Embedder, VersionInfo
 
 INLINE_TEXTS = 4
+FRESH_AT_MOST = 50
+"""How many breadcrumbs of a batch are kept for the handlers that get them within the same transaction."""
 MAX_PAGE = 1_000
 TOO_FAST = "the definitions change faster than breadcrumbs can be checked"
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 PATIENCE = 10
 """How often breadcrumbs are checked again because definitions have changed."""
 
@@ -41,6 +44,12 @@ Present = tuple[Breadcrumb, bytes | None]
 
 class _Outdated(Exception):
     """The definitions have changed since the breadcrumbs were checked."""
+
+
+def _remake(prepared: Prepared, written: Breadcrumb) -> Breadcrumb:
+    """What was just written, as another reader gets it: nothing that one of them changes is shared."""
+    own = as_breadcrumb(prepared, owner_id=written.owner_id, agent_id=written.created_by, now=written.created_at)
+    return msgspec.structs.replace(own, context=_decode(prepared.context))
 
 
 class SqliteRecords:
@@ -83,7 +92,7 @@ class SqliteRecords:
         return self._insert_all(writing, prepared, by)
 
     def _refuse_outdated(self, writing: Writing, prepared: Prepared) -> None:
-        if prepared.as_of != newest(writing.connection):
+        if prepared.as_of != write.marks(writing).newest:
             self._book.forget()
             raise _Outdated
 
@@ -144,9 +153,13 @@ class SqliteRecords:
                 if each.key is not None:
                     keyed[each.key] = made
         if new:
-            write.insert(writing, new, by, self.space)
+            first = write.insert(writing, new, by, self.space)
+            if len(new) <= FRESH_AT_MOST:
+                fresh = writing.memo.setdefault(write.FRESH, {})
+                fresh.update((rid, partial(_remake, each, written[each.id])) for rid, each in enumerate(new, first))
             keys = [(by.owner_id, each.key, each.id, writing.now) for each in new if each.key is not None]
-            writing.executemany("INSERT INTO idempotency (owner_id, key, id, created_at) VALUES (?, ?, ?, ?)", keys)
+            if keys:
+                writing.executemany("INSERT INTO idempotency (owner_id, key, id, created_at) VALUES (?, ?, ?, ?)", keys)
         return [written.get(each.id) or keyed[str(each.key)] for each in prepared]
 
     def _find_all_keyed(self, writing: Writing, prepared: Sequence[Prepared], by: Principal) -> dict[str, Breadcrumb]:
@@ -215,6 +228,8 @@ class SqliteRecords:
     def _prepare_change(self, before: Breadcrumb, change: Change, vector: bytes | None, by: Principal) -> Prepared:
         schema_name = before.schema_name if change.schema_name is msgspec.UNSET else change.schema_name
         context = before.context if change.context is msgspec.UNSET else change.context
+        for name in (before.schema_name, schema_name):
+            by.require_schema(name)
         check_definition(schema_name, context)
         if schema_name != before.schema_name and {schema_name, before.schema_name} & DEFINITIONS:
             raise InvalidInput("schema_name", "of a definition stays as it is", hint="Delete it and create another")

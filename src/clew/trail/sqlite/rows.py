@@ -81,11 +81,11 @@ class Audiences(threading.local):
 
 def ensure_audience(writing: Writing, owner_id: str, scopes: tuple[str, ...]) -> tuple[int, int]:
     """The id of an owner-and-scopes pair, made when new, and the id of the owner's first pair."""
-    if (owner_id, scopes) not in writing.memo:
+    found = writing.audiences.get((owner_id, scopes))
+    if found is None:
         audience = _ensure_audience(writing.execute, owner_id, scopes)
         first = writing.execute("SELECT min(id) FROM audiences WHERE owner_id = ?", (owner_id,)).get
-        writing.memo[owner_id, scopes] = audience, int(first)
-    found: tuple[int, int] = writing.memo[owner_id, scopes]
+        found = writing.audiences[owner_id, scopes] = audience, int(first)
     return found
 
 

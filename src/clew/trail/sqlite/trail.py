@@ -61,7 +61,7 @@ class SqliteTrail:
         return SqliteSearch(self._engine, self._audiences, self._embedder, self.records.space)
 
     def _committed(self, changed: list[int]) -> None:
-        self.deliveries.committed()
+        self.deliveries.committed(changed)
         self.log.signal()
         if "index" in self.__dict__:
             self.index.note_writes(len(changed))

@@ -10,6 +10,7 @@ import apsw
 from clew.access import Principal
 from clew.errors import AlreadyExists, EmbedderMismatch
 from clew.trail.prepare import Prepared
+from clew.trail.sqlite.definitions import DEFINITIONS, NEWEST
 from clew.trail.sqlite.engine import Writing, to_micros
 from clew.trail.sqlite.rows import ensure_audience
 
@@ -27,10 +28,43 @@ EVENT = (
 )
 
 
-def insert(writing: Writing, prepared: Sequence[Prepared], by: Principal, space: str | None) -> None:
-    """Write version 1 of breadcrumbs that have their ids, all of them or none. Raises AlreadyExists."""
-    now, agent = writing.now, by.agent_id or None
-    first = 1 + (writing.execute("SELECT max(seq) FROM events").get or 0)
+FRESH = "fresh"
+"""The memo of what this transaction has written: by row, what makes it as a read would."""
+
+
+class Marks:
+    """Where the log stands in a transaction: its newest event, the newest that changed a definition, and what the
+    transaction has added since `after`."""
+
+    __slots__ = ("after", "head", "newest", "rows")
+
+    def __init__(self, head: int, newest: int | None) -> None:
+        self.after = self.head = head
+        self.newest = newest
+        self.rows: list[tuple[Any, ...]] = []
+
+    def add(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        self.rows += rows
+        self.head = rows[-1][0]
+        for row in rows:
+            if row[6] in DEFINITIONS:
+                self.newest = row[0]
+
+
+def marks(writing: Writing) -> Marks:
+    """As of this moment of the transaction; read once."""
+    found: Marks | None = writing.memo.get(Marks)
+    if found is None:
+        head, changed = writing.execute(f"SELECT coalesce(max(seq), 0), ({NEWEST}) FROM events").fetchone()
+        found = writing.memo[Marks] = Marks(head, changed)
+    return found
+
+
+def insert(writing: Writing, prepared: Sequence[Prepared], by: Principal, space: str | None) -> int:
+    """Write version 1 of breadcrumbs that have their ids, all of them or none; the row of the first, the others follow.
+    Raises AlreadyExists."""
+    now, agent, log = writing.now, by.agent_id or None, marks(writing)
+    first = 1 + log.head
     rows, tags, vectors, events = [], [], [], []
     for rid, each in enumerate(prepared, first):
         audience, owner = ensure_audience(writing, by.owner_id, each.scopes)
@@ -60,7 +94,9 @@ def insert(writing: Writing, prepared: Sequence[Prepared], by: Principal, space:
     for sql, values in ((TAG, sorted(tags)), (VECTOR, vectors), (EVENT, events)):
         if values:
             writing.executemany(sql, values)
+    log.add(events)
     writing.changed += range(first, first + len(rows))
+    return first
 
 
 def _taken(writing: Writing, prepared: Sequence[Prepared], first: tuple[Any, ...]) -> AlreadyExists:
@@ -121,6 +157,7 @@ def replace(writing: Writing, row: Any, prepared: Prepared, by: Principal, space
 def remove(writing: Writing, row: Any) -> None:
     """Delete a breadcrumb with all that hangs on it, and log that it is gone."""
     rid, id, audience, version, schema_name, *_ = row
+    writing.memo.get(FRESH, {}).pop(rid, None)
     drop_tags(writing, audience, rid, row[7])
     writing.execute("DELETE FROM breadcrumbs WHERE rid = ?", (rid,))
     log_event(writing, DELETED, rid, id, version, audience, schema_name, row[7])
@@ -170,5 +207,8 @@ def log_event(
     schema_name: str | None,
     tags: str,
 ) -> None:
-    writing.execute(EVENT, (None, type, rid, id, version, audience, schema_name, tags, writing.now))
+    log = marks(writing)
+    row = (log.head + 1, type, rid, id, version, audience, schema_name, tags, writing.now)
+    writing.execute(EVENT, row)
+    log.add([row])
     writing.changed.append(rid)

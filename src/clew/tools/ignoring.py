@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew.catalog.sources.backtracking import without_backtracking
+from clew.tools.backtracking import without_backtracking
 
 MAX_RULES = 1_000_000
 """Of a longer file of rules, only so many bytes are read."""
@@ -27,6 +27,12 @@ MAX_LINE = 4_096
 """A longer rule ignores nothing: no path is as long."""
 
 IGNORE_FILE = ".gitignore"
+
+NEVER_READ = frozenset((".git", ".clew"))
+TOOLS_OWN = frozenset(
+    ("node_modules", "__pycache__", ".venv", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache")
+)
+"""Folders that tools fill, and that nobody means by their project."""
 
 
 class _Rule(msgspec.Struct, frozen=True):

@@ -1,0 +1,88 @@
+"""What agents did, over REST: why a context is as it is, what models took, and how the agents are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from clew.adapters.rest.operation import Answer, Call, Operation, reply
+from clew.agents.accounting import UsageReport, read_usage
+from clew.agents.contexts import explain_context
+from clew.agents.conversation import open_conversations
+from clew.agents.roll import AgentStatus, Roll
+from clew.context.receipts import Explanation, ItemExplanation
+from clew.errors import InvalidInput
+
+
+class WhyContextQuery(msgspec.Struct, frozen=True, kw_only=True):
+    item: Annotated[str | None, Meta(description="A breadcrumb, or the beginning of its id: why it is in or not")] = (
+        None
+    )
+
+
+class UsageQuery(msgspec.Struct, frozen=True, kw_only=True):
+    session: Annotated[str | None, Meta(description="Only what this session took")] = None
+    agent: Annotated[str | None, Meta(description="Only what this agent took")] = None
+    since: Annotated[datetime | None, Meta(description="RFC 3339 with a time zone")] = None
+
+
+class Agents(msgspec.Struct, frozen=True, kw_only=True):
+    """The agents by name."""
+
+    items: Sequence[AgentStatus]
+
+
+async def why_context(call: Call) -> Answer:
+    conversations = await open_conversations(call.trail, call.services.clock, by=call.by)
+    found = await explain_context(call.trail, conversations.flow, call.path["id"], by=call.by, item=call.query.item)
+    return reply(found)
+
+
+async def get_usage(call: Call) -> Answer:
+    asked: UsageQuery = call.query
+    report = await read_usage(call.trail, by=call.by, session=asked.session, agent=asked.agent, since=asked.since)
+    return reply(report)
+
+
+async def list_agents(call: Call) -> Answer:
+    conversations = await open_conversations(call.trail, call.services.clock, by=call.by)
+    roll = Roll(call.trail, conversations.flow, call.services.clock)
+    return reply(Agents(items=await roll.call(by=call.by)))
+
+
+OPERATIONS = (
+    Operation(
+        method="GET",
+        path="/why/context/{id}",
+        handler=why_context,
+        summary="What the context of an agent was made of; by its id, or that of any breadcrumb of its run",
+        group="agents",
+        verb="read",
+        query=WhyContextQuery,
+        answer=Explanation | ItemExplanation,
+        raises=(InvalidInput,),
+    ),
+    Operation(
+        method="GET",
+        path="/usage",
+        handler=get_usage,
+        summary="What models took, by agent, session, layer and model",
+        group="agents",
+        verb="read",
+        query=UsageQuery,
+        answer=UsageReport,
+    ),
+    Operation(
+        method="GET",
+        path="/agents",
+        handler=list_agents,
+        summary="List the agents and how they are",
+        group="agents",
+        verb="read",
+        answer=Agents,
+    ),
+)

@@ -1,0 +1,160 @@
+"""How a runtime is put together from an open trail, models, tools and a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from clew.access import Principal
+from clew.agents.agent_runner import AgentDeps
+from clew.agents.amounts import read_limits
+from clew.agents.budgets import Budgets
+from clew.agents.cancelling import Cancelling
+from clew.agents.default_hooks import HookDeps, default_hooks
+from clew.agents.guard import Guard
+from clew.agents.healing import Healing, healing_tools
+from clew.agents.judging import Judge
+from clew.agents.model_calls import ModelCalls
+from clew.agents.notes import note_tools
+from clew.agents.prompt_hooks import Window
+from clew.agents.registry import Registry
+from clew.agents.reliability import read_reliability
+from clew.agents.repairs import RepairDesk
+from clew.agents.runtime import Parts, Runtime
+from clew.agents.spawning import spawn_tool
+from clew.agents.toolbox import FromRecord, Toolbox
+from clew.agents.tools_runner import ToolDeps
+from clew.clock import Clock
+from clew.context.builder import ContextBuilder
+from clew.context.definition import AgentDefinition, Subscription
+from clew.context.edges import edge_handler
+from clew.context.handlers import context_handler, request_handler
+from clew.context.sources import fetch
+from clew.llm.model import Models
+from clew.tools.permissions import Place, Policy
+from clew.tools.tool import Tool, ToolContext
+from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.correlation import find_run
+from clew.trail.flow import read_flow
+from clew.trail.handlers import Handler
+from clew.trail.store import Trail
+
+
+async def build_runtime(
+    trail: Trail,
+    clock: Clock,
+    models: Models,
+    *,
+    by: Principal,
+    from_record: FromRecord,
+    tools: Iterable[Tool] = (),
+    policy: Policy | None = None,
+    place: Place | None = None,
+    hooks: Sequence[Any] = (),
+) -> Runtime:
+    """A runtime on a trail that was bootstrapped, for the owner of `by`.
+
+    `tools` come with the program, `from_record` makes those that are breadcrumbs; `policy` is what all agents are held
+    to, whatever their definitions allow; `place` finds the real path behind one; `hooks` come beside the default ones.
+    """
+    flow = await read_flow(trail, by=by)
+    reliability = await read_reliability(trail, by=by)
+    registry = Registry(trail, flow, by=by)
+    budgets = Budgets(trail, flow, clock)
+    toolbox = Toolbox(trail, flow, from_record, tools)
+    guard = Guard(clock)
+    cancelling = Cancelling(trail, flow, by=by)
+    chain = default_hooks(
+        HookDeps(
+            trail=trail,
+            flow=flow,
+            by=by,
+            reliability=reliability,
+            decide=Judge(registry, toolbox, by=by, policy=policy, place=place),
+            budgets=budgets,
+            window=_window(models, registry),
+        )
+    ).add(*hooks)
+    accounts = Accounts(budgets, registry, by)
+    toolbox.add(note_tools(trail, reliability.notes))
+    toolbox.add(healing_tools(Healing(trail, flow, reliability.repairs)))
+    toolbox.add([spawn_tool(flow, clock, budgets, registry.find_agent, accounts.of_context)])
+    builder = ContextBuilder(trail, models, flow, clock)
+
+    async def specs(agent: AgentDefinition) -> Any:
+        return await toolbox.specs(agent, by=by)
+
+    async def gathered(wanted: Sequence[Subscription], trigger: Breadcrumb) -> Mapping[str, Sequence[Breadcrumb]]:
+        return {each.key: await fetch(trail, each, trigger, by=by) for each in wanted}
+
+    def contexts(agent: AgentDefinition) -> Sequence[Handler]:
+        handler = context_handler(builder, trail, flow, agent, by=by)
+        return () if handler is None else (handler,)
+
+    return Runtime(
+        Parts(
+            trail=trail,
+            flow=flow,
+            clock=clock,
+            by=by,
+            registry=registry,
+            cancelling=cancelling,
+            guard=guard,
+            agents=AgentDeps(trail=trail, flow=flow, clock=clock, by=by, specs=specs, hooks=chain, gather=gathered),
+            tools=ToolDeps(
+                trail=trail,
+                flow=flow,
+                clock=clock,
+                by=by,
+                toolbox=toolbox,
+                models=ModelCalls(trail=trail, flow=flow, clock=clock, models=models, budgets=budgets, by=by),
+                hooks=chain,
+                cancelling=cancelling,
+                guard=guard,
+                find_agent=registry.find_agent,
+                budget_of=accounts.of_agent,
+                desk=RepairDesk(trail, flow, reliability.repairs, by=by),
+            ),
+            contexts=contexts,
+            always=(request_handler(builder, trail, flow, by=by), edge_handler(trail, flow, by=by)),
+        )
+    )
+
+
+class Accounts:
+    """Which budget a call is taken from: what another agent lent, or the agent's own in this session."""
+
+    def __init__(self, budgets: Budgets, registry: Registry, by: Principal) -> None:
+        self._budgets = budgets
+        self._registry = registry
+        self._by = by
+
+    async def of_agent(self, agent: AgentDefinition, record: Breadcrumb) -> str | None:
+        """The name of a budget that is there; None where nothing limits the agent."""
+        return await self._of(agent, record.session or find_run(record) or record.id)
+
+    async def of_context(self, agent_id: str, context: ToolContext) -> str | None:
+        agent = await self._registry.find_agent(agent_id)
+        return None if agent is None else await self._of(agent, context.by.session or context.run)
+
+    async def _of(self, agent: AgentDefinition, session: str) -> str | None:
+        caller = agent.metadata.get("called_by")
+        if isinstance(caller, dict):
+            lent = caller.get("budget")
+            return lent if isinstance(lent, str) else None
+        if not agent.budget:
+            return None
+        name = f"{agent.agent_id}/{session}"
+        await self._budgets.open(name, read_limits(agent.budget), by=self._by, session=session)
+        return name
+
+
+def _window(models: Models, registry: Registry) -> Window:
+    """How many tokens the model of an agent takes."""
+
+    async def window(agent: str) -> int:
+        found = await registry.find_agent(agent)
+        _, info = models.for_agent(agent, (found.model if found else None) or "")
+        return info.context_tokens
+
+    return window

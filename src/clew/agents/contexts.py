@@ -1,0 +1,82 @@
+"""Contexts as the doors show them: why each breadcrumb is in one, and the one that a message would get."""
+
+from __future__ import annotations
+
+from clew.access import Principal
+from clew.agents.conversation import Conversations, check_message
+from clew.agents.sessions import SESSION_TAG, title_of
+from clew.clock import Clock
+from clew.context.builder import ContextBuilder, ContextDraft
+from clew.context.receipts import Explanation, ItemExplanation, explain, explain_item
+from clew.errors import NotFound
+from clew.trail.breadcrumb import NEVER, Breadcrumb
+from clew.trail.correlation import CONSUMER_TAG, find_run, run_tag
+from clew.trail.flow import Flow
+from clew.trail.selector import Selector
+from clew.trail.store import Trail
+
+
+async def explain_context(
+    trail: Trail, flow: Flow, id: str, *, by: Principal, item: str | None = None
+) -> Explanation | ItemExplanation:
+    """What a context was made of, or why one breadcrumb is, or is not, in it. `id` is that of a context, or of any
+    breadcrumb of its run. Raises NotFound, and InvalidInput for a context without a receipt."""
+    record = await trail.records.get(id, by=by)
+    if record.schema_name != flow.context:
+        record = await _context_of(trail, flow, record, by)
+    return explain(record) if item is None else explain_item(record, item)
+
+
+async def _context_of(trail: Trail, flow: Flow, record: Breadcrumb, by: Principal) -> Breadcrumb:
+    """The first context of the run that a breadcrumb is part of."""
+    tag = run_tag(find_run(record) or record.id)
+    selector = Selector(schema_name=flow.context, all_tags=(tag,))
+    page = await trail.records.list(selector, by=by, limit=1, oldest_first=True)
+    if not page.items:
+        raise NotFound("context", record.id)
+    return page.items[0]
+
+
+async def preview_context(
+    builder: ContextBuilder,
+    conversations: Conversations,
+    clock: Clock,
+    text: str,
+    *,
+    by: Principal,
+    agent: str,
+    session: str | None = None,
+) -> ContextDraft:
+    """What the agent's model would see of a message. Nothing is written. Raises InvalidInput, NotFound."""
+    by.require("read")
+    check_message(text)
+    definition = await conversations.find_agent(agent, by=by)
+    if session is not None:
+        await conversations.sessions.first(session, by=by)
+    message = _unsent(text, conversations.flow.message, agent, session, by, clock)
+    return await builder.build(message, definition, by=by)
+
+
+def _unsent(text: str, schema: str, agent: str, session: str | None, by: Principal, clock: Clock) -> Breadcrumb:
+    """The message as it would stand on the trail."""
+    id, now = clock.new_id(), clock.now()
+    tags = ("chat:input", *((SESSION_TAG + session,) if session else ()), CONSUMER_TAG + agent, run_tag(id))
+    return Breadcrumb(
+        id=id,
+        owner_id=by.owner_id,
+        title=title_of(text),
+        context={"message": text, "content": text, "source": "preview"},
+        tags=tags,
+        schema_name=schema,
+        version=1,
+        scopes=(),
+        llm_hints=None,
+        ttl=NEVER,
+        entities=None,
+        entity_keywords=(),
+        checksum="",
+        created_at=now,
+        updated_at=now,
+        created_by=by.agent_id or None,
+        updated_by=by.agent_id or None,
+    )

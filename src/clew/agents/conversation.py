@@ -1,0 +1,214 @@
+"""A conversation with an agent: what every door calls. State is on the trail alone: a door writes a message, follows
+what comes of it, answers questions for permission, and cancels.
+
+A session belongs to its owner. Ending a run or allowing a tool is for a curator of that owner, and for the one who
+began the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable
+
+import msgspec
+
+from clew.access import ROLES, Principal
+from clew.agents.sessions import SESSION_TAG, Sent, Sessions, sent_of, title_of
+from clew.agents.steps import ENDS, Answered, Choice, GaveUp, PermissionAsked, Step, read_step, shown_schemas, step_of
+from clew.clock import Clock
+from clew.context.definition import AgentDefinition, read_definition
+from clew.errors import AccessDenied, AlreadyExists, InvalidInput, NotFound, TooLarge
+from clew.trail.bootstrap import read_pieces
+from clew.trail.breadcrumb import Breadcrumb, Draft
+from clew.trail.correlation import CONSUMER_TAG, REQUEST_TAG, run_tag
+from clew.trail.flow import Flow, read_flow, shipped_flow
+from clew.trail.selector import ContextMatch, Selector
+from clew.trail.store import Trail
+
+DEFAULT_AGENT = "assistant"
+MAX_MESSAGE = 1_000_000
+"""Characters of one message."""
+LOOK_EVERY = 2.0
+"""Seconds without news after which a follower looks whether the run was given up."""
+MAX_LETTERS = 1_000
+_NAME = 200
+
+
+class Conversations:
+    """The conversations of a trail. Every call is made for the principal that it is given."""
+
+    def __init__(self, trail: Trail, flow: Flow, clock: Clock) -> None:
+        self._trail = trail
+        self.flow = flow
+        self._clock = clock
+        self.sessions = Sessions(trail, flow)
+
+    async def send(
+        self,
+        text: str,
+        *,
+        by: Principal,
+        session: str | None = None,
+        agent: str = DEFAULT_AGENT,
+        source: str = "chat",
+        key: str | None = None,
+    ) -> Sent:
+        """Write a message for an agent, in a new session unless one is named. The same `key` writes it once.
+
+        Raises InvalidInput, TooLarge, AccessDenied, NotFound (a session or an agent that there is not), AlreadyExists
+        (a key that was used for something else).
+        """
+        by.require("create")
+        check_message(text)
+        await self.find_agent(agent, by=_inside(by))
+        if session is not None:
+            await self.sessions.first(session, by=_inside(by))
+        after, id = await self._trail.log.head(), self._clock.new_id()
+        draft = Draft(
+            id=id,
+            title=title_of(text),
+            schema_name=self.flow.message,
+            tags=("chat:input", SESSION_TAG + (session or self._clock.new_id()), CONSUMER_TAG + agent, run_tag(id)),
+            context={"message": text, "content": text, "source": source},
+            idempotency_key=key,
+        )
+        written = await self._trail.records.create(draft, by=by)
+        if written.schema_name != self.flow.message:
+            raise AlreadyExists("idempotency key", repr(key))
+        return sent_of(written, after if written.id == id else 0)
+
+    async def find_agent(self, name: str, *, by: Principal) -> AgentDefinition:
+        """The newest definition of that name. Raises NotFound, InvalidInput where it cannot be read."""
+        named = ContextMatch(path="agent_id", value=name[:_NAME])
+        selector = Selector(schema_name=self.flow.agent, context_match=(named,))
+        page = await self._trail.records.list(selector, by=by, limit=1)
+        if not page.items:
+            raise NotFound("agent", name[:_NAME])
+        return read_definition(page.items[0])
+
+    async def follow(self, sent: Sent, *, by: Principal) -> AsyncGenerator[Step, None]:
+        """What happens in a run, as it happens, up to its end. A reader that leaves ends nothing. Raises
+        AccessDenied."""
+        by.require("subscribe")
+        selector = run_selector(sent.session, sent.run, shown_schemas(self.flow))
+        after, is_over = sent.after, False
+        while not is_over:
+            events, after = await self._trail.log.read(after, by=by, selector=selector)
+            for step in filter(None, (step_of(each, self.flow) for each in events)):
+                yield step
+                if is_end(step, sent):
+                    return
+            if not events and not await self._trail.log.wait(after, LOOK_EVERY):
+                reason = await self._given_up(sent, by=by)
+                is_over = bool(reason)
+        yield GaveUp(seq=after, session=sent.session, run=sent.run, id=sent.id, reason=reason)
+
+    async def cancel(self, session: str, *, by: Principal, reason: str, run: str | None = None) -> tuple[str, ...]:
+        """Wish the runs of a session to end that have no answer yet, or the one that is named; their ids. Raises
+        NotFound, AccessDenied."""
+        first = await self.sessions.first(session, by=_inside(by))
+        _require_say(first, by)
+        runs = await self.sessions.open_runs(session, by=_inside(by))
+        wanted = [each for each in runs if run is None or each.run == run]
+        drafts = [
+            Draft(
+                title="Cancel a run",
+                schema_name=self.flow.cancel,
+                tags=(SESSION_TAG + session, run_tag(each.run), CONSUMER_TAG + each.agent),
+                context={"reason": reason[:_NAME]},
+                embed="never",
+            )
+            for each in wanted
+        ]
+        if drafts:
+            await self._trail.records.create_many(drafts, by=_inside(by))
+        return tuple(each.run for each in wanted)
+
+    async def permission(self, request_id: str, *, by: Principal) -> PermissionAsked:
+        """What a tool waits for. Raises NotFound."""
+        tag = REQUEST_TAG + request_id[:_NAME]
+        found = await self._newest(Selector(schema_name=self.flow.permission_request, all_tags=(tag,)), by=by)
+        asked = read_step(found, self.flow) if found is not None else None
+        if not isinstance(asked, PermissionAsked):
+            raise NotFound("permission", request_id[:_NAME])
+        return asked
+
+    async def answer_permission(self, request_id: str, answer: Choice, *, by: Principal) -> None:
+        """Say whether a tool may run. The first answer counts; the same one again is accepted.
+
+        Raises NotFound, AccessDenied, InvalidInput (not one of its choices), AlreadyExists (answered otherwise).
+        """
+        asked = await self.permission(request_id, by=_inside(by))
+        if not by.may("administer"):
+            _require_say(await self.sessions.first(asked.session, by=_inside(by)), by)
+        if answer not in asked.choices:
+            raise InvalidInput("answer", f"{answer[:40]!r} is not offered", hint=f"Say {', '.join(asked.choices)}")
+        tags = (*((SESSION_TAG + asked.session,) if asked.session else ()), REQUEST_TAG + asked.request_id)
+        given = Selector(schema_name=self.flow.permission_answer, all_tags=tags)
+        before = await self._newest(given, by=_inside(by))
+        if before is not None and before.context.get("answer") == answer:
+            return
+        if before is not None:
+            raise AlreadyExists("an answer to permission", request_id)
+        draft = Draft(
+            title=f"Permission for {asked.tool}: {answer}"[:_NAME],
+            schema_name=self.flow.permission_answer,
+            tags=(*tags, *((run_tag(asked.run),) if asked.run else ()), "permission:answered"),
+            context={"request_id": asked.request_id, "answer": answer, "by": by.agent_id},
+            embed="never",
+        )
+        await self._trail.records.create(draft, by=_inside(by))
+
+    async def _newest(self, selector: Selector, *, by: Principal) -> Breadcrumb | None:
+        page = await self._trail.records.list(selector, by=by, limit=1)
+        return page.items[0] if page.items else None
+
+    async def _given_up(self, sent: Sent, *, by: Principal) -> str:
+        """Why nobody works on a run any more, empty while somebody may."""
+        for letter in await self._trail.dead_letters.list(by=by, limit=MAX_LETTERS):
+            if _is_needed(letter.consumer, sent.agent) and run_tag(sent.run) in letter.event.tags:
+                return f"{letter.consumer} gave up after {letter.attempts} attempts: {letter.reason}"
+        return ""
+
+
+async def open_conversations(trail: Trail, clock: Clock, *, by: Principal) -> Conversations:
+    """The conversations of an owner; with the names that come with Clew where its trail has none of its own."""
+    try:
+        flow = await read_flow(trail, by=_inside(by))
+    except NotFound:
+        flow = shipped_flow(read_pieces())
+    return Conversations(trail, flow, clock)
+
+
+def check_message(text: str) -> None:
+    """Raises InvalidInput or TooLarge."""
+    if not text.strip():
+        raise InvalidInput("message", "is empty")
+    if len(text) > MAX_MESSAGE:
+        raise TooLarge("message", len(text), MAX_MESSAGE, "characters")
+
+
+def run_selector(session: str, run: str, schemas: Iterable[str] = ()) -> Selector:
+    """All that belongs to one run."""
+    return Selector(schema_names=tuple(schemas), session=session, all_tags=(run_tag(run),))
+
+
+def is_end(step: Step, sent: Sent) -> bool:
+    """Whether a step ends a run. What an agent that was called on the way answers does not."""
+    return isinstance(step, ENDS) and not (isinstance(step, Answered) and step.agent not in ("", sent.agent))
+
+
+def _is_needed(consumer: str, agent: str) -> bool:
+    """Whether a run does not go on without a consumer. Others only listen."""
+    return consumer.startswith(("agent/", "tools-runner")) or consumer == f"context/{agent}"
+
+
+def _require_say(first: Breadcrumb, by: Principal) -> None:
+    """Raise AccessDenied for one who neither is a curator nor wrote the message that began the session."""
+    by.require("create")
+    if not by.may("administer") and (not by.agent_id or first.created_by != by.agent_id):
+        raise AccessDenied("steer a session that another began", ["curator"])
+
+
+def _inside(by: Principal) -> Principal:
+    """The caller as one who may read and write what the rules of a conversation need."""
+    return msgspec.structs.replace(by, roles=ROLES)

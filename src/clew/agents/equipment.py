@@ -1,0 +1,65 @@
+"""The tools that agents have in a folder: its files, commands, pages, the catalog, and code that comes as breadcrumbs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from clew.access import Principal
+from clew.agents.catalog_tools import OpenCatalog, catalog_tools
+from clew.agents.toolbox import FromRecord
+from clew.clock import Clock
+from clew.tools.code import tool_from_record
+from clew.tools.fetching import fetch_tools
+from clew.tools.files import FileHook, file_tools
+from clew.tools.folder import WorkingFolder
+from clew.tools.journal import EditJournal
+from clew.tools.permissions import Policy
+from clew.tools.sandbox import Sandbox
+from clew.tools.searching import search_tools
+from clew.tools.shell import shell_tools
+from clew.tools.snapshots import Snapshots
+from clew.tools.tool import Tool
+from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.store import Trail
+
+JOURNAL = "edits"
+"""Where edits that were begun are noted, in the folder of the trail."""
+
+
+def folder_tools(
+    folder: WorkingFolder,
+    own: Path,
+    clock: Clock,
+    *,
+    sandbox: Sandbox,
+    policy: Policy,
+    open_catalog: OpenCatalog,
+    hook: FileHook | None = None,
+) -> tuple[Tool, ...]:
+    """The tools of the program for the files of a folder; `own` is where the trail is."""
+    return (
+        *catalog_tools(open_catalog),
+        *file_tools(folder, Snapshots(clock), hook, EditJournal(own / JOURNAL)),
+        *search_tools(folder),
+        *shell_tools(folder, sandbox),
+        *fetch_tools(policy),
+    )
+
+
+def code_tools(trail: Trail, root: Path, sandbox: Sandbox, *, by: Principal) -> FromRecord:
+    """What makes a tool of a record, with the secrets that its configuration names."""
+
+    async def reveal(name: str) -> str:
+        return await trail.secrets.reveal(name, by=by)
+
+    async def from_record(record: Breadcrumb, config: Mapping[str, Any]) -> Tool:
+        return tool_from_record(
+            record.context, sandbox, reveal, config=config, environ=os.environ, cwd=str(root.absolute())
+        )
+
+    return from_record
+
+

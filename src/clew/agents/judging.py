@@ -1,0 +1,82 @@
+"""What becomes of a call: the policy of the program, narrowed by the agent's own and by those of the agents that called
+it. Where no rule speaks of a tool, what it does decides: what only looks, or is shut in, is not asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from clew.access import Principal
+from clew.agents.registry import Registry
+from clew.agents.toolbox import SPAWN, Toolbox
+from clew.context.definition import AgentDefinition
+from clew.tools.permissions import DEFAULT, Decision, Place, Policy, decide, narrow, read_policy
+
+QUIET = "it only looks, or is shut in"
+RESOURCES = "://resources/"
+GET = "get"
+_DEPTH = 32
+"""How many agents may have called each other."""
+
+
+class Judge:
+    """Decides for the agents of one owner."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        toolbox: Toolbox,
+        *,
+        by: Principal,
+        policy: Policy | None = None,
+        place: Place | None = None,
+    ) -> None:
+        self._registry = registry
+        self._toolbox = toolbox
+        self._by = by
+        self._policy = policy if policy is not None else DEFAULT
+        self._place = place
+
+    async def __call__(self, agent: AgentDefinition | None, tool: str, arguments: Mapping[str, Any]) -> Decision:
+        """Raises InvalidInput where a definition's permissions cannot be read."""
+        found = decide(await self._policy_of(agent), tool, arguments, place=self._place)
+        if found.verdict == "ask" and found.rule is None and await self._is_quiet(tool, arguments):
+            return msgspec.structs.replace(found, verdict="allow", reason=QUIET, pattern="")
+        return found
+
+    async def _policy_of(self, agent: AgentDefinition | None) -> Policy:
+        policy = self._policy
+        for _ in range(_DEPTH):
+            if agent is None:
+                break
+            if agent.permissions:
+                policy = narrow(policy, read_policy(agent.permissions))
+            caller = agent.metadata.get("called_by")
+            agent = await self._registry.find_agent(str(caller.get("agent"))) if isinstance(caller, dict) else None
+        return policy
+
+    async def _is_quiet(self, name: str, arguments: Mapping[str, Any]) -> bool:
+        """Whether nobody need be asked about a tool of which no rule speaks."""
+        built_in = self._toolbox.find_built_in(name)
+        if built_in is None:
+            record = await self._toolbox.find_record(name, by=self._by)
+            return record is not None and not _reaches(record.context.get("permissions"))
+        if name == GET:
+            return _only_reads(arguments.get("routes"))
+        return name == SPAWN or built_in.effects.reads_only or not built_in.searchable
+
+
+def _reaches(permissions: Any) -> bool:
+    """Whether code is let out of its sandbox: to the net, to files, to variables."""
+    return not isinstance(permissions, dict) or any(permissions.values()) if permissions is not None else False
+
+
+def _only_reads(routes: Any) -> bool:
+    """Whether all routes are of documents."""
+    if not isinstance(routes, list):
+        return False
+    named = [each.get("route") if isinstance(each, dict) else getattr(each, "route", None) for each in routes]
+    return all(isinstance(route, str) and RESOURCES in route for route in named)

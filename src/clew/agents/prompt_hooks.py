@@ -1,0 +1,251 @@
+"""The hooks around every prompt: what a session, its skills and its history add, and what is kept of an answer."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from clew.access import Principal
+from clew.agents.budgets import Budgets
+from clew.agents.hooks import HookFunction, PromptData
+from clew.agents.thresholds import Table, Usage, observe, thresholds_of
+from clew.agents.tool_hooks import CHANGED, FILE_TAG
+from clew.errors import Abort, NotFound
+from clew.fences import clean, fenced
+from clew.llm.messages import Message, Source
+from clew.llm.tokens import estimate_tokens
+from clew.secrecy import mask_secrets
+from clew.trail.breadcrumb import Breadcrumb, Draft, encode_canonical
+from clew.trail.claims import printable
+from clew.trail.flow import Flow
+from clew.trail.selector import Selector
+from clew.trail.store import Trail
+
+MAX_CHANGES = 10
+MAX_HISTORY = 6
+MAX_PATTERNS = 5
+MAX_PATTERN = 500
+
+_PATTERN = re.compile(
+    r"^[^\w\n]{0,6}(pattern|decision|lesson|convention)[^\w\n]{0,3}:[^\S\n]*(\S.*)$", re.IGNORECASE | re.MULTILINE
+)
+_log = logging.getLogger(__name__)
+
+
+class Skills(Protocol):
+    """What knows which skills a message calls for."""
+
+    async def texts(self, message: str, *, agent: str, session: str) -> Sequence[str]:
+        """The texts of the skills that this message brings and the session was not told yet, the best first."""
+        ...
+
+
+class Window(Protocol):
+    """What knows how many tokens the model of an agent takes."""
+
+    async def __call__(self, agent: str) -> int: ...
+
+
+def session_context(trail: Trail, flow: Flow, by: Principal) -> HookFunction:
+    """Tells an agent at the start of a run what was changed in its session before, the newest first."""
+
+    async def add(data: PromptData) -> PromptData:
+        if not data.is_first or not data.session:
+            return data
+        selector = Selector(schema_name=flow.response, all_tags=(f"session:{data.session}", CHANGED))
+        found = (await trail.records.list(selector, by=by, limit=MAX_CHANGES)).items
+        if not found:
+            return data
+        lines = "\n".join(_change_line(each) for each in found)
+        told = f"What was changed in this session, the newest first:\n{fenced(clean(lines), '')}"
+        return _with_opening(data, Message(role="user", content=told))
+
+    return add
+
+
+def skill_loading(trail: Trail, by: Principal, skills: Skills | None) -> HookFunction:
+    """Brings the texts of the skills that the message of a run calls for."""
+
+    async def load(data: PromptData) -> PromptData:
+        if skills is None or not data.is_first:
+            return data
+        said = await _said(trail, by, data)
+        for text in await skills.texts(said, agent=data.agent_id, session=data.session) if said else ():
+            data = _with_opening(data, Message(role="user", content=text))
+        return data
+
+    return load
+
+
+def history_injection(trail: Trail, flow: Flow, by: Principal) -> HookFunction:
+    """Brings the last exchanges of a session that its context does not hold already, the oldest first. Their texts stay
+    where they are: a message names its record."""
+
+    async def inject(data: PromptData) -> PromptData:
+        if not data.is_first or not data.session:
+            return data
+        selector = Selector(schema_names=(flow.message, flow.answer), session=data.session)
+        found = (await trail.records.list(selector, by=by, limit=MAX_HISTORY)).items
+        known = {data.run, *_held(await _opening(trail, by, data))}
+        earlier = [each for each in reversed(found) if each.id not in known and each.context.get("message")]
+        said = tuple(_as_message(each, flow) for each in earlier)
+        return msgspec.structs.replace(data, messages=(*said, *data.messages))
+
+    return inject
+
+
+def token_budget_check(by: Principal, budgets: Budgets | None, window: Window | None) -> HookFunction:
+    """Ends a prompt that its model cannot take, and one that nothing is left to pay for."""
+
+    async def check(data: PromptData) -> PromptData:
+        tokens = count_prompt(data)
+        most = await window(data.agent_id) if window is not None else None
+        if most is not None and tokens > most:
+            hint = "Say less at once, give the agent fewer tools, or choose a model that takes more"
+            raise Abort(f"the prompt takes about {tokens:,} tokens, the model at most {most:,}", hint=hint)
+        if budgets is not None and data.budget is not None:
+            await _check_budget(budgets, data.budget, by)
+        return data
+
+    return check
+
+
+def response_logging() -> HookFunction:
+    """Logs that a model answered: who asked, what it took, not what was said."""
+
+    async def log(data: PromptData) -> PromptData:
+        output, usage = _output(data), _usage(data)
+        spent = data.response.context.get("execution_time_ms", 0) if data.response else 0
+        _log.info(
+            "%s: %s answered in %s ms, %s tokens in, %s out (run %s)",
+            data.agent_id,
+            output.get("model", "a model"),
+            spent,
+            usage.get("input_tokens", 0),
+            usage.get("output_tokens", 0),
+            data.run,
+        )
+        return data
+
+    return log
+
+
+def pattern_extraction(schema: str) -> HookFunction:
+    """Keeps what an agent says it has learnt: lines that begin with Pattern, Decision, Lesson or Convention and a
+    colon."""
+
+    async def extract(data: PromptData) -> PromptData:
+        found = _PATTERN.findall(data.text)[:MAX_PATTERNS]
+        drafts = tuple(_pattern(data, schema, kind.lower(), text, at) for at, (kind, text) in enumerate(found))
+        return msgspec.structs.replace(data, drafts=(*data.drafts, *drafts))
+
+    return extract
+
+
+def token_accounting(trail: Trail, flow: Flow, by: Principal, table: Table, window: Window | None) -> HookFunction:
+    """Says when the context of an agent has passed one of its thresholds, each once."""
+
+    async def account(data: PromptData) -> PromptData:
+        usage = _usage(data)
+        used = int(usage.get("input_tokens") or 0) + int(usage.get("output_tokens") or 0)
+        limit = await window(data.agent_id) if window is not None else 0
+        if not limit or not data.session:
+            return data
+        filled = Usage(agent=data.agent_id, session=data.session, used=used, limit=limit, kind=data.agent_id)
+        lowest = min((each.at for each in thresholds_of(table, filled.kind)), default=101.0)
+        if filled.percent < lowest:  # the usual case costs no look at the trail
+            return data
+        _, drafts = await observe(trail, flow, table, filled, by=by)
+        return msgspec.structs.replace(data, drafts=(*data.drafts, *drafts))
+
+    return account
+
+
+def count_prompt(data: PromptData) -> int:
+    """About how many tokens the new part of a prompt takes, with instructions and tools."""
+    tools = encode_canonical([msgspec.to_builtins(each) for each in data.tools], "tools").decode() if data.tools else ""
+    texts = [data.system, tools, *(each.content for each in data.messages)]
+    return sum(estimate_tokens(each) for each in texts if each)
+
+
+async def _check_budget(budgets: Budgets, name: str, by: Principal) -> None:
+    try:
+        left = await budgets.remaining(name, by=by)
+    except NotFound:  # it is opened with the first call
+        return
+    for kind in ("tokens", "money", "seconds", "calls"):
+        if getattr(left, kind) == 0:
+            raise Abort(f"the budget {name} has no {kind} left", hint=f"Give it more {kind}, and ask again")
+
+
+def _with_opening(data: PromptData, message: Message) -> PromptData:
+    return msgspec.structs.replace(data, messages=(message, *data.messages))
+
+
+async def _opening(trail: Trail, by: Principal, data: PromptData) -> Breadcrumb | None:
+    """The context that a run begins with."""
+    source = next((each.source for each in reversed(data.messages) if each.source is not None), None)
+    if source is None:
+        return None
+    try:
+        return await trail.records.get(source.id, by=by, version=source.version)
+    except NotFound:
+        return None
+
+
+async def _said(trail: Trail, by: Principal, data: PromptData) -> str:
+    """The message that a run answers."""
+    opening = await _opening(trail, by, data)
+    trigger = opening.context.get("trigger") if opening is not None else None
+    if not isinstance(trigger, dict):
+        return ""
+    try:
+        found = await trail.records.get(str(trigger.get("id")), by=by)
+    except NotFound:
+        return ""
+    said = found.context.get("message") or found.context.get("content") or found.title
+    return said if isinstance(said, str) else found.title
+
+
+def _held(opening: Breadcrumb | None) -> set[str]:
+    """The breadcrumbs that a context holds."""
+    receipt = opening.context.get("receipt") if opening is not None else None
+    items = receipt.get("items") if isinstance(receipt, dict) else None
+    held = {str(each.get("id")) for each in items if isinstance(each, dict)} if isinstance(items, list) else set()
+    return held | ({str(opening.context.get("trigger_event_id"))} if opening is not None else set())
+
+
+def _as_message(record: Breadcrumb, flow: Flow) -> Message:
+    source = Source(id=record.id, version=record.version, field="message")
+    return Message(role="user" if record.schema_name == flow.message else "assistant", source=source)
+
+
+def _change_line(response: Breadcrumb) -> str:
+    files = [tag.removeprefix(FILE_TAG) for tag in response.tags if tag.startswith(FILE_TAG)]
+    return printable(" ".join((str(response.context.get("tool") or "a tool"), *files)), 300)
+
+
+def _pattern(data: PromptData, schema: str, kind: str, text: str, at: int) -> Draft:
+    said = mask_secrets(text.strip())[:MAX_PATTERN]
+    where = data.response.id if data.response is not None else data.run
+    return Draft(
+        title=f"{kind.capitalize()}: {said}"[:200],
+        schema_name=schema,
+        tags=(f"pattern:{kind}", f"agent:{data.agent_id}"),
+        context={"kind": kind, "text": said, "agent_id": data.agent_id},
+        idempotency_key=f"pattern:{where}:{at}" if where else None,
+    )
+
+
+def _output(data: PromptData) -> dict[str, Any]:
+    output = data.response.context.get("output") if data.response is not None else None
+    return output if isinstance(output, dict) else {}
+
+
+def _usage(data: PromptData) -> dict[str, Any]:
+    usage = _output(data).get("usage")
+    return usage if isinstance(usage, dict) else {}

@@ -1,0 +1,261 @@
+"""What a person is shown of a run: the breadcrumbs of a conversation as typed steps.
+
+Anybody who may write can write such a breadcrumb, so fields that are missing or of another kind are read as empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from clew.agents.requests import MODEL_TOOL
+from clew.agents.sessions import answerer_of
+from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.correlation import find_request_id, find_run
+from clew.trail.event import Event
+from clew.trail.flow import Flow
+
+Choice = Literal["once", "session", "always", "deny"]
+CHOICES: tuple[Choice, ...] = ("once", "session", "always", "deny")
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """One thing that happened. `seq` is the number of its event, `id` its breadcrumb."""
+
+    seq: int
+    session: str
+    run: str
+    id: str
+
+
+class Begun(Step, frozen=True, kw_only=True, tag="message"):
+    """The message is on the trail, and the run begins."""
+
+    agent: str
+
+
+class Gathered(Step, frozen=True, kw_only=True, tag="context"):
+    """The context was put together; `clew why context ID` explains it."""
+
+    agent: str
+    items: int
+    tokens: int
+
+
+class Said(Step, frozen=True, kw_only=True, tag="text"):
+    """A piece of an answer. The piece of index 0 begins, and begins again where the model is asked once more."""
+
+    request_id: str
+    index: int
+    text: str
+
+
+class Modelled(Step, frozen=True, kw_only=True, tag="model"):
+    """A model has answered, or has not."""
+
+    request_id: str
+    status: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    error: str = ""
+
+
+class ToolCalled(Step, frozen=True, kw_only=True, tag="tool_call"):
+    request_id: str
+    tool: str
+    input: Any
+
+
+class ToolAnswered(Step, frozen=True, kw_only=True, tag="tool_result"):
+    request_id: str
+    tool: str
+    status: str
+    output: Any
+    error: str
+    milliseconds: float
+
+
+class PermissionAsked(Step, frozen=True, kw_only=True, tag="permission"):
+    """A tool waits for a person. `pattern` is what an answer beyond this once would allow."""
+
+    request_id: str
+    tool: str
+    input: Any
+    reason: str
+    pattern: str
+    choices: tuple[str, ...]
+
+
+class PermissionAnswered(Step, frozen=True, kw_only=True, tag="permission_answer"):
+    request_id: str
+    answer: str
+
+
+class Cancelling(Step, frozen=True, kw_only=True, tag="cancel"):
+    reason: str
+
+
+class Stopped(Step, frozen=True, kw_only=True, tag="stopped"):
+    """The run was ended from within: a budget, or turns that lead nowhere."""
+
+    why: str
+    detail: str
+    how_to_go_on: str
+
+
+class Answered(Step, frozen=True, kw_only=True, tag="answer"):
+    """The end of a run: `done`, `cancelled` or `stopped`."""
+
+    text: str
+    status: str
+    reason: str
+    agent: str
+
+
+class GaveUp(Step, frozen=True, kw_only=True, tag="failed"):
+    """The end of a run that nobody works on any more: one of its events is a dead letter."""
+
+    reason: str
+
+
+ENDS = (Answered, GaveUp)
+"""After one of these nothing of the run is to come."""
+
+
+def step_of(event: Event, flow: Flow) -> Step | None:
+    """What an event is for a person, or None where it is nothing of its own."""
+    if event.breadcrumb is None or event.type != "breadcrumb.created":
+        return None
+    return read_step(event.breadcrumb, flow, event.seq)
+
+
+def read_step(found: Breadcrumb, flow: Flow, seq: int = 0) -> Step | None:
+    """What a breadcrumb is for a person."""
+    read = _READERS.get(_part_of(found.schema_name, flow))
+    head = {"seq": seq, "session": found.session or "", "run": find_run(found) or "", "id": found.id}
+    return read(found, head) if read is not None else None
+
+
+def shown_schemas(flow: Flow) -> tuple[str, ...]:
+    """The schemas that steps are made of."""
+    return tuple(getattr(flow, part) for part in _READERS)
+
+
+def _part_of(schema_name: str | None, flow: Flow) -> str:
+    return next((part for part in _READERS if getattr(flow, part) == schema_name), "")
+
+
+def _gathered(found: Breadcrumb, head: Mapping[str, Any]) -> Step:
+    context = found.context
+    items, tokens = _number(context, "breadcrumb_count"), _number(context, "token_estimate")
+    return Gathered(**head, agent=_text(context, "consumer_id"), items=int(items), tokens=int(tokens))
+
+
+def _said(found: Breadcrumb, head: Mapping[str, Any]) -> Step:
+    text, index = _text(found.context, "text"), int(_number(found.context, "index"))
+    return Said(**head, request_id=find_request_id(found) or "", index=index, text=text)
+
+
+def _called(found: Breadcrumb, head: Mapping[str, Any]) -> Step | None:
+    """A call of a model is told by what it brings."""
+    tool = _text(found.context, "tool")
+    if tool == MODEL_TOOL:
+        return None
+    return ToolCalled(**head, request_id=find_request_id(found) or "", tool=tool, input=found.context.get("input"))
+
+
+def _responded(found: Breadcrumb, head: Mapping[str, Any]) -> Step:
+    context, request_id = found.context, find_request_id(found) or ""
+    tool, status, error = _text(context, "tool"), _text(context, "status"), _error(context.get("error"))
+    output = context.get("output")
+    if tool != MODEL_TOOL:
+        spent = _number(context, "execution_time_ms")
+        return ToolAnswered(
+            **head, request_id=request_id, tool=tool, status=status, output=output, error=error, milliseconds=spent
+        )
+    answer = output if isinstance(output, dict) else {}
+    usage = answer.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    return Modelled(
+        **head,
+        request_id=request_id,
+        status=status,
+        model=_text(answer, "model"),
+        input_tokens=int(_number(usage, "input_tokens")),
+        output_tokens=int(_number(usage, "output_tokens")),
+        error=error,
+    )
+
+
+def _asked(found: Breadcrumb, head: Mapping[str, Any]) -> Step:
+    context = found.context
+    offered = context.get("choices")
+    choices = tuple(each for each in CHOICES if isinstance(offered, list) and each in offered)
+    return PermissionAsked(
+        **head,
+        request_id=find_request_id(found) or "",
+        tool=_text(context, "tool"),
+        input=context.get("input"),
+        reason=_text(context, "reason"),
+        pattern=_text(context, "pattern"),
+        choices=choices or CHOICES,
+    )
+
+
+def _allowed(found: Breadcrumb, head: Mapping[str, Any]) -> Step:
+    return PermissionAnswered(**head, request_id=find_request_id(found) or "", answer=_text(found.context, "answer"))
+
+
+def _cancelling(found: Breadcrumb, head: Mapping[str, Any]) -> Step:
+    return Cancelling(**head, reason=_text(found.context, "reason"))
+
+
+def _stopped(found: Breadcrumb, head: Mapping[str, Any]) -> Step:
+    context = found.context
+    detail, onward = _text(context, "detail"), _text(context, "how_to_go_on")
+    return Stopped(**head, why=_text(context, "why"), detail=detail, how_to_go_on=onward)
+
+
+def _answered(found: Breadcrumb, head: Mapping[str, Any]) -> Step:
+    context = found.context
+    return Answered(
+        **head,
+        text=_text(context, "message"),
+        status=_text(context, "status") or "done",
+        reason=_text(context, "reason"),
+        agent=answerer_of(found),
+    )
+
+
+_READERS: dict[str, Callable[[Breadcrumb, Mapping[str, Any]], Step | None]] = {
+    "context": _gathered,
+    "delta": _said,
+    "request": _called,
+    "response": _responded,
+    "permission_request": _asked,
+    "permission_answer": _allowed,
+    "cancel": _cancelling,
+    "stopped": _stopped,
+    "answer": _answered,
+}
+"""The part that a schema plays → the step that its breadcrumbs are."""
+
+
+def _text(context: Mapping[str, Any], name: str) -> str:
+    value = context.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _number(context: Mapping[str, Any], name: str) -> float:
+    value = context.get(name)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else 0
+
+
+def _error(value: Any) -> str:
+    """What went wrong as one text, whether it was written as a text or as an object with a message."""
+    if isinstance(value, dict):
+        value = value.get("message") or value.get("error")
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,284 @@
+"""The context builder: seeds, graph walk, score, budget, sections, and a receipt for all of it.
+
+It knows no schema and no agent: what to gather is the agent's definition, how to show it is the schema's. Building only
+reads, and the same trail gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from clew.access import Principal
+from clew.clock import Clock
+from clew.context.assembling import Assembled, Part, assemble
+from clew.context.budget import SHARES, Limits
+from clew.context.definition import AgentDefinition, GraphSource
+from clew.context.edges import bounded, plumbing
+from clew.context.graph_cache import GraphCache
+from clew.context.receipts import Receipt, as_record
+from clew.context.rendering import Rendered, render
+from clew.context.schemas import SchemaBook, Schemas
+from clew.context.scoring import parts_of, quality
+from clew.context.sections import HEADING_TOKENS, NUMBER_TOKENS, section_for
+from clew.context.sources import Missing, Seed, find_seeds
+from clew.context.walking import WIDER, Walked, walk
+from clew.errors import ModelError, NotFound
+from clew.llm.tokens import count_tokens
+from clew.skills.remembering import Recent
+from clew.trail.breadcrumb import Breadcrumb, Draft
+from clew.trail.correlation import CONSUMER_TAG, find_request_id, run_tag
+from clew.trail.flow import Flow
+from clew.trail.store import Trail
+
+CONTEXT_TAG = "agent:context"
+DEFAULT_BUDGET = 50_000
+"""For an agent whose model nobody has configured."""
+MAX_RENDERED = 64_000_000
+"""Letters of rendered breadcrumbs that are remembered."""
+
+
+class Budgeted(Protocol):
+    """What the builder has to know of a model."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def budget_tokens(self) -> int: ...
+
+
+class ModelBook(Protocol):
+    """Says which model an agent has. `clew.llm.model.Models` is one."""
+
+    def for_agent(self, agent_id: str, model: str = "") -> tuple[Any, Budgeted]:
+        """Raises ModelError where there is none."""
+        ...
+
+
+class ContextDraft(msgspec.Struct, frozen=True, kw_only=True):
+    """A context that was built and not yet written."""
+
+    schema_name: str
+    consumer_id: str
+    trigger: Breadcrumb
+    formatted_context: str
+    token_estimate: int
+    breadcrumb_count: int
+    sources_assembled: int
+    budget: int
+    model: str
+    receipt: Receipt
+    tags: tuple[str, ...]
+    request_id: str | None = None
+    read: tuple[Breadcrumb, ...] = ()
+
+    def as_draft(self) -> Draft:
+        """The breadcrumb to write."""
+        context = {
+            "consumer_id": self.consumer_id,
+            "trigger_event_id": self.trigger.id,
+            "trigger": {"id": self.trigger.id, "version": self.trigger.version},
+            "formatted_context": self.formatted_context,
+            "token_estimate": self.token_estimate,
+            "breadcrumb_count": self.breadcrumb_count,
+            "sources_assembled": self.sources_assembled,
+            "budget": self.budget,
+            "model": self.model,
+            "receipt": as_record(self.receipt),
+            **({"request_id": self.request_id} if self.request_id is not None else {}),
+        }
+        title = f"Context for {self.consumer_id}"[:200]
+        return Draft(title=title, schema_name=self.schema_name, context=context, tags=self.tags, embed="never")
+
+
+class ContextBuilder:
+    """Builds contexts on one trail. Safe to use from several tasks."""
+
+    def __init__(
+        self, trail: Trail, models: ModelBook | None, flow: Flow, clock: Clock, *, cache: GraphCache | None = None
+    ) -> None:
+        self.cache = cache or GraphCache(clock)
+        self._trail = trail
+        self._models = models
+        self._flow = flow
+        self._book = SchemaBook(trail)
+        self._rendered: Recent[tuple[str, str, int, int, int, bool], Rendered] = Recent(
+            MAX_RENDERED, lambda each: len(each.text) + 200
+        )
+
+    async def warm(self) -> None:
+        """Get ready for the first context, so that it does not have to wait."""
+        count_tokens("")
+        await self._trail.index.warm()
+
+    async def build(
+        self, trigger: Breadcrumb, agent: AgentDefinition, *, by: Principal, reply_tags: Sequence[str] = ()
+    ) -> ContextDraft:
+        """The context of an agent for a trigger. Nothing is written. Sources that are needed and missing are told in
+        the receipt."""
+        schemas = await self._book.read(by=by)
+        hidden = self._hidden(schemas)
+        seeds, missing = await find_seeds(self._trail, agent.context_sources, trigger, hidden, by=by)
+        unique = _once(seeds)
+        walked = await self._walk(unique, agent.context_sources.graph, trigger, by)
+        model, budget = await self._budget(agent, by)
+        shares = {**SHARES, **agent.context_sources.shares}
+        limits = Limits(total=budget, heading=HEADING_TOKENS, shares=shares)
+        parts = [self._part(seed, None, schemas, limits, trigger) for seed in unique]
+        parts += await self._reached(walked, agent.context_sources.graph, schemas, limits, trigger, hidden, by)
+        assembled = assemble(parts, limits)
+        counts = dict(sorted(Counter(seed.origin for seed in unique).items()))
+        return self._draft(trigger, agent, assembled, missing, counts, model, budget, reply_tags)
+
+    def _hidden(self, schemas: Schemas) -> tuple[str, ...]:
+        """The schemas of which only an always source brings anything: machinery and definitions."""
+        flow = self._flow
+        own = (flow.context, flow.context_request, flow.request, flow.stopped, flow.workflow, flow.workflow_result)
+        return bounded((*plumbing(flow), *own, flow.agent, flow.tool, flow.tool_config, *schemas.machinery))
+
+    async def _budget(self, agent: AgentDefinition, by: Principal) -> tuple[str, int]:
+        """The name of the agent's model, and what a context for it may take."""
+        name, budget = "", DEFAULT_BUDGET
+        if self._models is not None:
+            with contextlib.suppress(ModelError):  # whoever asks the model says so; a context can be looked at anyway
+                asked = await self._configured(agent, by) or agent.model or ""
+                _, info = self._models.for_agent(agent.agent_id, asked)
+                name, budget = info.name, info.budget_tokens
+        return name, min(budget, agent.context_sources.tokens or budget)
+
+    async def _configured(self, agent: AgentDefinition, by: Principal) -> str:
+        """The model that the agent's configuration names, if it has one."""
+        if not agent.llm_config_id:
+            return ""
+        try:
+            found = (await self._trail.records.get(agent.llm_config_id, by=by)).context.get("model")
+        except NotFound:
+            return ""
+        return found if isinstance(found, str) else ""
+
+    async def _walk(
+        self, seeds: Sequence[Seed], graph: GraphSource, trigger: Breadcrumb, by: Principal
+    ) -> list[Walked]:
+        if not graph.enabled or not graph.hops:
+            return []
+        starts = {seed.breadcrumb.id: seed.cost for seed in seeds}
+        expand = self.cache.expander(self._trail, trigger.session, by=by)
+        return await walk(starts, expand, hops=graph.hops, limit=WIDER * graph.limit, costs=graph.costs)
+
+    async def _reached(
+        self,
+        walked: Sequence[Walked],
+        graph: GraphSource,
+        schemas: Schemas,
+        limits: Limits,
+        trigger: Breadcrumb,
+        hidden: Sequence[str],
+        by: Principal,
+    ) -> list[Part]:
+        """What the walk found, nearest first, until it is enough, or more than the budget could take."""
+        parts: list[Part] = []
+        tokens = 0
+        for each in walked:
+            if len(parts) == graph.limit or tokens > limits.total:
+                break
+            found = await self._find(each.id, by)
+            if found is None or found.schema_name in hidden or found.created_at > trigger.updated_at:
+                continue
+            seed = Seed(breadcrumb=found, origin="graph", reason=_way(each), cost=each.cost, section=graph.section)
+            parts.append(self._part(seed, each, schemas, limits, trigger))
+            tokens += parts[-1].rendered.tokens
+        return parts
+
+    async def _find(self, id: str, by: Principal) -> Breadcrumb | None:
+        try:
+            return await self._trail.records.get(id, by=by)
+        except NotFound:
+            return None
+
+    def _part(self, seed: Seed, walked: Walked | None, schemas: Schemas, limits: Limits, trigger: Breadcrumb) -> Part:
+        found = seed.breadcrumb
+        is_trigger = seed.origin == "trigger"
+        section = section_for(seed.origin, seed.section, schemas.of(found.schema_name).section)
+        score = quality(parts_of(found, seed.similarity, seed.cost, trigger.updated_at))
+        return Part(
+            breadcrumb=found,
+            origin=seed.origin,
+            reason=seed.reason,
+            score=1.0 if is_trigger or seed.origin == "always" else score,
+            section=section,
+            rendered=self._render(
+                found,
+                schemas,
+                limits.item(section, is_pinned=is_trigger) - NUMBER_TOKENS,
+                is_spoken=found.schema_name == self._flow.message and found.session == trigger.session,
+            ),
+            hops=walked.hops if walked is not None else 0,
+            path=walked.path if walked is not None else (),
+        )
+
+    def _render(self, breadcrumb: Breadcrumb, schemas: Schemas, cap: int, *, is_spoken: bool) -> Rendered:
+        key = (breadcrumb.owner_id, breadcrumb.id, breadcrumb.version, schemas.changed, cap, is_spoken)
+
+        def make() -> Rendered:
+            return render(breadcrumb, schemas.view(breadcrumb), cap=cap, is_spoken=is_spoken)
+
+        return self._rendered.find_or_make(key, make)
+
+    def _draft(
+        self,
+        trigger: Breadcrumb,
+        agent: AgentDefinition,
+        assembled: Assembled,
+        missing: Sequence[Missing],
+        seeds: dict[str, int],
+        model: str,
+        budget: int,
+        reply_tags: Sequence[str],
+    ) -> ContextDraft:
+        consumer = CONSUMER_TAG + agent.agent_id
+        tags = (CONTEXT_TAG, consumer, *trigger.session_tags, run_tag(trigger.id), *reply_tags)
+        origins = {item.origin for item in assembled.items}
+        return ContextDraft(
+            schema_name=self._flow.context,
+            consumer_id=agent.agent_id,
+            trigger=trigger,
+            formatted_context=assembled.text,
+            token_estimate=assembled.tokens,
+            breadcrumb_count=len(assembled.items),
+            sources_assembled=len(origins),
+            budget=budget,
+            model=model,
+            receipt=Receipt(
+                items=assembled.items,
+                dropped=assembled.dropped,
+                more_dropped=assembled.more_dropped,
+                seeds=seeds,
+                sections=assembled.sections,
+                missing=tuple(missing),
+            ),
+            tags=tuple(dict.fromkeys(tags)),
+            request_id=find_request_id(trigger),
+            read=assembled.read,
+        )
+
+
+def _once(seeds: Sequence[Seed]) -> list[Seed]:
+    """Each breadcrumb once, as the first source brought it, with the best that any says of it."""
+    found: dict[str, Seed] = {}
+    for seed in seeds:
+        first = found.setdefault(seed.breadcrumb.id, seed)
+        if first is not seed:
+            measured = [each for each in (first.similarity, seed.similarity) if each is not None]
+            better = max(measured, default=None)
+            cost = min(first.cost, seed.cost)
+            found[seed.breadcrumb.id] = msgspec.structs.replace(first, similarity=better, cost=cost)
+    return list(found.values())
+
+
+def _way(walked: Walked) -> str:
+    return f"{walked.hops} {'hop' if walked.hops == 1 else 'hops'} from a seed by {', '.join(walked.kinds)}"

@@ -1,0 +1,169 @@
+"""An agent as its breadcrumb defines it: instructions, model, what starts it, and where its context comes from.
+
+The record is data: whoever writes one has an agent. A field that is not known is refused, with the nearest name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from clew.errors import InvalidInput
+from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.selector import Selector, check_selector
+from clew.wording import in_plain_words
+
+Role = Literal["trigger", "context"]
+Method = Literal["event_data", "latest", "recent", "vector", "all"]
+"""How a source is read: the trigger itself, the newest one, the newest few, the closest in meaning, or all in order."""
+
+Limit = Annotated[int, Meta(ge=1, le=1_000)]
+Hops = Annotated[int, Meta(ge=0, le=4)]
+Text = Annotated[str, Meta(min_length=1)]
+
+
+class Fetch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a subscription is read. Without a limit the method decides."""
+
+    method: Method = "event_data"
+    limit: Limit | None = None
+
+
+class Subscription(Selector, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Which breadcrumbs an agent, tool or workflow is for: a `trigger` starts it, a `context` is read beside the
+    trigger. `key` is the name under which it is given to the one that runs."""
+
+    role: Role = "trigger"
+    key: str = ""
+    fetch: Fetch = Fetch()
+
+    @property
+    def selector(self) -> Selector:
+        """Which breadcrumbs are meant, without what is done with them."""
+        return Selector(**{name: getattr(self, name) for name in Selector.__struct_fields__})
+
+
+class Subscriptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    selectors: tuple[Subscription, ...] = ()
+
+
+class AlwaysSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Breadcrumbs of a schema or with a tag that belong into every context of the agent. One that is not `optional` is
+    reported where it is missing. `section` is where they are shown, if not where their schema says."""
+
+    type: Literal["schema", "tag"] = "schema"
+    schema_name: str = ""
+    tag: str = ""
+    method: Method = "latest"
+    limit: Limit | None = None
+    optional: bool = False
+    session: bool = False
+    section: str = ""
+
+
+class SemanticSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is close to the trigger in meaning and words. No schemas means any."""
+
+    enabled: bool = True
+    schemas: tuple[str, ...] = ()
+    limit: Limit = 10
+    section: str = ""
+
+
+class SessionSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was written last in the trigger's session. No schemas means any that a reader may find by meaning."""
+
+    enabled: bool = True
+    schemas: tuple[str, ...] = ()
+    limit: Limit = 20
+    section: str = ""
+
+
+class GraphSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How far the walk goes from what the other sources found, and how many breadcrumbs it may bring. `costs` says by
+    how much the edges of a kind cost more or less than they do of themselves."""
+
+    enabled: bool = True
+    hops: Hops = 2
+    limit: Limit = 50
+    costs: dict[str, Annotated[float, Meta(ge=0, le=100)]] = {}
+    section: str = ""
+
+
+class ContextSources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the context of an agent comes from. `tokens` bounds it below what its model could take, and `shares` says
+    which part of that a section may fill."""
+
+    always: tuple[AlwaysSource, ...] = ()
+    semantic: SemanticSource = SemanticSource()
+    session: SessionSource = SessionSource()
+    graph: GraphSource = GraphSource()
+    tokens: Annotated[int, Meta(ge=1)] | None = None
+    shares: dict[str, Annotated[float, Meta(ge=0, le=1)]] = {}
+
+
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the agent may do. `tools` are names or globs; None means all that its permissions allow."""
+
+    can_spawn_agents: bool = False
+    can_use_tools: bool = True
+    tools: tuple[str, ...] | None = None
+    max_turns: Annotated[int, Meta(ge=1, le=1_000)] | None = None
+
+
+class AgentDefinition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One agent. `id` and `version` are those of its breadcrumb; `budget` and `permissions` are read by those who
+    enforce them; `metadata` is for notes that nobody reads."""
+
+    agent_id: Text
+    description: str = ""
+    llm_config_id: str | None = None
+    model: str | None = None
+    system_prompt: str = ""
+    capabilities: Capabilities = Capabilities()
+    subscriptions: Subscriptions = Subscriptions()
+    context_trigger: Selector | None = None
+    context_sources: ContextSources = ContextSources()
+    budget: dict[str, Any] | None = None
+    permissions: dict[str, Any] | None = None
+    metadata: dict[str, Any] = {}
+    id: str = ""
+    version: int = 0
+
+
+def read_definition(breadcrumb: Breadcrumb) -> AgentDefinition:
+    """The agent that a breadcrumb defines. Raises InvalidInput that names the field."""
+    return definition_of({**breadcrumb.context, "id": breadcrumb.id, "version": breadcrumb.version})
+
+
+def definition_of(context: Mapping[str, Any]) -> AgentDefinition:
+    """The agent that a context defines. Raises InvalidInput that names the field."""
+    try:
+        found = msgspec.convert(dict(context), AgentDefinition)
+    except msgspec.ValidationError as error:
+        raise in_plain_words(error, AgentDefinition, "context") from None
+    if found.context_trigger is not None:
+        _check_below(found.context_trigger, "context_trigger")
+    for at, subscription in enumerate(found.subscriptions.selectors):
+        _check_below(subscription, f"subscriptions.selectors[{at}]")
+    for at, source in enumerate(found.context_sources.always):
+        _check_always(source, f"context_sources.always[{at}]")
+    return found
+
+
+def _check_below(selector: Selector, place: str) -> None:
+    try:
+        check_selector(selector)
+    except InvalidInput as error:
+        error.put_below(place)
+        raise
+
+
+def _check_always(source: AlwaysSource, place: str) -> None:
+    """A source names what its type says."""
+    named = {"schema": "schema_name", "tag": "tag"}[source.type]
+    if not getattr(source, named):
+        raise InvalidInput(f"{place}.{named}", "is missing", hint=f"A source of type {source.type} needs it")

@@ -1,0 +1,205 @@
+"""Edges between breadcrumbs that belong together, built behind the write by one handler.
+
+Four kinds, each with what it costs to follow: `causal` from what brought a breadcrumb about (the request that it
+answers, the trigger of its run, a breadcrumb whose id it names), `temporal` from the one before it in its session,
+`tag` to others with the same pointer tag, `semantic` to those closest in meaning. The work for one breadcrumb is
+bounded, however many share its tags. An event that comes again changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from clew.access import Principal
+from clew.context.schemas import SchemaBook, Schemas
+from clew.context.sources import find_named, until
+from clew.errors import NotFound
+from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.correlation import REQUEST_TAG, find_request_id, find_run
+from clew.trail.edge import Edge
+from clew.trail.event import Event
+from clew.trail.flow import Flow
+from clew.trail.handlers import Handler
+from clew.trail.query import SearchRequest
+from clew.trail.readable import tag_kind
+from clew.trail.selector import ContextMatch, Selector
+from clew.trail.store import Trail
+
+CAUSAL, TEMPORAL, TAG, SEMANTIC = "causal", "temporal", "tag", "semantic"
+KINDS = (CAUSAL, TEMPORAL, TAG, SEMANTIC)
+COSTS = {CAUSAL: 0.5, TEMPORAL: 0.75, TAG: 1.0, SEMANTIC: 1.0}
+"""What it costs to follow an edge of a kind. One by meaning costs more the farther apart the two are."""
+
+HANDLER = "context/edges"
+MAX_PARTNERS = 8
+"""Breadcrumbs of one request that are linked."""
+MAX_TAGS, MAX_TAGGED = 4, 4
+"""So many pointer tags are looked at, and so many of the newest breadcrumbs that bear each."""
+MAX_SIMILAR = 4
+CLOSE = 0.6
+"""From this cosine on two breadcrumbs are close in meaning."""
+_SAME_INSTANT = 20
+
+
+def plumbing(flow: Flow) -> tuple[str, ...]:
+    """The parts of a flow that say nothing to a reader: no edge begins or ends there."""
+    return (
+        flow.delta,
+        flow.cancel,
+        flow.usage,
+        flow.budget,
+        flow.snapshot,
+        flow.started,
+        flow.checkpoint,
+        flow.permission_request,
+        flow.permission_answer,
+    )
+
+
+class EdgeBuilder:
+    """Links breadcrumbs of one owner as they are written."""
+
+    def __init__(self, trail: Trail, flow: Flow, *, by: Principal) -> None:
+        self._trail = trail
+        self._flow = flow
+        self._by = by
+        self._book = SchemaBook(trail)
+
+    async def __call__(self, event: Event, deps: object = None) -> None:
+        if event.breadcrumb is not None:
+            await self.link(event.breadcrumb)
+
+    async def link(self, breadcrumb: Breadcrumb) -> list[Edge]:
+        """Write the edges of a breadcrumb that are not there yet, and give all back. One whose ends are gone is left
+        out. What nobody finds by meaning has causes only."""
+        schemas = await self._book.read(by=self._by)
+        edges = await self._causal(breadcrumb)
+        if schemas.of(breadcrumb.schema_name).is_found:
+            edges += await self._temporal(breadcrumb, schemas)
+            edges += await self._tagged(breadcrumb, schemas)
+            edges += await self._similar(breadcrumb, schemas)
+        found = list({(edge.source, edge.type, edge.target): edge for edge in edges}.values())
+        try:
+            return await self._trail.edges.add(found, by=self._by, replace=True) if found else []
+        except NotFound:  # one of them was deleted meanwhile: the others are worth having
+            return [each for edge in found for each in await self._add_one(edge)]
+
+    async def _add_one(self, edge: Edge) -> list[Edge]:
+        try:
+            return await self._trail.edges.add([edge], by=self._by, replace=True)
+        except NotFound:
+            return []
+
+    async def _causal(self, breadcrumb: Breadcrumb) -> list[Edge]:
+        """From what brought it about, to what it brought about."""
+        causes = [found for _, found in await find_named(self._trail, breadcrumb, by=self._by)]
+        run = find_run(breadcrumb)
+        sources = {each.id for each in causes if each.schema_name not in plumbing(self._flow)}
+        if run is not None and run != breadcrumb.id and await self._exists(run):
+            sources.add(run)
+        edges = [_edge(source, breadcrumb.id, CAUSAL) for source in sorted(sources)]
+        partners = await self._partners(breadcrumb)
+        if partners and partners[0].id == breadcrumb.id:
+            edges += [_edge(breadcrumb.id, each.id, CAUSAL) for each in partners[1:]]
+        elif partners:
+            edges.append(_edge(partners[0].id, breadcrumb.id, CAUSAL))
+        return edges
+
+    async def _partners(self, breadcrumb: Breadcrumb) -> Sequence[Breadcrumb]:
+        """The breadcrumbs of its request, oldest first: the request, then what answers it."""
+        request = find_request_id(breadcrumb)
+        if request is None or len(request) > 200 or request != request.strip() or "\n" in request:
+            return ()
+        tagged = Selector(all_tags=(REQUEST_TAG + request,), except_schemas=plumbing(self._flow))
+        page = await self._trail.records.list(tagged, by=self._by, limit=MAX_PARTNERS, oldest_first=True)
+        if page.items or breadcrumb.session is None:
+            return page.items
+        named = [
+            Selector(session=breadcrumb.session, context_match=(ContextMatch(path=field, value=request),))
+            for field in ("request_id", "requestId")
+        ]
+        pages = [await self._trail.records.list(each, by=self._by, limit=MAX_PARTNERS) for each in named]
+        found = {each.id: each for page in pages for each in page.items}
+        return sorted(found.values(), key=lambda each: (each.created_at, each.id))
+
+    async def _exists(self, id: str) -> bool:
+        try:
+            await self._trail.records.get(id, by=self._by)
+        except NotFound:
+            return False
+        return True
+
+    async def _temporal(self, breadcrumb: Breadcrumb, schemas: Schemas) -> list[Edge]:
+        """From the one before it in its session."""
+        if breadcrumb.session is None:
+            return []
+        before = Selector(
+            session=breadcrumb.session,
+            except_schemas=self._unlinked(schemas),
+            created_before=until(breadcrumb.created_at),
+        )
+        page = await self._trail.records.list(before, by=self._by, limit=_SAME_INSTANT)
+        ids = [each.id for each in page.items]
+        at = ids.index(breadcrumb.id) + 1 if breadcrumb.id in ids else 0
+        return [_edge(ids[at], breadcrumb.id, TEMPORAL)] if at < len(ids) else []
+
+    async def _tagged(self, breadcrumb: Breadcrumb, schemas: Schemas) -> list[Edge]:
+        """Between those that bear the same pointer tag, the newest before it."""
+        tags = [tag for tag in breadcrumb.tags if tag_kind(tag) == "pointer"][:MAX_TAGS]
+        edges = []
+        for tag in tags:
+            before = Selector(
+                all_tags=(tag,),
+                except_schemas=self._unlinked(schemas),
+                created_before=until(breadcrumb.created_at),
+            )
+            page = await self._trail.records.list(before, by=self._by, limit=MAX_TAGGED + 1)
+            others = [each.id for each in page.items if each.id != breadcrumb.id][:MAX_TAGGED]
+            edges += [_between(breadcrumb.id, other, TAG) for other in others]
+        return edges
+
+    async def _similar(self, breadcrumb: Breadcrumb, schemas: Schemas) -> list[Edge]:
+        """Between those that are close in meaning, where the trail has vectors."""
+        try:
+            vector = (await self._trail.records.get(breadcrumb.id, by=self._by, vector=True)).embedding
+        except NotFound:
+            return []
+        if vector is None or not any(vector):
+            return []
+        request = SearchRequest(
+            vector=vector,
+            ranking="vector",
+            selector=Selector(except_schemas=self._unlinked(schemas)),
+            exclude=(breadcrumb.id,),
+            limit=MAX_SIMILAR,
+        )
+        found = await self._trail.index.search(request, by=self._by)
+        return [
+            _between(breadcrumb.id, hit.breadcrumb.id, SEMANTIC, apart=1.0 - hit.vector_score)
+            for hit in found.hits
+            if hit.vector_score is not None and hit.vector_score >= CLOSE
+        ]
+
+    def _unlinked(self, schemas: Schemas) -> tuple[str, ...]:
+        return bounded((*plumbing(self._flow), *schemas.machinery))
+
+
+def bounded(names: Iterable[str]) -> tuple[str, ...]:
+    """Schema names to leave out, without repeats, as many as one selector may have."""
+    return tuple(dict.fromkeys(names))[:200]
+
+
+def _edge(source: str, target: str, kind: str) -> Edge:
+    return Edge(source=source, target=target, type=kind, weight=COSTS[kind])
+
+
+def _between(one: str, other: str, kind: str, apart: float = 0.0) -> Edge:
+    """An edge without a direction: the same whichever of the two is looked at."""
+    source, target = min(one, other), max(one, other)
+    return Edge(source=source, target=target, type=kind, weight=round(COSTS[kind] + max(0.0, apart), 4))
+
+
+def edge_handler(trail: Trail, flow: Flow, *, by: Principal) -> Handler:
+    """The handler that links what is written. Order does not matter to it."""
+    selector = Selector(except_schemas=plumbing(flow))
+    return Handler(name=HANDLER, selector=selector, function=EdgeBuilder(trail, flow, by=by), ordered=False)

@@ -1,0 +1,113 @@
+"""The graphs of recent sessions in memory, so that the next message of a session reads only what is new.
+
+What is kept of a breadcrumb is where its edges lead. When it is needed again, edges that were written since are read
+and added, whoever wrote them; a breadcrumb that is gone is noticed when it is to be shown. An edge that somebody took
+away is followed for at most MAX_AGE more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from clew.access import Principal
+from clew.clock import Clock
+from clew.context.walking import Expand, Hop, Links
+from clew.skills.remembering import Recent
+from clew.trail.edge import Edge
+from clew.trail.store import Trail
+
+MAX_BYTES = 1_000_000_000
+MAX_AGE = timedelta(minutes=10)
+SKEW = timedelta(seconds=60)
+"""By so much the clocks of two processes may differ: what was written shortly before the last look is read again."""
+MAX_EDGES = 10_000
+_HOP_BYTES, _NODE_BYTES, _GRAPH_BYTES = 160, 300, 500
+"""About what each takes in memory."""
+
+Key = tuple[str, frozenset[str], str]
+"""Owner, scopes and session: nobody meets what another may see."""
+
+
+class SessionGraph:
+    """What is known of the edges around one session. `size` is in bytes."""
+
+    def __init__(self, built: datetime) -> None:
+        self.built = built
+        self.size = _GRAPH_BYTES
+        self._hops: dict[str, dict[tuple[str, str], float]] = {}
+        self._as_of: dict[str, datetime] = {}
+
+    def knows(self, id: str) -> bool:
+        return id in self._hops
+
+    def oldest(self, ids: Iterable[str]) -> datetime:
+        """Since when the edges of these may be out of date."""
+        return min(self._as_of[id] for id in ids)
+
+    def add(self, ids: Sequence[str], edges: Iterable[Edge], as_of: datetime) -> None:
+        """Take in edges at these breadcrumbs, all of them or those that are new."""
+        for id in ids:
+            self.size += 0 if id in self._hops else _NODE_BYTES
+            self._hops.setdefault(id, {})
+            self._as_of[id] = as_of
+        wanted = frozenset(ids)
+        for edge in edges:
+            for near, far in ((edge.source, edge.target), (edge.target, edge.source)):
+                if near in wanted:
+                    self._put(near, far, edge)
+
+    def _put(self, near: str, far: str, edge: Edge) -> None:
+        hops = self._hops[near]
+        self.size += 0 if (far, edge.type) in hops else _HOP_BYTES
+        hops[far, edge.type] = edge.weight
+
+    def links(self, ids: Iterable[str]) -> Links:
+        return {id: [Hop(cost, to, kind) for (to, kind), cost in self._hops[id].items()] for id in ids}
+
+
+class GraphCache:
+    """The graphs of the sessions used last, together at most `limit` bytes. `loaded` counts breadcrumbs whose edges
+    were read whole, `reused` those that were known."""
+
+    def __init__(self, clock: Clock, *, limit: int = MAX_BYTES) -> None:
+        self.loaded = 0
+        self.reused = 0
+        self._clock = clock
+        self._graphs: Recent[Key, SessionGraph] = Recent(limit, lambda graph: graph.size)
+
+    @property
+    def size(self) -> int:
+        return self._graphs.weight
+
+    def __len__(self) -> int:
+        return len(self._graphs)
+
+    def expander(self, trail: Trail, session: str | None, *, by: Principal) -> Expand:
+        """Loads edges for one walk. Without a session nothing is remembered."""
+
+        async def expand(ids: Sequence[str]) -> Links:
+            graph = self._find(by, session)
+            await self._refresh(graph, ids, trail, by)
+            if session is not None:
+                self._graphs.keep((by.owner_id, by.scopes, session), graph)
+            return graph.links(ids)
+
+        return expand
+
+    def _find(self, by: Principal, session: str | None) -> SessionGraph:
+        now = self._clock.now()
+        found = self._graphs.find((by.owner_id, by.scopes, session)) if session is not None else None
+        return SessionGraph(now) if found is None or now - found.built > MAX_AGE else found
+
+    async def _refresh(self, graph: SessionGraph, ids: Sequence[str], trail: Trail, by: Principal) -> None:
+        now = self._clock.now()
+        known = [id for id in ids if graph.knows(id)]
+        new = [id for id in ids if not graph.knows(id)]
+        self.reused += len(known)
+        self.loaded += len(new)
+        if known:
+            since = graph.oldest(known) - SKEW
+            graph.add(known, await trail.edges.of(known, by=by, since=since, limit=MAX_EDGES), now)
+        if new:
+            graph.add(new, await trail.edges.of(new, by=by, limit=MAX_EDGES), now)

@@ -1,0 +1,90 @@
+"""The context builder at work: for each agent a handler of what it is triggered by, and one for contexts that are asked
+for. Each handles one event, writes one context and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from clew.access import Principal
+from clew.context.builder import ContextBuilder, ContextDraft
+from clew.context.definition import AgentDefinition
+from clew.context.requests import answer_request
+from clew.trail.breadcrumb import Draft
+from clew.trail.correlation import CONSUMER_TAG
+from clew.trail.event import Event, RetryPolicy
+from clew.trail.flow import Flow
+from clew.trail.handlers import Handler
+from clew.trail.selector import Selector
+from clew.trail.store import Trail
+
+PREFIX = "context/"
+REQUESTS = "context/requests"
+_RETRY = RetryPolicy(attempts=3, backoff=0.5)
+
+
+def context_handlers(
+    builder: ContextBuilder,
+    trail: Trail,
+    flow: Flow,
+    agents: Iterable[AgentDefinition],
+    *,
+    by: Principal,
+    after: int | None = None,
+) -> list[Handler]:
+    """A handler for each agent that has a context trigger, and the one for requests."""
+    own = [context_handler(builder, trail, flow, each, by=by, after=after) for each in agents]
+    return [*(each for each in own if each is not None), request_handler(builder, trail, flow, by=by)]
+
+
+def context_handler(
+    builder: ContextBuilder,
+    trail: Trail,
+    flow: Flow,
+    agent: AgentDefinition,
+    *,
+    by: Principal,
+    after: int | None = None,
+) -> Handler | None:
+    """The handler of what an agent is triggered by, one message of a session after the other; None for an agent that
+    wants no context. A message that is addressed to others is passed over."""
+    if agent.context_trigger is None:
+        return None
+    mine = CONSUMER_TAG + agent.agent_id
+
+    async def build(event: Event, deps: object = None) -> Sequence[Draft]:
+        trigger = event.breadcrumb
+        if trigger is None or (event.schema_name == flow.message and _is_for_others(event, mine)):
+            return ()
+        return await _written(trail, await builder.build(trigger, agent, by=by), by)
+
+    return Handler(
+        name=PREFIX + agent.agent_id,
+        selector=agent.context_trigger,
+        function=build,
+        retry=_RETRY,
+        after=after,
+    )
+
+
+def _is_for_others(event: Event, mine: str) -> bool:
+    addressed = [tag for tag in event.tags if tag.startswith(CONSUMER_TAG)]
+    return bool(addressed) and mine not in addressed
+
+
+def request_handler(builder: ContextBuilder, trail: Trail, flow: Flow, *, by: Principal) -> Handler:
+    """The handler of contexts that are asked for with a breadcrumb."""
+
+    async def answer(event: Event, deps: object = None) -> Sequence[Draft]:
+        if event.breadcrumb is None:
+            return ()
+        return await _written(trail, await answer_request(builder, trail, event.breadcrumb, by=by), by)
+
+    return Handler(name=REQUESTS, selector=Selector(schema_name=flow.context_request), function=answer, retry=_RETRY)
+
+
+async def _written(trail: Trail, draft: ContextDraft, by: Principal) -> Sequence[Draft]:
+    """The breadcrumb to write. Where the TTL of what is shown counts reads, this is one."""
+    for each in draft.read:
+        if each.ttl.max_reads is not None and each.id != draft.trigger.id:
+            await trail.records.read(each.id, by=by)
+    return (draft.as_draft(),)

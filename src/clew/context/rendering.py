@@ -1,0 +1,135 @@
+"""A breadcrumb as text for a model: one line that says what it is, then its content behind a fence.
+
+Whatever a breadcrumb holds stays data: it can neither end its fence nor begin a section. Only what a person says to an
+agent in the same session is shown as spoken, without a fence, because it is meant to be followed; it cannot begin a
+section either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from clew.fences import clean, fenced
+from clew.llm.tokens import count_tokens
+from clew.trail.breadcrumb import Breadcrumb
+
+MAX_TITLE = 120
+_LETTERS_A_TOKEN = 8
+"""No text that is worth reading has more; what is beyond is not even counted."""
+_REPEATED = 40
+"""A text of so many letters that stands in two breadcrumbs is the same thing said twice."""
+
+_MARKS = re.compile(r"^([ \t]*)(#|\[\d)", re.MULTILINE)
+_ESCAPED = r"\1\\\2"
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Rendered(msgspec.Struct, frozen=True, kw_only=True):
+    """A breadcrumb as it is shown, and what that takes. `gist` is its longest text, empty where that is short."""
+
+    text: str
+    tokens: int
+    is_excerpt: bool = False
+    gist: str = ""
+
+
+def render(breadcrumb: Breadcrumb, view: Mapping[str, Any], *, cap: int, is_spoken: bool = False) -> Rendered:
+    """The breadcrumb within `cap` tokens, as an excerpt that says so where it has more. Below what the heading takes
+    there is no text."""
+    room = max(0, cap) * _LETTERS_A_TOKEN
+    body = clean(_spoken(view, room + 1) if is_spoken else body_of(view, room + 1))
+    heading = heading_of(breadcrumb)
+    write = _quoted if is_spoken else _fenced
+    whole = write(heading, body)
+    tokens = count_tokens(whole)
+    if tokens <= cap and len(body) <= room:
+        return Rendered(text=whole, tokens=tokens, gist=_gist(view))
+    return _excerpt(heading, body, tokens, cap, write, _gist(view))
+
+
+def _excerpt(heading: str, body: str, tokens: int, cap: int, write: Callable[[str, str], str], gist: str) -> Rendered:
+    """The longest beginning of the body that fits, found in a few tries."""
+    keep = len(body)
+    note = f"{heading} (the beginning)"
+    while keep > 0:
+        keep = max(0, min(keep - 1, keep * cap // max(tokens, 1) * 95 // 100))
+        text = write(note, body[:keep])
+        tokens = count_tokens(text)
+        if tokens <= cap:
+            return Rendered(text=text, tokens=tokens, is_excerpt=True, gist=gist)
+    return Rendered(text="", tokens=0, is_excerpt=True, gist=gist)
+
+
+def _fenced(heading: str, body: str) -> str:
+    return f"{heading}\n{fenced(body, '')}"
+
+
+def _quoted(heading: str, body: str) -> str:
+    return f"{heading}\n{without_marks(body)}"
+
+
+def without_marks(text: str) -> str:
+    """A text as it is, but for lines that would begin a section or an item."""
+    return _MARKS.sub(_ESCAPED, text)
+
+
+def _spoken(view: Mapping[str, Any], room: int) -> str:
+    """What was said, without what is known of the saying."""
+    said = next((view[name] for name in ("message", "content") if isinstance(view.get(name), str)), "")
+    return said[:room] or body_of(view, room)
+
+
+def heading_of(breadcrumb: Breadcrumb) -> str:
+    """What it is called, of which schema, from when: one line."""
+    title = " ".join(clean(breadcrumb.title).split())
+    shown = title if len(title) <= MAX_TITLE else f"{title[:MAX_TITLE]}…"
+    return f"{shown} ({breadcrumb.schema_name or 'no schema'}, {breadcrumb.updated_at:%Y-%m-%d %H:%M})"
+
+
+def body_of(view: Mapping[str, Any], room: int) -> str:
+    """The content of a view in plain words: a lone text as it is, else a line for each field; at most `room` letters.
+    A text that stands under two names is shown once."""
+    fields = dict(_without_repeats(view))
+    if len(fields) == 1 and isinstance(alone := next(iter(fields.values())), str):
+        return alone[:room]
+    lines: list[str] = []
+    for name, value in fields.items():
+        line = _line(name, value, room)
+        lines.append(line)
+        room -= len(line) + 1
+        if room <= 0:
+            break
+    return "\n".join(lines)
+
+
+def _without_repeats(view: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    seen: set[str] = set()
+    for name, value in view.items():
+        if value is None or value in ("", [], {}) or (isinstance(value, str) and value in seen):
+            continue
+        if isinstance(value, str):
+            seen.add(value)
+        yield name, value
+
+
+def _line(name: str, value: Any, room: int) -> str:
+    if not isinstance(value, str):
+        return f"{name}: {_encode(value).decode()}"[: max(room, 0)]
+    shown = value[: max(room, 0)]
+    return f"{name}:\n{shown}" if "\n" in shown else f"{name}: {shown}"
+
+
+def _gist(view: Mapping[str, Any]) -> str:
+    """The longest text of a view, at the top or one level below."""
+    texts = [text for value in view.values() for text in _texts(value)]
+    longest = max(texts, key=len, default="")
+    return longest if len(longest) >= _REPEATED else ""
+
+
+def _texts(value: Any) -> Iterator[str]:
+    inner = value.values() if isinstance(value, dict) else (value,)
+    return (each for each in inner if isinstance(each, str))

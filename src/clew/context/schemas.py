@@ -1,0 +1,97 @@
+"""What the schema definitions on a trail say about showing a breadcrumb: its hints, its section, and whether it is
+found by meaning. They are read again when the log says that one changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from clew.access import Principal
+from clew.errors import InvalidInput
+from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.hints import apply_hints, resolve_hints
+from clew.trail.selector import Selector
+from clew.trail.sqlite.definitions import SCHEMA
+from clew.trail.store import Trail
+
+MAX_DEFINITIONS = 1_000
+MAX_OWNERS = 100
+_DEFINITIONS = Selector(schema_name=SCHEMA)
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """How the breadcrumbs of one schema are shown."""
+
+    hints: dict[str, Any] | None = None
+    section: str = ""
+    is_found: bool = True
+
+
+_PLAIN = Shown()
+
+
+class Schemas(msgspec.Struct, frozen=True):
+    """The definitions of one owner as of the event `seq`. `changed` is the newest event that changed one."""
+
+    shown: Mapping[str, Shown]
+    seq: int
+    changed: int
+
+    def of(self, schema_name: str | None) -> Shown:
+        return self.shown.get(schema_name or "", _PLAIN)
+
+    def view(self, breadcrumb: Breadcrumb) -> dict[str, Any]:
+        """The context as a model should see it: the breadcrumb's own hints, else those of its schema. Where they cannot
+        be applied it says so, and shows nothing that they may have meant to hide."""
+        hints = resolve_hints(breadcrumb.llm_hints, self.of(breadcrumb.schema_name).hints)
+        try:
+            return apply_hints(breadcrumb.context, hints, title=breadcrumb.title)
+        except InvalidInput as error:
+            return {"problem": f"its content cannot be shown: {error.message}"}
+
+    @property
+    def machinery(self) -> tuple[str, ...]:
+        """The schemas that nobody finds by meaning, in order of name."""
+        return tuple(sorted(name for name, shown in self.shown.items() if not shown.is_found))
+
+
+class SchemaBook:
+    """The definitions of each owner, kept until an event changes one."""
+
+    def __init__(self, trail: Trail) -> None:
+        self._trail = trail
+        self._known: dict[str, Schemas] = {}
+
+    async def read(self, *, by: Principal) -> Schemas:
+        """The definitions that hold now. Only those without scopes count, as for the trail itself."""
+        known = self._known.get(by.owner_id)
+        if known is not None and known.seq == await self._trail.log.head():
+            return known
+        events, seq = await self._trail.log.read(
+            known.seq if known is not None else await self._trail.log.head(), by=by, selector=_DEFINITIONS, limit=1
+        )
+        if known is not None and not events:
+            found = msgspec.structs.replace(known, seq=seq)
+        else:
+            found = await self._read_anew(by)
+        if len(self._known) >= MAX_OWNERS:
+            self._known.clear()
+        self._known[by.owner_id] = found
+        return found
+
+    async def _read_anew(self, by: Principal) -> Schemas:
+        seq = await self._trail.log.head()
+        page = await self._trail.records.list(_DEFINITIONS, by=by, limit=MAX_DEFINITIONS, oldest_first=True)
+        shown = dict(_shown_by(each.context) for each in page.items if not each.scopes)
+        return Schemas(shown, seq, seq)
+
+
+def _shown_by(context: Mapping[str, Any]) -> tuple[str, Shown]:
+    section = context.get("section")
+    return str(context.get("schema_name")), Shown(
+        hints=context.get("llm_hints"),
+        section=section if isinstance(section, str) else "",
+        is_found=context.get("embed", "auto") == "auto",
+    )

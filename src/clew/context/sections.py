@@ -1,0 +1,61 @@
+"""The sections of a context. Where a breadcrumb is shown is data: the source that brought it may name a section, else
+the definition of its schema does (`section` beside its hints); what neither places is history when it is of the
+session, and knowledge otherwise. What the context is for stands last, under `message`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+ORDER = ("tools", "browser", "knowledge", "history", "message")
+"""What changes least comes first, so that a model's cache of the beginning serves the next prompt too. Sections of
+other names stand before the history, in order of name."""
+MESSAGE, HISTORY, KNOWLEDGE = "message", "history", "knowledge"
+_HEADINGS = {
+    "tools": "Available tools",
+    "browser": "Browser",
+    "knowledge": "Relevant knowledge",
+    "history": "Conversation history",
+    "message": "Message to answer",
+}
+HEADING_TOKENS = 20
+"""At least what the line of a section and the blank lines around it take."""
+NUMBER_TOKENS = 5
+"""At least what the number before an item and the blank line after it take."""
+_MAX_NAME = 30
+
+
+def section_for(origin: str, given: str, defined: str) -> str:
+    """The section of an item, from what its source and its schema say."""
+    if origin == "trigger":
+        return MESSAGE
+    fallback = HISTORY if origin == "session" else KNOWLEDGE
+    named = given or defined or fallback
+    return fallback if named == MESSAGE else named
+
+
+def ordered(names: Iterable[str]) -> list[str]:
+    """Section names in the order in which they are shown."""
+    present = frozenset(names)
+    first = ORDER[: ORDER.index(HISTORY)]
+    last = ORDER[len(first) :]
+    others = sorted(present - set(ORDER))
+    return [name for name in (*first, *others, *last) if name in present]
+
+
+def heading(name: str) -> str:
+    """The line that begins a section."""
+    shown = " ".join("".join(each for each in name if each.isprintable()).split())[:_MAX_NAME]
+    return f"# {_HEADINGS.get(name, shown.capitalize())}"
+
+
+def compose(sections: Mapping[str, Sequence[str]]) -> str:
+    """All sections that have items, each with its heading, the items numbered through; the message has no number."""
+    parts: list[str] = []
+    number = 0
+    for name in ordered(name for name, items in sections.items() if items):
+        parts.append(heading(name))
+        for item in sections[name]:
+            number += 1
+            parts.append(item if name == MESSAGE else f"[{number}] {item}")
+    return "\n\n".join(parts)

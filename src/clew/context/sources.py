@@ -1,0 +1,272 @@
+"""Where a context comes from: the trigger, what an agent always wants, what is close in meaning, what the trigger
+points at, and what was said last in its session. The runners read their subscriptions through `fetch` as well."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+import msgspec
+
+from clew.access import Principal
+from clew.context.definition import AlwaysSource, ContextSources, Fetch, SemanticSource, SessionSource
+from clew.errors import NotFound
+from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.closeness import closeness
+from clew.trail.query import Hit, SearchRequest
+from clew.trail.readable import readable, tag_kind
+from clew.trail.selector import Selector
+from clew.trail.store import Trail
+
+LIMITS = {"event_data": 1, "latest": 1, "recent": 10, "vector": 10, "all": 50}
+"""How many a method brings where nobody says."""
+MAX_QUESTION = 1_000
+MAX_POINTERS = 8
+TAGGED = 5
+"""So many of the newest breadcrumbs that share a pointer with the trigger are entry points."""
+ALWAYS_COST, POINTER_COST, STEP_BACK = 1.0, 0.5, 0.1
+"""What it takes to begin a walk at what is always there, at what shares a pointer, and so many steps back in a session:
+a way from the trigger itself comes first."""
+
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_INSTANT = timedelta(microseconds=1)
+
+
+class Fetched(Protocol):
+    """What is read: which breadcrumbs, and how. A Subscription is one."""
+
+    @property
+    def selector(self) -> Selector: ...
+
+    @property
+    def fetch(self) -> Fetch: ...
+
+
+class Seed(msgspec.Struct, frozen=True, kw_only=True):
+    """A breadcrumb that a source brought. `similarity` is from 0 to 1, None where nobody measured it; `cost` is what it
+    takes to begin a walk there."""
+
+    breadcrumb: Breadcrumb
+    origin: str
+    reason: str
+    similarity: float | None = None
+    cost: float = 0.0
+    section: str = ""
+
+
+class Missing(msgspec.Struct, frozen=True, kw_only=True):
+    """A source that had to bring something, and had nothing."""
+
+    source: str
+    reason: str
+
+
+class _Read(msgspec.Struct, frozen=True):
+    selector: Selector
+    fetch: Fetch
+
+
+async def fetch(trail: Trail, wanted: Fetched, trigger: Breadcrumb, *, by: Principal) -> list[Breadcrumb]:
+    """The breadcrumbs of a subscription. `event_data` is the trigger itself; `latest` the newest one; `recent` the
+    newest few, oldest first; `all` the oldest few in order; `vector` the closest to the trigger, closest first and
+    without it."""
+    return [found for found, _ in await _fetch(trail, wanted, trigger, by)]
+
+
+async def _fetch(
+    trail: Trail, wanted: Fetched, trigger: Breadcrumb, by: Principal
+) -> list[tuple[Breadcrumb, float | None]]:
+    method, limit = wanted.fetch.method, wanted.fetch.limit or LIMITS[wanted.fetch.method]
+    if method == "event_data":
+        return [(trigger, None)]
+    if method == "vector":
+        return await _closest(trail, wanted.selector, trigger, limit, by)
+    count = 1 if method == "latest" else limit
+    page = await trail.records.list(wanted.selector, by=by, limit=count, oldest_first=method == "all")
+    items = page.items if method == "all" else reversed(page.items)
+    return [(item, None) for item in items]
+
+
+async def _closest(
+    trail: Trail, selector: Selector, trigger: Breadcrumb, limit: int, by: Principal
+) -> list[tuple[Breadcrumb, float | None]]:
+    question = question_of(trigger)
+    if not question:
+        return []
+    request = SearchRequest(text=question, selector=selector, limit=limit, exclude=(trigger.id,))
+    result = await trail.index.search(request, by=by)
+    return [(hit.breadcrumb, _similarity(hit)) for hit in result.hits]
+
+
+def _similarity(hit: Hit) -> float:
+    """From 0 to 1: a hit that is just close enough for an answer is half way."""
+    return min(1.0, closeness(hit) / 2)
+
+
+def question_of(trigger: Breadcrumb) -> str:
+    """What is looked for: the words of the trigger, then its pointer tags. The title of a record says what it is
+    called, and counts only where it says nothing else."""
+    shown = readable(trigger.title, trigger.context)
+    words = " ".join(dict.fromkeys(filter(None, (*shown.description.split("\n"), *shown.content.split("\n")))))
+    pointers = " ".join(tag for tag in trigger.tags if tag_kind(tag) == "pointer")
+    return f"{(words or trigger.title)[:MAX_QUESTION]} {pointers}".strip()[: 2 * MAX_QUESTION]
+
+
+async def find_always(
+    trail: Trail, sources: Sequence[AlwaysSource], trigger: Breadcrumb, *, by: Principal
+) -> tuple[list[Seed], list[Missing]]:
+    """What the sources bring, in their order, and which of those that are needed brought nothing."""
+    seeds: list[Seed] = []
+    missing: list[Missing] = []
+    for source in sources:
+        name = source.schema_name if source.type == "schema" else source.tag
+        wanted = _selector_of(source, trigger)
+        fetched = _Read(wanted, Fetch(method=source.method, limit=source.limit)) if wanted is not None else None
+        found = await _fetch(trail, fetched, trigger, by) if fetched is not None else []
+        if not found and not source.optional:
+            missing.append(Missing(source=name, reason=f"nothing of {source.type} {name} is on the trail"))
+        reason = f"{source.method} of {source.type} {name}, which the agent always wants"
+        seeds += [
+            Seed(
+                breadcrumb=each,
+                origin="always",
+                reason=reason,
+                similarity=1.0 if similarity is None else similarity,
+                cost=ALWAYS_COST,
+                section=source.section,
+            )
+            for each, similarity in found
+        ]
+    return seeds, missing
+
+
+def _selector_of(source: AlwaysSource, trigger: Breadcrumb) -> Selector | None:
+    """Which breadcrumbs a source means; None where it goes by the trigger, which has nothing of the kind. A tag that
+    ends with `:*` means those tags of the trigger that begin so."""
+    session = trigger.session if source.session else None
+    if source.session and session is None:
+        return None
+    if source.type == "schema":
+        return Selector(schema_name=source.schema_name, session=session)
+    if not source.tag.endswith(":*"):
+        return Selector(all_tags=(source.tag,), session=session)
+    own = tuple(tag for tag in trigger.tags if tag.startswith(source.tag[:-1]))
+    return Selector(any_tags=own, session=session) if own else None
+
+
+async def find_similar(
+    trail: Trail, source: SemanticSource, trigger: Breadcrumb, machinery: Sequence[str], *, by: Principal
+) -> list[Seed]:
+    """Hybrid hits for the trigger's own words, closest first."""
+    if not source.enabled:
+        return []
+    selector = Selector(schema_names=source.schemas, except_schemas=() if source.schemas else tuple(machinery))
+    found = await _closest(trail, selector, trigger, source.limit, by)
+    return [
+        Seed(
+            breadcrumb=each,
+            origin="semantic",
+            reason=f"{similarity or 0.0:.2f} close to the trigger in words and meaning",
+            similarity=similarity,
+            cost=1.0 - (similarity or 0.0),
+            section=source.section,
+        )
+        for each, similarity in found
+    ]
+
+
+async def find_pointed(trail: Trail, trigger: Breadcrumb, machinery: Sequence[str], *, by: Principal) -> list[Seed]:
+    """The breadcrumbs whose ids stand in the trigger, and the newest ones that share its pointer tags."""
+    found = [
+        Seed(breadcrumb=each, origin="pointer", reason=f"the trigger names it as {field}", similarity=1.0)
+        for field, each in await find_named(trail, trigger, by=by)
+        if each.schema_name not in machinery
+    ]
+    tags = tuple(tag for tag in trigger.tags if tag_kind(tag) == "pointer")
+    if tags:
+        selector = Selector(any_tags=tags, except_schemas=tuple(machinery), created_before=until(trigger.updated_at))
+        page = await trail.records.list(selector, by=by, limit=TAGGED + 1)
+        found += [_tagged(each, tags) for each in page.items if each.id != trigger.id]
+    return found
+
+
+def _tagged(breadcrumb: Breadcrumb, tags: Sequence[str]) -> Seed:
+    shared = ", ".join(tag for tag in tags if tag in breadcrumb.tags)
+    return Seed(breadcrumb=breadcrumb, origin="pointer", reason=f"shares the pointer {shared}", cost=POINTER_COST)
+
+
+async def find_named(trail: Trail, breadcrumb: Breadcrumb, *, by: Principal) -> list[tuple[str, Breadcrumb]]:
+    """The breadcrumbs whose ids stand in another's context, each with the field that names it; at most MAX_POINTERS."""
+    found: dict[str, tuple[str, Breadcrumb]] = {}
+    for field, id in _ids_in(breadcrumb.context):
+        if id == breadcrumb.id or id in found:
+            continue
+        try:
+            found[id] = field, await trail.records.get(id, by=by)
+        except NotFound:
+            continue
+        if len(found) == MAX_POINTERS:
+            break
+    return list(found.values())
+
+
+def _ids_in(context: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Fields whose value is an id, at the top and in the objects there; at most 4 × MAX_POINTERS."""
+    left = 4 * MAX_POINTERS
+    for key, value in context.items():
+        inner = value.items() if isinstance(value, dict) else ((None, value),)
+        for name, each in inner:
+            if isinstance(each, str) and _ID.fullmatch(each):
+                yield (f"{key}.{name}" if name else key), each
+                left -= 1
+            if not left:
+                return
+
+
+async def find_session(
+    trail: Trail, source: SessionSource, trigger: Breadcrumb, machinery: Sequence[str], *, by: Principal
+) -> list[Seed]:
+    """The newest of the trigger's session up to the trigger, oldest first and without it."""
+    if not source.enabled or trigger.session is None:
+        return []
+    selector = Selector(
+        session=trigger.session,
+        schema_names=source.schemas,
+        except_schemas=() if source.schemas else tuple(machinery),
+        created_before=until(trigger.updated_at),
+    )
+    page = await trail.records.list(selector, by=by, limit=source.limit + 1)
+    found = [each for each in page.items if each.id != trigger.id][: source.limit]
+    return [
+        Seed(
+            breadcrumb=each,
+            origin="session",
+            reason=f"said {back} before the trigger in its session",
+            cost=STEP_BACK * back,
+            section=source.section,
+        )
+        for back, each in reversed(list(enumerate(found, 1)))
+    ]
+
+
+def until(moment: datetime) -> datetime:
+    """The first moment after this one: what comes then was not there yet."""
+    return moment + _INSTANT
+
+
+async def find_seeds(
+    trail: Trail, sources: ContextSources, trigger: Breadcrumb, machinery: Sequence[str], *, by: Principal
+) -> tuple[list[Seed], list[Missing]]:
+    """All entry points in the order in which one that is found twice is kept: the trigger, what is always wanted, what
+    is pointed at, the session, what is similar."""
+    first = Seed(breadcrumb=trigger, origin="trigger", reason="it is what the context is for", similarity=1.0)
+    similar, (always, missing), pointed, said = await asyncio.gather(
+        find_similar(trail, sources.semantic, trigger, machinery, by=by),
+        find_always(trail, sources.always, trigger, by=by),
+        find_pointed(trail, trigger, machinery, by=by),
+        find_session(trail, sources.session, trigger, machinery, by=by),
+    )
+    return [first, *always, *pointed, *said, *similar], missing

@@ -1,0 +1,68 @@
+"""What is said between an agent and a model, as records: messages, tool calls, tool descriptions and usage."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+
+from clew.trail.breadcrumb import encode_canonical
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool that a model wants to have run. `id` ties the result to it."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any] = {}
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the text of a message is: at a dotted path of one version of a breadcrumb."""
+
+    id: str
+    version: int
+    field: str
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One message. Of the role `tool` it is the result of the call `tool_call_id` of the tool `name`. `extra` is what
+    its provider wants back unread, such as signatures of what a model thought."""
+
+    role: Role
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
+    name: str = ""
+    source: Source | None = None
+    extra: dict[str, Any] = {}
+
+
+class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool as a model is told of it. `schema` is the JSON Schema of its arguments."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What one call took. `cached_tokens` are part of the input tokens; `cost` is in US dollars, None where no price is
+    known."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float | None = None
+
+
+def prompt_digest(messages: Iterable[Message], tools: Iterable[ToolSpec] = ()) -> str:
+    """The digest of a whole prompt: the same for the same messages, as they were sent, and the same tools. Where a
+    text was found does not matter. Raises InvalidInput for what JSON cannot hold."""
+    said = [msgspec.to_builtins(msgspec.structs.replace(each, source=None)) for each in messages]
+    prompt = {"messages": said, "tools": [msgspec.to_builtins(each) for each in tools]}
+    return hashlib.blake2b(encode_canonical(prompt, "prompt"), digest_size=16).hexdigest()

@@ -1,0 +1,155 @@
+"""Models by name or role: which one an agent uses is configured, what is known of it is in the catalogue."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from clew.config import Config
+from clew.errors import ModelError
+from clew.llm.formatters import FormattedModel, find_formatter
+from clew.llm.keys import read_key
+from clew.llm.model_catalogue import Catalogue, ModelInfo, shipped
+from clew.llm.provider import Provider, check_consent, find_provider
+from clew.llm.requests import Answer, FinishReason, Model, ModelRequest, OnText
+from clew.llm.wire import WireModel
+from clew.trust import Trust
+from clew.wording import suggest
+
+__all__ = ["Answer", "FinishReason", "Model", "ModelInfo", "ModelRequest", "Models", "OnText", "open_models"]
+
+ROLES = ("default", "fast", "strong", "coding")
+EVERY = "*"
+"""In `with_model`: whatever is asked for."""
+HOW_TO_ADD = (
+    "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY, or name a model in config.toml: "
+    '[models] default = "ollama:qwen3"'
+)
+
+
+class Models:
+    """The models that can be asked. A model is opened once, however often it is asked for; `close` closes them all."""
+
+    def __init__(self, config: Config, environ: Mapping[str, str], trust: Trust | None = None) -> None:
+        self._config = config
+        self._environ = environ
+        self._trust = trust
+        self._catalogue = Catalogue(config.models.known)
+        self._given: dict[str, tuple[Model, ModelInfo]] = {}
+        self._open: dict[tuple[Provider, str], tuple[Model, WireModel, ModelInfo]] = {}
+
+    def with_model(self, name: str, model: Model, info: ModelInfo | None = None) -> Models:
+        """These models with one more under a name, a role, or `*` for whatever is asked for: for tests and demos."""
+        found = Models(self._config, self._environ, self._trust)
+        known = info or self._catalogue.look_up("scripted", name if name != EVERY else "model")
+        found._given = {**self._given, name: (model, known)}
+        found._open = self._open
+        return found
+
+    def resolve(
+        self, name_or_role: str = "default", config: Mapping[str, Any] | None = None
+    ) -> tuple[Model, ModelInfo]:
+        """The model for a role, or of a name ("provider:model", or a name of the catalogue); `config` may name another
+        as its `model`. Nothing is imported or connected yet. Raises ModelError, of the kind config, for a name that
+        there is not, a provider without consent or without a key, and where no model is configured at all."""
+        asked = str((config or {}).get("model") or name_or_role or "default")
+        given = self._given.get(EVERY) or self._given.get(asked)
+        if given is not None:
+            return given
+        name = self._follow(asked)
+        return self._given.get(name) or self._opened(*self._split(name))
+
+    def for_agent(self, agent_id: str, model: str = "") -> tuple[Model, ModelInfo]:
+        """The model of an agent: what [models] says under the agent's name, else what its definition says, else the
+        default. Raises as `resolve`."""
+        return self.resolve(agent_id if agent_id in self._config.models.roles or agent_id in self._given else model)
+
+    def names(self) -> tuple[str, ...]:
+        """All that can be asked for: roles, then models of the catalogue."""
+        return (*ROLES, *self._config.models.roles, *self._given, *self._catalogue.names())
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for _, wire, _ in self._open.values():
+            await wire.close()
+
+    def _follow(self, asked: str) -> str:
+        """From roles to a name. Raises ModelError for roles that lead in a circle."""
+        seen = [asked]
+        while (role := seen[-1]) in ROLES or role in self._config.models.roles:
+            if role in self._given:
+                return role
+            following = self._role(role)
+            if following in seen:
+                raise ModelError(
+                    "config", f"the roles {' → '.join([*seen, following])} lead in a circle", hint=_ROLES_HINT
+                )
+            seen.append(following)
+        return seen[-1]
+
+    def _role(self, role: str) -> str:
+        """What a role is given to: by the settings, else like the default, else to a provider whose key is there."""
+        roles = self._config.models
+        said = roles.roles.get(role) or (getattr(roles, role) if role in ROLES else "")
+        if said:
+            return said
+        if role != "default" and (roles.default or "default" in self._given):
+            return "default"
+        found = next(self._found(role), None)
+        if found is None:
+            raise ModelError("config", "no model is configured", hint=HOW_TO_ADD)
+        return found
+
+    def _found(self, role: str) -> Iterator[str]:
+        """Models of providers that need no table, since their key is in its usual variable."""
+        for name, preset in shipped().providers.items():
+            scheme, _, variable = preset.key.partition(":")
+            if role in preset.roles and scheme == "env" and self._environ.get(variable):
+                yield f"{name}:{preset.roles[role]}"
+
+    def _split(self, name: str) -> tuple[str, str]:
+        """Provider and model. Raises ModelError for a name that is neither a role nor a model."""
+        provider, colon, model = name.partition(":")
+        if colon and model and (provider in self._config.providers or provider in shipped().providers):
+            return provider, model
+        seller = self._catalogue.seller(name)
+        if seller:
+            return seller, name
+        if colon:
+            find_provider(provider, self._config, self._environ)
+        close = suggest(name, self.names(), "There are").partition(" There are")[0]
+        hint = close if close.startswith("Did you mean") else 'Write "provider:model", such as "ollama:qwen3"'
+        raise ModelError("config", f"there is no model or role {name!r}", hint=hint)
+
+    def _opened(self, name: str, model: str) -> tuple[Model, ModelInfo]:
+        check_consent(name, self._config, self._trust)
+        provider = find_provider(name, self._config, self._environ)
+        key = (provider, model)
+        if key not in self._open:
+            self._check_key(provider)
+            info = self._catalogue.look_up(name, model, provider.preset)
+            wire = WireModel(provider, info, lambda: self._key_of(provider))
+            formatter = find_formatter(info.formatter)
+            self._open[key] = (FormattedModel(wire, formatter) if formatter is not None else wire, wire, info)
+        found, _, info = self._open[key]
+        return found, info
+
+    def _check_key(self, provider: Provider) -> None:
+        """A variable that is not set is found out now; files and keyrings are read with the first call."""
+        scheme, _, variable = provider.key.partition(":")
+        if scheme == "env" and not self._environ.get(variable):
+            raise ModelError("config", f"{provider.name} needs a key: {variable} is not set", hint=HOW_TO_ADD)
+
+    def _key_of(self, provider: Provider) -> str:
+        project = self._config.folder.absolute().parent
+        return read_key(provider.key, self._environ, project) if provider.key else ""
+
+
+_ROLES_HINT = "Give one of them a model in [models] of config.toml"
+
+
+def open_models(config: Config, environ: Mapping[str, str] | None = None, trust: Trust | None = None) -> Models:
+    """The models of a configuration; `environ` is where keys in variables are, this process's own by default. Nothing
+    is read or connected yet. Raises ConfigError."""
+    return Models(config, os.environ if environ is None else environ, trust)

@@ -1,0 +1,192 @@
+"""What is known of models, as data: `models.json`, and what the user adds under `[models.known.NAME]`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from importlib.resources import files
+from typing import Literal
+
+import msgspec
+
+from clew.config import KnownModel
+from clew.errors import ConfigError
+
+ProviderKind = Literal["openai", "openai-compatible", "anthropic"]
+FORMATTERS = ("native", "functiongemma", "json")
+SMALLEST_BUDGET, LARGEST_BUDGET = 50_000, 750_000
+"""What a context may take, wherever the model's own context is large enough for it."""
+SURCHARGE = 0.25
+"""What Anthropic and OpenAI ask on top of the price of tokens that they keep for the next call."""
+UNKNOWN_CONTEXT = 32_768
+"""The context size of a model of which nothing is known, at a provider of which nothing is known."""
+
+_SAME = re.compile(r"(?:-\d{6,8}|-\d{4}-\d{2}-\d{2}|-latest|[:@].*)?")
+"""What may follow a model's name without making it another model: a date, a tag."""
+
+
+class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a model. `budget_tokens` is what a context for it may take; prices are in US dollars per million
+    tokens, None where unknown; `is_known` is False where careful defaults stand in for facts."""
+
+    name: str
+    provider: str
+    context_tokens: int
+    budget_tokens: int
+    output_tokens: int = 4_096
+    input_price: float | None = None
+    output_price: float | None = None
+    cached_price: float | None = None
+    formatter: str = "native"
+    capabilities: tuple[str, ...] = ()
+    is_known: bool = True
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.provider}:{self.name}"
+
+    def cost_of(
+        self, input_tokens: int, output_tokens: int, cached_tokens: int = 0, kept_tokens: int = 0
+    ) -> float | None:
+        """What a call costs in US dollars; None where a price is unknown. Cached tokens without a price of their own
+        cost as much as the others; those that the provider keeps for the next call cost a quarter more."""
+        if self.input_price is None or self.output_price is None:
+            return None
+        cached = self.input_price if self.cached_price is None else self.cached_price
+        fresh = max(input_tokens - cached_tokens, 0) + kept_tokens * SURCHARGE
+        return (fresh * self.input_price + cached_tokens * cached + output_tokens * self.output_price) / 1_000_000
+
+
+class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A provider that needs no table. `address_variable` names a variable of its users that moves it elsewhere; `roles`
+    are the models to begin with."""
+
+    kind: ProviderKind
+    base_url: str
+    key: str = ""
+    address_variable: str = ""
+    is_local: bool = False
+    context_tokens: int = UNKNOWN_CONTEXT
+    roles: dict[str, str] = {}
+
+
+class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model. `provider` is who sells it, empty for one that anybody may serve."""
+
+    name: str
+    provider: str
+    context_tokens: int
+    output_tokens: int
+    input_price: float | None = None
+    output_price: float | None = None
+    cached_price: float | None = None
+    formatter: str = "native"
+    capabilities: tuple[str, ...] = ()
+
+
+class _Shipped(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    as_of: str
+    providers: dict[str, Preset]
+    models: tuple[_Entry, ...]
+
+
+@lru_cache(maxsize=1)
+def shipped() -> _Shipped:
+    """The data that comes with Clew."""
+    return msgspec.json.decode(files("clew.llm").joinpath("models.json").read_bytes(), type=_Shipped)
+
+
+class Catalogue:
+    """The shipped models, and on top of them what the user knows better, by the model's name with or without its
+    provider. Raises ConfigError for what cannot be."""
+
+    def __init__(self, known: Mapping[str, KnownModel] | None = None) -> None:
+        self._known = dict(known or {})
+        for name, facts in self._known.items():
+            _check(name, facts)
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all models, with their provider where one sells them."""
+        return tuple(f"{each.provider}:{each.name}" if each.provider else each.name for each in shipped().models)
+
+    def seller(self, name: str) -> str:
+        """The provider that sells a model; empty where there is none, or nothing is known of it."""
+        entry = _find(name)
+        return entry.provider if entry is not None else ""
+
+    def look_up(self, provider: str, name: str, kind: str = "") -> ModelInfo:
+        """What is known of a model at a provider, whose preset is `kind` where its name is the user's own. Prices of
+        one seller are not taken for those of another; models on this machine cost nothing."""
+        preset = shipped().providers.get(provider) or shipped().providers.get(kind)
+        entry = _find(name)
+        facts = self._known.get(f"{provider}:{name}") or self._known.get(name) or KnownModel()
+        context = facts.context_tokens or _context(entry, preset)
+        prices = _prices(entry, preset, provider if provider in shipped().providers else kind)
+        given = {key: getattr(facts, key) for key in (*prices, "formatter", "capabilities", "output_tokens")}
+        values = {
+            **prices,
+            "formatter": entry.formatter if entry else "native",
+            "capabilities": entry.capabilities if entry else (),
+            "output_tokens": entry.output_tokens if entry else 4_096,
+            **{key: value for key, value in given.items() if value is not None},
+        }
+        values["output_tokens"] = min(values["output_tokens"], context // 2)
+        return ModelInfo(
+            name=name,
+            provider=provider,
+            context_tokens=context,
+            budget_tokens=min(facts.budget_tokens or _budget(context), context),
+            is_known=entry is not None or facts.context_tokens is not None,
+            **values,
+        )
+
+
+def _budget(context: int) -> int:
+    """Three quarters of the context, so that question and answer have room; at least the smallest budget where half
+    the context allows it."""
+    return min(max(context * 3 // 4, min(SMALLEST_BUDGET, context // 2)), LARGEST_BUDGET)
+
+
+def _context(entry: _Entry | None, preset: Preset | None) -> int:
+    if entry is not None:
+        return entry.context_tokens
+    return preset.context_tokens if preset is not None else UNKNOWN_CONTEXT
+
+
+def _prices(entry: _Entry | None, preset: Preset | None, seller: str) -> dict[str, float | None]:
+    if preset is not None and preset.is_local:
+        return {"input_price": 0.0, "output_price": 0.0, "cached_price": 0.0}
+    sold = entry if entry is not None and entry.provider and entry.provider == seller else None
+    return {key: getattr(sold, key, None) for key in ("input_price", "output_price", "cached_price")}
+
+
+def _find(name: str) -> _Entry | None:
+    """The entry that a name means: its own, or that of a model that it names more closely."""
+    for spelled in _spellings(name):
+        fitting = [
+            each
+            for each in shipped().models
+            if spelled.startswith(each.name) and _SAME.fullmatch(spelled, len(each.name))
+        ]
+        if fitting:
+            return max(fitting, key=lambda each: len(each.name))
+    return None
+
+
+def _spellings(name: str) -> Iterable[str]:
+    """A name as resellers write it: with its vendor before a slash, with dots for hyphens."""
+    own = name.rpartition("/")[2].lower()
+    return dict.fromkeys((name, own, own.replace(".", "-")))
+
+
+def _check(name: str, facts: KnownModel) -> None:
+    place = f"[models.known.{name}]"
+    for field in ("context_tokens", "budget_tokens", "output_tokens"):
+        value = getattr(facts, field)
+        if value is not None and not 256 <= value <= 100_000_000:
+            raise ConfigError(f"{place} {field} must be from 256 to 100,000,000, not {value}")
+    for field in ("input_price", "output_price", "cached_price"):
+        value = getattr(facts, field)
+        if value is not None and not 0 <= value <= 1_000_000:
+            raise ConfigError(f"{place} {field} must be from 0 to 1,000,000, not {value}")

@@ -1,0 +1,186 @@
+"""A model that answers by a script: for tests and demos, offline. It keeps nothing: where in the script a conversation
+is follows from its messages, so that it goes on after a crash."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from typing import Any, get_args
+
+import msgspec
+
+from clew.errors import InvalidInput, ModelError, ModelFailure
+from clew.llm.messages import Message, ToolCall, Usage
+from clew.llm.requests import Answer, ModelRequest, OnText
+from clew.llm.tokens import estimate_tokens
+from clew.wording import in_plain_words
+
+MAX_SHOWN = 300
+_PIECE = re.compile(r"\s*\S+|\s+\Z")
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One answer. `user` begins the exchange about a message that holds it; `expect` is what must have come since the
+    last answer. Both are text that is contained, or a regular expression between slashes. `tools` must be offered.
+
+    `call` is tool → arguments, or a list of these. `delay` is how many seconds pass before each word; `fault` is a kind
+    of ModelError that comes instead, the first `times` that this process is asked for the turn."""
+
+    user: str = ""
+    expect: str | tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    say: str = ""
+    call: dict[str, dict[str, Any] | None] | tuple[dict[str, dict[str, Any] | None], ...] = ()
+    delay: float = 0.0
+    fault: ModelFailure | None = None
+    times: int = 1
+
+    @property
+    def calls(self) -> tuple[tuple[str, dict[str, Any]], ...]:
+        """The tools that are called, in order."""
+        groups = (self.call,) if isinstance(self.call, dict) else self.call
+        return tuple((name, arguments or {}) for group in groups for name, arguments in group.items())
+
+
+class ScriptedModel:
+    """Answers as its script says. Raises ModelError, of the kind malformed, when the conversation leaves the script;
+    `requests` are all that came, for tests to look at."""
+
+    def __init__(self, turns: Sequence[Turn], name: str = "scripted") -> None:
+        if not turns:
+            raise InvalidInput("script", "has no turns")
+        self.name = name
+        self.requests: list[ModelRequest] = []
+        self._exchanges = _exchanges(turns)
+        self._faults: dict[tuple[int, int], int] = {}
+
+    async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> Answer:
+        """As promised by `Model`, word by word."""
+        self.requests.append(request)
+        exchange = self._exchange_of(request.messages)
+        number = sum(each.role == "assistant" for each in request.messages)
+        turns = self._exchanges[exchange]
+        if number >= len(turns):
+            raise _left(f"the script ends after {len(turns)} answers here", _new_text(request.messages))
+        turn = turns[number]
+        _check(turn, number, request)
+        self._fail(turn, (exchange, number))
+        for piece in _PIECE.findall(turn.say):
+            await asyncio.sleep(turn.delay)
+            if on_text is not None:
+                await on_text(piece)
+        return self._answer(turn, number, request)
+
+    def _answer(self, turn: Turn, number: int, request: ModelRequest) -> Answer:
+        calls = tuple(
+            ToolCall(id=f"call_{number}_{at}", name=name, arguments=arguments)
+            for at, (name, arguments) in enumerate(turn.calls)
+        )
+        size = sum(estimate_tokens(each.content) for each in request.messages)
+        said = estimate_tokens(turn.say) + sum(estimate_tokens(repr(each.arguments)) + 4 for each in calls)
+        return Answer(
+            content=turn.say,
+            tool_calls=calls,
+            finish_reason="tool_calls" if calls else "stop",
+            model=self.name,
+            usage=Usage(input_tokens=size, output_tokens=said, cost=0.0),
+        )
+
+    def _exchange_of(self, messages: Sequence[Message]) -> int:
+        """The exchange whose message was found last in what the user said: what came before stands before it."""
+        said = next((each.content for each in reversed(messages) if each.role == "user"), "")
+        ends = [(_last_end(turns[0].user, said), at) for at, turns in enumerate(self._exchanges)]
+        best = max(ends, key=lambda each: (each[0], -each[1]))
+        if best[0] < 0:
+            expected = " or ".join(repr(turns[0].user) for turns in self._exchanges)
+            raise _left(f"the script expects {expected} of the user", said)
+        return best[1]
+
+    def _fail(self, turn: Turn, place: tuple[int, int]) -> None:
+        failed = self._faults.get(place, 0)
+        if turn.fault is None or failed >= turn.times:
+            return
+        self._faults[place] = failed + 1
+        is_retryable = turn.fault in ("rate", "timeout", "server", "malformed", "unreachable")
+        raise ModelError(turn.fault, f"the script lets this call fail: {turn.fault}", retryable=is_retryable)
+
+
+def read_script(text: str) -> tuple[Turn, ...]:
+    """The turns of a script in YAML: a list of them. Raises InvalidInput with the place of what is wrong."""
+    # takes longer to import than the rest of this module
+    import yaml
+
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}" if mark is not None else "script"
+        raise InvalidInput(where, "is not YAML", hint="A script is a list of turns: - say: Hello") from None
+    try:
+        turns = msgspec.convert(found, tuple[Turn, ...])
+    except msgspec.ValidationError as error:
+        raise in_plain_words(error, tuple[Turn, ...], "script", called="part of a turn") from None
+    for at, turn in enumerate(turns):
+        _check_turn(at, turn)
+    return turns
+
+
+def _check_turn(at: int, turn: Turn) -> None:
+    if not turn.say and not turn.calls and turn.fault is None:
+        raise InvalidInput(f"[{at}]", "answers nothing", hint=f"Write say, call or fault: {', '.join(_FAULTS)}")
+    if not 0 <= turn.delay <= 60:
+        raise InvalidInput(f"[{at}].delay", "must be from 0 to 60 seconds")
+    for pattern in (turn.user, *_texts(turn.expect)):
+        try:
+            _last_end(pattern, "")
+        except re.error as error:
+            raise InvalidInput(f"[{at}]", f"{pattern} is no regular expression: {error}") from None
+
+
+_FAULTS: tuple[str, ...] = get_args(ModelFailure)
+
+
+def _exchanges(turns: Sequence[Turn]) -> list[list[Turn]]:
+    found: list[list[Turn]] = []
+    for turn in turns:
+        if turn.user or not found:
+            found.append([])
+        found[-1].append(turn)
+    return found
+
+
+def _check(turn: Turn, number: int, request: ModelRequest) -> None:
+    came = _new_text(request.messages)
+    for pattern in _texts(turn.expect):
+        if _last_end(pattern, came) < 0:
+            raise _left(f"the script expects {pattern!r} before answer {number + 1}", came)
+    offered = [each.name for each in request.tools]
+    missing = [name for name in turn.tools if name not in offered]
+    if missing:
+        raise _left(f"the script expects the tool {missing[0]!r} to be offered", ", ".join(offered) or "no tools")
+
+
+def _texts(expect: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (expect,) if isinstance(expect, str) else expect
+
+
+def _new_text(messages: Sequence[Message]) -> str:
+    """All that came since the last answer; before the first, what the user said."""
+    last = max((at for at, each in enumerate(messages) if each.role == "assistant"), default=-1)
+    return "\n".join(each.content for each in messages[last + 1 :] if each.role != "system")
+
+
+def _last_end(pattern: str, text: str) -> int:
+    """Where the last occurrence of a pattern ends, -1 for none."""
+    if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
+        ends = [found.end() for found in re.finditer(pattern[1:-1], text)]
+        return ends[-1] if ends else -1
+    at = text.rfind(pattern)
+    return at + len(pattern) if at >= 0 else -1
+
+
+def _left(expected: str, came: str) -> ModelError:
+    shown = " ".join(came.split())
+    shown = shown if len(shown) <= MAX_SHOWN else f"…{shown[-MAX_SHOWN:]}"
+    return ModelError("malformed", f"{expected}, but what came is: {shown or 'nothing'}", hint="Correct the script")

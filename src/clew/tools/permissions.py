@@ -1,0 +1,209 @@
+"""What an agent may do: allow, ask or deny, by tool, path, command and host.
+
+How a call is judged. A call has facets: each part of a command, each path, each host. For every facet
+
+- a rule that denies and matches decides, whatever else matches;
+- otherwise the most specific matching rule decides (`Rule.specificity`), and of equally specific ones the stricter;
+- where none matches, the policy's `otherwise` does.
+
+The strictest facet decides the call. A command of which it is not clear what would run is never allowed, at most asked
+about. A policy below others (`narrow`) is as strict as the strictest of them: a child never has more than its parent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import msgspec
+
+from clew.errors import ClewError, DeliveryRefused, InvalidInput
+from clew.tools.commands import split_command
+from clew.tools.rules import STRICTNESS, Facet, Rule, Verdict, escaped, normal_path, parse_rule
+from clew.trail.addresses import parse_target
+from clew.trust import printable
+from clew.wording import in_plain_words
+
+PATHS = ("file_path", "path", "paths", "cwd", "folder", "file", "files")
+COMMANDS = ("command",)
+URLS = ("url", "urls")
+"""Names of arguments that hold what rules speak of."""
+
+MAX_FACETS = 2_000
+
+Place = Callable[[str], str]
+"""The real path behind one that is written, from the working folder on. Raises ClewError where there is none."""
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Rules, what holds where none of them speaks, and the policies that it is below."""
+
+    rules: tuple[Rule, ...] = ()
+    otherwise: Verdict = "ask"
+    above: tuple[Policy, ...] = ()
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of a call, by which rule (None where none speaks of it), and why in one line.
+
+    `pattern` is what the user may agree to for longer than once: rules as `read_pattern` takes them, a line each; empty
+    where no rule could allow it.
+    """
+
+    verdict: Verdict
+    rule: Rule | None
+    reason: str
+    pattern: str = ""
+
+
+_SECRETS = (
+    *("**/.env", "**/.env.local", "**/.env.development", "**/.env.test", "**/.env.staging", "**/.env.production"),
+    *("**/.envrc", "**/.ssh/**", "**/.aws/**", "**/.gnupg/**", "**/.netrc", "**/.npmrc"),
+    *("**/.pypirc", "**/.git-credentials", "**/id_rsa*", "**/id_ed25519*", "**/*.pem", "**/*.key"),
+    *("**/.clew/trail.db*", "**/.clew/keys*", "**/.clew/credential*"),
+)
+
+DEFAULT = Policy(
+    rules=(
+        *(Rule(tool=name, verdict="allow") for name in ("read-file", "glob", "grep", "preview-edit")),
+        *(Rule(tool=name, verdict="ask") for name in ("write-file", "edit-file", "exec", "fetch")),
+        *(Rule(tool="*", verdict="deny", path=path) for path in _SECRETS),
+    )
+)
+"""Files of the folder may be read; to write, to run and to fetch is asked about; secrets stay out of reach."""
+
+
+def decide(policy: Policy, tool_name: str, arguments: Mapping[str, Any], *, place: Place | None = None) -> Decision:
+    """Whether a call may be made. With `place`, a path is judged as it is written and as it really is."""
+    facets, is_clear = _facets(tool_name, arguments, place)
+    judged = [(*_judge(policy, facet, is_guess=is_guess), facet) for facet, is_guess in facets]
+    verdict, rule, facet = max(judged, key=lambda each: STRICTNESS[each[0]])
+    if verdict == "allow" and not is_clear:
+        return Decision(verdict="ask", rule=None, reason="it cannot be told what it would do")
+    patterns = list(dict.fromkeys(_pattern(facet) for each, _, facet in judged if each == "ask"))
+    is_lasting = verdict == "ask" and is_clear and all(patterns)
+    pattern = "\n".join(patterns) if is_lasting else ""
+    return Decision(verdict=verdict, rule=rule, reason=_reason(rule, facet), pattern=pattern)
+
+
+def narrow(parent: Policy, child: Policy) -> Policy:
+    """The policy of a child: of every call the stricter verdict of both. A child that is to follow its parent where it
+    says nothing itself has `otherwise="allow"`, as `read_policy` gives it."""
+    return msgspec.structs.replace(child, above=(*child.above, parent))
+
+
+def extend(policy: Policy, rules: Sequence[Rule]) -> Policy:
+    """The policy with further rules beside its own, such as those that the user agreed to. What denies still does, and
+    so do the policies above."""
+    return msgspec.structs.replace(policy, rules=(*policy.rules, *rules))
+
+
+def read_policy(source: Mapping[str, Any], *, otherwise: Verdict = "allow") -> Policy:
+    """A policy as definitions hold it: lists of texts under allow, ask and deny, or records under rules, or both. It is
+    meant to be put below another. Raises InvalidInput."""
+    try:
+        found = msgspec.convert(dict(source), _Written)
+    except msgspec.ValidationError as error:
+        raise in_plain_words(error, _Written, "permissions") from None
+    texts: dict[Verdict, tuple[str, ...]] = {"allow": found.allow, "ask": found.ask, "deny": found.deny}
+    rules = [parse_rule(text, verdict) for verdict, each in texts.items() for text in each]
+    return Policy(rules=(*rules, *found.rules), otherwise=found.otherwise or otherwise)
+
+
+def read_pattern(pattern: str, verdict: Verdict = "allow") -> tuple[Rule, ...]:
+    """The rules of a decision's pattern, once the user has answered. Raises InvalidInput."""
+    return tuple(parse_rule(line, verdict) for line in pattern.split("\n") if line)
+
+
+class _Written(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    otherwise: Verdict | None = None
+
+
+def _judge(policy: Policy, facet: Facet, *, is_guess: bool = False) -> tuple[Verdict, Rule | None]:
+    """The verdict on one facet, of the policy and of all above it. Of what is only guessed to run nothing but a denial
+    counts."""
+    found = [_own(policy, facet), *(_judge(each, facet) for each in policy.above)]
+    verdict, rule = max(found, key=lambda each: (STRICTNESS[each[0]], each[1] is not None))
+    return ("allow", None) if is_guess and verdict != "deny" else (verdict, rule)
+
+
+def _own(policy: Policy, facet: Facet) -> tuple[Verdict, Rule | None]:
+    matching = [rule for rule in policy.rules if rule.matches(facet)]
+    if not matching:
+        return policy.otherwise, None
+    decisive = max(matching, key=lambda rule: (rule.verdict == "deny", rule.specificity, STRICTNESS[rule.verdict]))
+    return decisive.verdict, decisive
+
+
+Facets = list[tuple[Facet, bool]]
+"""Each with whether it is only guessed."""
+
+
+def _facets(tool: str, arguments: Mapping[str, Any], place: Place | None) -> tuple[Facets, bool]:
+    """All that a call would do, and whether that is all."""
+    paths: list[str | None] = [*_paths(arguments, place)]
+    hosts, is_clear = _hosts(arguments)
+    commands: list[tuple[str | None, bool]] = []
+    for line in _texts(arguments, COMMANDS):
+        split = split_command(line)
+        commands += [(part, False) for part in split.parts] + [(part, True) for part in split.inner]
+        is_clear = is_clear and split.is_clear and bool(split.parts)
+    crossed = list(product(commands or [(None, False)], paths or [None], hosts or [None]))
+    facets = [
+        (Facet(tool=tool, command=command, path=path, domain=host), is_guess)
+        for (command, is_guess), path, host in crossed[:MAX_FACETS]
+    ]
+    return facets, is_clear and len(crossed) <= MAX_FACETS
+
+
+def _paths(arguments: Mapping[str, Any], place: Place | None) -> list[str]:
+    """Paths as they are written and as they are. One that leads nowhere is refused by the tool itself."""
+    found: dict[str, None] = {}
+    for path in _texts(arguments, PATHS):
+        found[normal_path(path)] = None
+        if place is not None:
+            with contextlib.suppress(ClewError):
+                found[normal_path(place(path))] = None
+    return list(found)
+
+
+def _hosts(arguments: Mapping[str, Any]) -> tuple[list[str | None], bool]:
+    """Hosts, and whether all could be told."""
+    found: list[str | None] = []
+    is_known = True
+    for url in _texts(arguments, URLS):
+        try:
+            found.append(parse_target(url).host.rstrip("."))
+        except DeliveryRefused:
+            is_known = False
+    return found, is_known
+
+
+def _texts(arguments: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        value = arguments.get(name)
+        yield from (each for each in (value if isinstance(value, list | tuple) else [value]) if isinstance(each, str))
+
+
+def _pattern(facet: Facet) -> str:
+    """The narrowest rule that would allow this facet, in one line; empty where there is none."""
+    target = escaped(facet.command) if facet.command is not None else facet.domain or facet.path
+    if facet.command is None and target and any(each in target for each in "*?"):
+        return ""
+    text = f"{facet.tool}({target})" if target else facet.tool
+    try:
+        (rule,) = read_pattern(text)
+    except (InvalidInput, ValueError):
+        return ""
+    return text if rule.matches(facet) and text.isprintable() else ""
+
+
+def _reason(rule: Rule | None, facet: Facet) -> str:
+    what = printable(facet.command or facet.domain or facet.path or facet.tool, 200)
+    return f"{what}: {rule.verdict} by {printable(rule.as_text(), 200)}" if rule else f"{what}: no rule speaks of it"

@@ -1,0 +1,277 @@
+"""Programs of this machine, each a process group of its own: output in pieces while it comes, an end at the limit of
+time or output, and nobody left behind.
+
+It confines nothing. What must not reach files or hosts runs in a sandbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import contextlib
+import os
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from clew.errors import InvalidInput
+from clew.tools.sandbox.cleaning import clean_text
+from clew.tools.sandbox.program import Confinement, KilledBy, Program, Ran
+
+OnOutput = Callable[[str], Awaitable[None]]
+"""Told what a program prints while it prints it, as text that is safe to show."""
+
+PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "VIRTUAL_ENV")
+"""Variables that a program gets of ours: no key is in them."""
+QUIET = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
+MARK = "CLEW_PROCESS"
+"""A variable by which all that a program started is known again, wherever it went."""
+
+_FLOOD = 64
+"""A program that prints so many times what is kept is ended."""
+_CHUNK = 65_536
+_PIECE = 4_096
+_ROUNDS = 400
+_LAST_WORDS = 2.0
+"""Seconds for what keeps the output of an ended program open."""
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """How a process ended. Of long output the beginning and the end are kept, and a line between them says how much is
+    not."""
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+    seconds: float
+    killed_by: KilledBy | None = None
+
+
+class Unconfined:
+    """Runs commands as the user could: with the files and the network of the machine. Only variables are held back."""
+
+    async def run(self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None) -> Ran:
+        """See `Sandbox.run`; what `confinement` says of files, hosts, memory and processes is not held to. Raises
+        InvalidInput for code and for a command that cannot be started."""
+        if not program.argv:
+            raise InvalidInput("program", "is code, and without a sandbox only commands run")
+        ended = await run_process(
+            program.argv,
+            cwd=confinement.cwd or None,
+            env={**safe_environment(os.environ), **confinement.env},
+            stdin=program.stdin,
+            seconds=confinement.seconds,
+            output_bytes=confinement.output_bytes,
+            on_output=on_output,
+        )
+        return Ran(
+            code=ended.code,
+            stdout=clean_text(ended.stdout),
+            stderr=clean_text(ended.stderr),
+            seconds=ended.seconds,
+            killed_by=ended.killed_by,
+        )
+
+
+def safe_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """What of an environment a program is given."""
+    return {**{name: environ[name] for name in PASSED_ON if name in environ}, **QUIET}
+
+
+async def run_process(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: str | None = None,
+    stdin: bytes = b"",
+    seconds: float = 60.0,
+    output_bytes: int = 1_000_000,
+    on_output: OnOutput | None = None,
+) -> Ended:
+    """Run to the end, or until the time is up or a flood of output came. However it ends, cancelled too, everything
+    that it started is dead before this returns. Raises InvalidInput for what cannot be started."""
+    mark = secrets.token_hex(16)
+    started = time.monotonic()
+    process = await _start(argv, {**env, MARK: mark}, cwd, has_input=bool(stdin))
+    out, err = Kept(output_bytes), Kept(output_bytes)
+    readers = {
+        asyncio.create_task(_feed(process, stdin)),
+        asyncio.create_task(_read(process.stdout, out, on_output)),
+        asyncio.create_task(_read(process.stderr, err, on_output)),
+    }
+    try:
+        killed_by = await _wait(process, readers, seconds)
+    finally:
+        # shielded: who cancels twice must not leave a process behind
+        await asyncio.shield(asyncio.create_task(_end(process, mark, readers)))
+    return Ended(
+        code=process.returncode if process.returncode is not None else -signal.SIGTERM,
+        stdout=out.content(),
+        stderr=err.content(),
+        seconds=round(time.monotonic() - started, 3),
+        killed_by=killed_by,
+    )
+
+
+class Kept:
+    """The beginning and the end of what a stream brought."""
+
+    def __init__(self, limit: int) -> None:
+        self._half = max(1, limit // 2)
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._left_out = 0
+
+    def add(self, chunk: bytes) -> None:
+        room = self._half - len(self._head)
+        self._head += chunk[:room]
+        self._tail += chunk[room:] if room > 0 else chunk
+        if (extra := len(self._tail) - self._half) > 0:
+            del self._tail[:extra]
+            self._left_out += extra
+
+    @property
+    def is_flooded(self) -> bool:
+        return self._left_out > _FLOOD * 2 * self._half
+
+    def content(self) -> bytes:
+        note = b"\n[... %d bytes left out ...]\n" % self._left_out if self._left_out else b""
+        return bytes(self._head) + note + bytes(self._tail)
+
+
+class _Flooded(Exception):
+    pass
+
+
+async def _start(
+    argv: Sequence[str], env: Mapping[str, str], cwd: str | None, *, has_input: bool
+) -> asyncio.subprocess.Process:
+    try:
+        return await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.PIPE if has_input else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=cwd,
+            env=dict(env),
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InvalidInput("command", f"cannot be started ({reason})") from None
+
+
+async def _wait(
+    process: asyncio.subprocess.Process, readers: Collection[asyncio.Task[None]], seconds: float
+) -> KilledBy | None:
+    """Wait for the process itself; what it left in the background is not waited for."""
+    exit = asyncio.create_task(process.wait())
+    watched: set[asyncio.Task[Any]] = {exit, *readers}
+    try:
+        async with asyncio.timeout(seconds):
+            while not exit.done():
+                done, watched = await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+                for each in done:
+                    each.result()
+    except TimeoutError:
+        return "timeout"
+    except _Flooded:
+        return "output"
+    finally:
+        exit.cancel()
+    return None
+
+
+async def _end(process: asyncio.subprocess.Process, mark: str, readers: Collection[asyncio.Task[None]]) -> None:
+    """Kill what is left of the group and of its descendants, and read the last words."""
+    _kill_group(process.pid)
+    await asyncio.to_thread(_kill_marked, mark)
+    await process.wait()
+    await asyncio.wait(readers, timeout=_LAST_WORDS)
+    for each in readers:
+        each.cancel()
+    await asyncio.gather(*readers, return_exceptions=True)
+
+
+def _kill_group(leader: int) -> None:
+    # Without a grace: a program that may tidy up for a while is one that may also go on for a while.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if sys.platform == "win32":
+            os.kill(leader, signal.SIGTERM)
+        else:
+            os.killpg(leader, signal.SIGKILL)
+
+
+def _kill_marked(mark: str) -> None:
+    """Descendants that left the group, known by the variable that they inherited; again until there is none, since one
+    may have started another meanwhile."""
+    needle = f"{MARK}={mark}".encode()
+    for _ in range(_ROUNDS):
+        found = [int(name) for name in _running() if needle in _environment_of(name)]
+        if not found:
+            return
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.005)  # in a thread: the killed have a variable until they are gone
+
+
+def _running() -> list[str]:
+    try:
+        return [name for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []
+
+
+def _environment_of(pid: str) -> bytes:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+async def _feed(process: asyncio.subprocess.Process, content: bytes) -> None:
+    if process.stdin is None:
+        return
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        process.stdin.write(content)
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _read(stream: asyncio.StreamReader | None, kept: Kept, on_output: OnOutput | None) -> None:
+    assert stream is not None
+    pieces = Pieces()
+    while chunk := await stream.read(_CHUNK):
+        kept.add(chunk)
+        if kept.is_flooded:
+            raise _Flooded
+        if on_output is not None and (text := pieces.add(chunk)):
+            await on_output(text)
+    if on_output is not None and (text := pieces.rest()):
+        await on_output(text)
+
+
+class Pieces:
+    """Bytes as they come, as lines that are safe to show; a line that does not end is given in parts."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._waiting = ""
+
+    def add(self, chunk: bytes) -> str:
+        """What is ready to be shown; may be empty."""
+        self._waiting += self._decoder.decode(chunk)
+        end = self._waiting.rfind("\n") + 1 or (len(self._waiting) if len(self._waiting) > _PIECE else 0)
+        ready, self._waiting = self._waiting[:end], self._waiting[end:]
+        return clean_text(ready.encode(errors="replace"))
+
+    def rest(self) -> str:
+        ready, self._waiting = self._waiting + self._decoder.decode(b"", True), ""
+        return clean_text(ready.encode(errors="replace"))

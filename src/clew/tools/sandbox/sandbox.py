@@ -1,0 +1,120 @@
+"""The one place where programs of others run: a wall, the runtimes, and what to do where the wall is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from clew.errors import SandboxUnavailable
+from clew.tools.sandbox.bubblewrap import BubblewrapWall, find_bubblewrap
+from clew.tools.sandbox.landlock import LandlockWall, find_landlock
+from clew.tools.sandbox.places import Grants, resolve_grants
+from clew.tools.sandbox.program import Confinement, Program, Ran
+from clew.tools.sandbox.running import OnOutput, ResultPipe, execute
+from clew.tools.sandbox.runtimes import build_command, find_deno
+from clew.tools.sandbox.wall import NoWall, Wall
+
+log = logging.getLogger(__name__)
+
+_HINT = "Install bubblewrap, or use Linux 5.13 or newer with Landlock; `clew doctor` says what is there"
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """`isolated`: files and network are shut off from every program. `pid` is that of a program that runs now."""
+
+    isolated: bool
+    pid: int | None = None
+
+
+class Sandbox(Protocol):
+    """Runs programs shut in."""
+
+    @property
+    def wall(self) -> str:
+        """bubblewrap, landlock or none."""
+        ...
+
+    async def run(self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None) -> Ran:
+        """Run a program to its end, and kill all of it when it takes too long, too much, or the caller is cancelled.
+
+        `on_output` is told whole lines as they are printed. Raises ToolFailure for a confinement that cannot be kept,
+        SandboxUnavailable where nothing would confine the program and that is not accepted.
+        """
+        ...
+
+    def status(self) -> Status:
+        """Whether programs are isolated, and the id of one that runs."""
+        ...
+
+
+class LocalSandbox:
+    """Programs on this machine behind one wall. `deny` is out of reach of all of them."""
+
+    def __init__(self, wall: Wall, *, production: bool, deny: Sequence[str] = ()) -> None:
+        self._wall = wall
+        self._production = production
+        self._deny = tuple(deny)
+        self._running: list[int] = []
+        self._has_warned = False
+
+    @property
+    def wall(self) -> str:
+        return self._wall.name
+
+    def status(self) -> Status:
+        return Status(isolated=self._is_isolated, pid=self._running[-1] if self._running else None)
+
+    async def run(self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None) -> Ran:
+        confinement = msgspec.structs.replace(confinement, deny=(*confinement.deny, *self._deny))
+        grants = await self._resolve(confinement)
+        with ResultPipe(is_wanted=program.language == "python") as results:
+            command = build_command(program, confinement, grants, result_to=results.target)
+            if not (self._is_isolated or command.confines_itself):
+                self._accept_no_wall()
+            with self._wall.enclose(command, confinement, grants) as launch:
+                return await execute(
+                    command, launch, confinement, results=results, running=self._running, on_output=on_output
+                )
+
+    async def _resolve(self, confinement: Confinement) -> Grants:
+        if not (confinement.read or confinement.write):
+            return resolve_grants(confinement)
+        # it may walk through large folders; Deno alone follows links without looking where they lead
+        return await asyncio.to_thread(resolve_grants, confinement, is_thorough=not self._is_isolated)
+
+    @property
+    def _is_isolated(self) -> bool:
+        return self._wall.name != NoWall.name
+
+    def _accept_no_wall(self) -> None:
+        """Raises SandboxUnavailable in production; otherwise warns once."""
+        if self._production:
+            raise SandboxUnavailable("nothing on this machine can shut a command or Python code in", hint=_HINT)
+        if not self._has_warned:
+            log.warning("tools run without a sandbox: their files, network and processes are not isolated. %s", _HINT)
+            self._has_warned = True
+
+
+def open_sandbox(*, production: bool, deny: Sequence[str] = ()) -> LocalSandbox:
+    """A sandbox behind the best wall that this machine has; which one is found by trying, once a process.
+
+    `deny` are paths that no program is given, with their companions: `trail.db` stands for `trail.db-wal` too. Raises
+    SandboxUnavailable in production where there is neither a wall nor Deno.
+    """
+    wall = find_wall()
+    if production and isinstance(wall, NoWall) and find_deno() is None:
+        raise SandboxUnavailable("nothing on this machine can shut programs in", hint=_HINT)
+    return LocalSandbox(wall, production=production, deny=deny)
+
+
+def find_wall() -> Wall:
+    """The best wall of this machine."""
+    if (program := find_bubblewrap()) is not None:
+        return BubblewrapWall(program)
+    if version := find_landlock():
+        return LandlockWall(version)
+    return NoWall()

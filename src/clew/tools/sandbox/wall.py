@@ -1,0 +1,105 @@
+"""What stands between a program and the machine: the interface, the limits that all walls set, and the wall that
+is none."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Literal, Protocol
+
+import msgspec
+
+from clew.errors import ToolFailure
+from clew.tools.sandbox.cgroups import Cgroup
+from clew.tools.sandbox.places import Grants
+from clew.tools.sandbox.program import Confinement
+
+OPEN_FILES = 256
+_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "NO_COLOR": "1"}
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+_STEERING = re.compile(
+    r"LD_.*|DENO_.*|PYTHON.*|BASH.*|GCONV_PATH|ENV|IFS|PATH|HOME|TMPDIR|SHELLOPTS|PS4|NODE_.*|PERL.*|MALLOC_.*"
+)
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """A program as the runtime of its language starts it.
+
+    `needs` are paths of the runtime itself, to be read. `counts` is the memory that a limit can be set on: V8 reserves
+    address space that it never uses. `marker` starts the line of stdout that holds the result; without it a pipe does,
+    whose number the program was told.
+    """
+
+    argv: tuple[str, ...]
+    stdin: bytes = b""
+    needs: tuple[str, ...] = ()
+    counts: Literal["addresses", "data"] = "addresses"
+    marker: bytes = b""
+    result_to: int = -1
+    confines_itself: bool = False
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """A command behind a wall, ready to start. `is_tree` says that killing the first process kills all."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    fds: tuple[int, ...] = ()
+    is_tree: bool = False
+    cgroup: Cgroup | None = None
+
+
+class Wall(Protocol):
+    """One way to shut a program in."""
+
+    name: str
+
+    def enclose(self, command: Command, confinement: Confinement, grants: Grants) -> AbstractContextManager[Launch]:
+        """The command as it is started; what it needs beside is there until the block ends.
+
+        Raises ToolFailure for a confinement that this wall cannot keep.
+        """
+        ...
+
+
+class NoWall:
+    """Limits of memory, time and size, and nothing else: for development on machines that have no wall."""
+
+    name = "none"
+
+    @contextmanager
+    def enclose(self, command: Command, confinement: Confinement, grants: Grants) -> Iterator[Launch]:
+        with tempfile.TemporaryDirectory(prefix="clew-tool-", ignore_cleanup_errors=True) as folder:
+            argv = limited(command, confinement, processes=None)
+            yield Launch(argv=argv, env=build_environment(confinement, folder))
+
+
+def build_environment(confinement: Confinement, home: str) -> dict[str, str]:
+    """The few variables of every program and those it was given. Raises ToolFailure for one that steers how programs
+    are loaded."""
+    for name in confinement.env:
+        if not _VARIABLE.fullmatch(name) or _STEERING.fullmatch(name):
+            raise ToolFailure("permission", f"the variable {name[:100]!r} cannot be given to a tool")
+    return {**_ENVIRONMENT, "HOME": home, "TMPDIR": home, "DENO_DIR": f"{home}/.deno", **confinement.env}
+
+
+def limited(command: Command, confinement: Confinement, *, processes: int | None) -> tuple[str, ...]:
+    """The command started by a shell that sets its limits first; none can be raised again."""
+    kilobytes = confinement.memory_mb * 1024
+    wanted = {
+        "c": 0,
+        "n": OPEN_FILES,
+        "t": int(confinement.seconds) + 2,
+        "f": max(confinement.memory_mb, 16) * 2048,
+        ("v" if command.counts == "addresses" else "d"): kilobytes
+        + (65_536 if command.counts == "addresses" else 720_000),
+    }
+    lines = [f"ulimit -{letter} {value}" for letter, value in wanted.items()]
+    if processes is not None:
+        # -p is the number of processes in dash and busybox, the size of pipes in bash
+        lines.append(f"ulimit -p {processes} || ulimit -u {processes}")
+    # a limit that is lower already stays as it is
+    script = f'{{ {"; ".join(lines)}; }} 2>/dev/null; exec "$@"'
+    return ("/bin/sh", "-c", script, "sh", *command.argv)

@@ -1,0 +1,140 @@
+"""The tool that runs commands in a working folder, behind a sandbox where there is one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Annotated, Protocol
+
+import msgspec
+
+from clew.errors import InvalidInput
+from clew.fences import clean
+from clew.secrecy import mask_document
+from clew.tools.folder import WorkingFolder
+from clew.tools.processes import QUIET, OnOutput
+from clew.tools.sandbox.program import Confinement, KilledBy, Program, Ran
+from clew.tools.tool import Effects, Limits, Tool, ToolContext, tool
+
+MAX_SECONDS = 600
+MAX_COMMAND = 20_000
+OUTPUT_BYTES = 60_000
+"""Of each of the two streams."""
+
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=MAX_SECONDS)]
+
+_WHY = {
+    "timeout": "it was still running after {seconds:g} seconds, and was killed with all that it had started",
+    "memory": "it took more memory than it may, and was killed",
+    "output": "it printed more than anybody can read, and was killed",
+}
+
+
+class Commands(Protocol):
+    """What runs commands: a sandbox, or `Unconfined`."""
+
+    async def run(self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None) -> Ran:
+        """Run to the end. Whatever a command started is dead when this returns or is cancelled."""
+        ...
+
+
+class ShellLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command may take, and the hosts that it may reach."""
+
+    memory_mb: int = 2_048
+    processes: int = 256
+    net: tuple[str, ...] = ()
+
+
+class Executed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a command ended, the same shape for every end. `exit_code` is negative for a signal; `error` says why it did
+    not end by itself."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    killed_by: KilledBy | None
+    seconds: float
+    error: str = ""
+
+
+def shell_tools(folder: WorkingFolder, sandbox: Commands, limits: ShellLimits | None = None) -> tuple[Tool, ...]:
+    """exec. A command may read and write the working folder; what it leaves in the background ends with it."""
+    allowed = limits or ShellLimits()
+
+    @tool(
+        name="exec",
+        effects=Effects(destroys=True),
+        limits=Limits(seconds=MAX_SECONDS + 30, characters=4 * OUTPUT_BYTES),
+        category="shell",
+    )
+    async def execute(command: str, ctx: ToolContext, cwd: str = "", timeout: Seconds = 120.0) -> Executed:
+        """Run a shell command in the working folder and return exit_code, stdout, stderr, killed_by and seconds. It has
+        no input, and what it starts in the background ends with it. To read, find or change files, use the tools for
+        files.
+
+        Args:
+            command: what to run, as written in a shell
+            cwd: folder to run it in, from the working folder on
+            timeout: seconds after which it is killed
+        """
+        _check(command)
+        place = folder.locate(cwd)
+        if not folder.is_folder(place):
+            raise InvalidInput("cwd", f"{cwd!r} is not a folder", hint="Leave it out for the working folder")
+        confinement = Confinement(
+            write=(folder.root,),
+            net=allowed.net,
+            env=QUIET,
+            seconds=timeout,
+            memory_mb=allowed.memory_mb,
+            processes=allowed.processes,
+            output_bytes=OUTPUT_BYTES,
+            cwd=os.path.join(folder.root, place),
+        )
+        program = Program(argv=(_shell(), "-c", command))
+        return _executed(await sandbox.run(program, confinement, on_output=_reporter(ctx)), timeout)
+
+    return (execute,)
+
+
+def _check(command: str) -> None:
+    if not command.strip() or "\0" in command or len(command) > MAX_COMMAND:
+        raise InvalidInput("command", f"must have 1 to {MAX_COMMAND:,} characters")
+    if not command.isascii() and command.encode(errors="replace").decode() != command:
+        raise InvalidInput("command", "holds half a character")
+
+
+def _shell() -> str:
+    return shutil.which("bash") or "/bin/sh"
+
+
+def _reporter(ctx: ToolContext) -> OnOutput | None:
+    """Tells who watches what is printed, as it comes."""
+    report = ctx.report
+    if report is None:
+        return None
+    characters = 0
+
+    async def tell(text: str) -> None:
+        nonlocal characters
+        characters += len(text)
+        await report(characters, None, _safe(text))
+
+    return tell
+
+
+def _executed(ran: Ran, timeout: float) -> Executed:
+    return Executed(
+        exit_code=ran.code,
+        stdout=_safe(ran.stdout),
+        stderr=_safe(ran.stderr),
+        killed_by=ran.killed_by,
+        seconds=round(ran.seconds, 3),
+        error=_WHY[ran.killed_by].format(seconds=timeout) if ran.killed_by else "",
+    )
+
+
+def _safe(text: str) -> str:
+    """Without characters that nobody sees, and without keys."""
+    return mask_document(clean(text))

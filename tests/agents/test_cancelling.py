@@ -1,0 +1,83 @@
+"""Work that is called off by a breadcrumb."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from clew.access import Principal
+from clew.agents.cancelling import Cancelling, RunCancelled
+from clew.trail.bootstrap import bootstrap, read_pieces
+from clew.trail.breadcrumb import Draft
+from clew.trail.flow import Flow, shipped_flow
+from clew.trail.store import Trail
+
+FLOW: Flow = shipped_flow(read_pieces())
+
+
+@asynccontextmanager
+async def following(trail: Trail, me: Principal) -> AsyncIterator[Cancelling]:
+    await bootstrap(trail, me)
+    cancelling = Cancelling(trail, FLOW, by=me)
+    task = asyncio.create_task(cancelling.follow(await trail.log.head()))
+    try:
+        yield cancelling
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def call_off(trail: Trail, me: Principal, run: str) -> None:
+    draft = Draft(title="Cancel", schema_name=FLOW.cancel, tags=(f"run:{run}",), context={"reason": "the user"})
+    await trail.records.create(draft, by=me)
+
+
+async def test_work_under_way_is_cancelled_and_that_of_other_runs_goes_on(trail: Trail, me: Principal) -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    async def forever() -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    async def other() -> str:
+        await go_on.wait()
+        return "done"
+
+    async with asyncio.timeout(60), following(trail, me) as cancelling:
+        first = asyncio.create_task(cancelling.work("r1", forever))
+        second = asyncio.create_task(cancelling.work("r2", other))
+        await began.wait()
+        await call_off(trail, me, "r1")
+        with pytest.raises(RunCancelled):
+            await first
+        go_on.set()
+        assert await second == "done"
+
+
+async def test_a_run_that_was_called_off_before_does_no_more_work(trail: Trail, me: Principal) -> None:
+    async with asyncio.timeout(60), following(trail, me) as cancelling:
+        await call_off(trail, me, "r")
+        with pytest.raises(RunCancelled):
+            await cancelling.work("r", asyncio.Event().wait)
+
+
+async def test_a_process_that_ends_is_not_taken_for_a_run_that_was_called_off(trail: Trail, me: Principal) -> None:
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    async def forever() -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async with asyncio.timeout(60), following(trail, me) as cancelling:
+        task = asyncio.create_task(cancelling.work("r", forever))
+        await began.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert ended.is_set()

@@ -1,0 +1,69 @@
+"""Which steps of a workflow wait for which, and what their inputs stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clew.agents.workflow_runner import dependencies, fill, read_workflow
+from clew.errors import InvalidInput
+from tests.agents.test_executor import record
+
+
+def workflow(*steps: dict[str, Any], **more: Any) -> Any:
+    context = {"workflow_id": "w", "trigger": {"schema_name": "note.v1"}, "steps": list(steps), **more}
+    return read_workflow(record("workflow.def.v1", **context))
+
+
+@pytest.mark.req("RCR-47")
+def test_a_group_waits_for_the_one_before_and_its_steps_for_nothing_in_it() -> None:
+    found = workflow(
+        {"id": "a", "tool": "t", "parallel_group": "first"},
+        {"id": "b", "tool": "t", "parallel_group": "first"},
+        {"id": "c", "tool": "t", "parallel_group": "second"},
+        {"id": "d", "tool": "t"},
+        {"id": "e", "tool": "t"},
+    )
+    assert {step: sorted(needs) for step, needs in dependencies(found).items()} == {
+        "a": [],
+        "b": [],
+        "c": ["a", "b"],
+        "d": ["c"],
+        "e": ["d"],
+    }
+
+
+@pytest.mark.req("RCR-47")
+def test_what_a_step_says_it_depends_on_holds_instead() -> None:
+    found = workflow({"id": "a", "tool": "t"}, {"id": "b", "tool": "t", "depends_on": []})
+    assert dependencies(found)["b"] == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("steps", "wrong"),
+    [
+        ([], "must be 1 to 200"),
+        ([{"id": "a", "tool": "t"}, {"id": "a", "tool": "t"}], "the same id"),
+        ([{"id": "a", "tool": "t", "depends_on": ["z"]}], "which there is not"),
+        (
+            [{"id": "a", "tool": "t", "depends_on": ["b"]}, {"id": "b", "tool": "t", "depends_on": ["a"]}],
+            "waits for itself",
+        ),
+        ([{"id": "a", "tool": "t", "depend_on": ["b"]}], "depend_on"),
+    ],
+)
+def test_steps_that_cannot_be_run_are_refused(steps: list[dict[str, Any]], wrong: str) -> None:
+    with pytest.raises(InvalidInput, match=wrong):
+        workflow(*steps)
+
+
+def test_references_are_filled_at_any_depth_and_keep_their_type() -> None:
+    known = {"trigger": {"context": {"n": 3}}, "steps": {"a": {"output": ["x"]}}}
+    value = {"number": {"$from": "trigger.context.n"}, "deep": [{"of": {"$from": "steps.a.output"}}], "plain": "$from"}
+    assert fill(value, known) == {"number": 3, "deep": [{"of": ["x"]}], "plain": "$from"}
+
+
+def test_a_reference_that_leads_nowhere_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"steps\.b\.output leads nowhere"):
+        fill({"$from": "steps.b.output"}, {"trigger": {}, "steps": {}})

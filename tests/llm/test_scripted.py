@@ -1,0 +1,148 @@
+"""The model that answers by a script: it streams, calls, fails loudly, and finds its place after a restart."""
+
+from __future__ import annotations
+
+import pytest
+
+from clew.config import Config
+from clew.errors import InvalidInput, ModelError
+from clew.llm.messages import Message, ToolCall, ToolSpec
+from clew.llm.model import ModelRequest, open_models
+from clew.llm.scripted import ScriptedModel, Turn, read_script
+
+SCRIPT = """
+- user: weather            # an exchange begins
+  tools: [get-weather]
+  say: I look it up.
+  call: {get-weather: {city: Paris}}
+- expect: [18 °C, /sun+y/]
+  say: It is 18 °C and sunny in Paris.
+- user: thanks
+  say: You are welcome.
+"""
+TOOL = ToolSpec(name="get-weather", description="d", schema={})
+
+
+def asked(*messages: Message, tools: tuple[ToolSpec, ...] = (TOOL,)) -> ModelRequest:
+    return ModelRequest(messages=messages, tools=tools)
+
+
+def user(text: str) -> Message:
+    return Message(role="user", content=text)
+
+
+@pytest.mark.req("SYL-99")
+@pytest.mark.req("O21")
+async def test_a_script_is_followed_word_by_word_and_offline() -> None:
+    model = ScriptedModel(read_script(SCRIPT))
+    pieces: list[str] = []
+
+    async def take(piece: str) -> None:
+        pieces.append(piece)
+
+    first = await model.answer(asked(user("How is the weather?")), on_text=take)
+    assert "".join(pieces) == first.content == "I look it up."
+    assert len(pieces) == 4
+    assert first.tool_calls == (ToolCall(id="call_0_0", name="get-weather", arguments={"city": "Paris"}),)
+    assert first.finish_reason == "tool_calls"
+    result = Message(role="tool", content="18 °C, sunny", tool_call_id="call_0_0", name="get-weather")
+    second = await model.answer(asked(user("How is the weather?"), first.as_message(), result))
+    assert (second.content, second.finish_reason) == ("It is 18 °C and sunny in Paris.", "stop")
+    assert second.usage.input_tokens > first.usage.input_tokens > 0
+    assert len(model.requests) == 2
+
+
+async def test_its_place_follows_from_the_messages_and_not_from_memory() -> None:
+    result = Message(role="tool", content="18 °C, sunny", tool_call_id="call_0_0", name="get-weather")
+    late = asked(user("weather?"), Message(role="assistant", content="I look it up."), result)
+    for _ in range(3):
+        assert (await ScriptedModel(read_script(SCRIPT)).answer(late)).content == "It is 18 °C and sunny in Paris."
+
+
+async def test_the_last_thing_that_the_user_said_chooses_the_exchange() -> None:
+    model = ScriptedModel(read_script(SCRIPT))
+    context = "# Earlier\nuser: How is the weather?\n# Message\nthanks!"
+    assert (await model.answer(asked(user(context)))).content == "You are welcome."
+    context = "# Earlier\nuser: thanks!\n# Message\nAnd the weather?"
+    assert (await model.answer(asked(user(context)))).content == "I look it up."
+
+
+@pytest.mark.parametrize(
+    ("messages", "tools", "said"),
+    [
+        (
+            (user("Tell a joke"),),
+            (TOOL,),
+            "the script expects 'weather' or 'thanks' of the user, but what came is: Tell",
+        ),
+        ((user("weather"),), (), "the script expects the tool 'get-weather' to be offered, but what came is: no tools"),
+        (
+            (user("weather"), Message(role="assistant"), Message(role="tool", content="rain", name="get-weather")),
+            (TOOL,),
+            "the script expects '18 °C' before answer 2, but what came is: rain",
+        ),
+        ((user("thanks"), Message(role="assistant"), user("thanks")), (TOOL,), "the script ends after 1 answers here"),
+        ((), (TOOL,), "but what came is: nothing"),
+    ],
+)
+async def test_a_conversation_that_leaves_the_script_fails_loudly(
+    messages: tuple[Message, ...], tools: tuple[ToolSpec, ...], said: str
+) -> None:
+    with pytest.raises(ModelError) as told:
+        await ScriptedModel(read_script(SCRIPT)).answer(asked(*messages, tools=tools))
+    assert (told.value.kind, told.value.retryable) == ("malformed", False)
+    assert said in told.value.message
+
+
+async def test_faults_come_as_often_as_the_script_says() -> None:
+    model = ScriptedModel([Turn(say="At last.", fault="rate", times=2)])
+    for _ in range(2):
+        with pytest.raises(ModelError) as told:
+            await model.answer(asked(user("?")))
+        assert (told.value.kind, told.value.retryable) == ("rate", True)
+    assert (await model.answer(asked(user("?")))).content == "At last."
+
+
+async def test_several_calls_may_be_of_one_tool() -> None:
+    [turn] = read_script("- call: [{get: {n: 1}}, {get: {n: 2}, put: }]")
+    answer = await ScriptedModel([turn]).answer(asked(user("?")))
+    called = [(each.id, each.name, each.arguments) for each in answer.tool_calls]
+    assert called == [("call_0_0", "get", {"n": 1}), ("call_0_1", "get", {"n": 2}), ("call_0_2", "put", {})]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- say: [", "line 1: is not YAML"),
+        ("say: hello", "script: must be a list"),
+        ("- says: hello", "says: is not a part of a turn here"),
+        ("- user: hello", "[0]: answers nothing"),
+        ("- say: x\n  fault: broken", "fault: 'broken' is not one of the choices"),
+        ("- say: x\n  expect: /(/", "[0]: /(/ is no regular expression"),
+        ("- say: x\n  delay: 1000", "[0].delay: must be from 0 to 60 seconds"),
+        ("- say: !!python/object/apply:os.system [echo]", "is not YAML"),
+    ],
+)
+def test_what_is_wrong_in_a_script_is_said_with_its_place(text: str, said: str) -> None:
+    with pytest.raises(InvalidInput) as told:
+        read_script(text)
+    assert said in str(told.value)
+
+
+def test_a_script_without_turns_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="has no turns"):
+        ScriptedModel([])
+
+
+def test_a_script_can_stand_in_for_one_model_or_for_all() -> None:
+    one, other = ScriptedModel([Turn(say="1")]), ScriptedModel([Turn(say="2")])
+    models = open_models(Config(), {})
+    every = models.with_model("*", one)
+    assert [every.resolve(name)[0] for name in ("default", "fast", "ollama:x", "nonsense")] == [one] * 4
+    some = models.with_model("default", one).with_model("strong", other)
+    assert some.resolve("fast")[0] is one
+    assert some.for_agent("guide")[0] is one
+    assert some.for_agent("guide", "strong")[0] is other
+    assert some.resolve("default", {"model": "strong"})[0] is other
+    with pytest.raises(ModelError):
+        models.resolve("default")

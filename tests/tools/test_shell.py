@@ -1,0 +1,181 @@
+"""Commands run in the working folder, are watched while they run, and leave nobody behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from clew.errors import InvalidInput
+from clew.tools.folder import WorkingFolder
+from clew.tools.processes import Unconfined, run_process, safe_environment
+from clew.tools.sandbox.program import Confinement, Program
+from clew.tools.shell import MAX_SECONDS, shell_tools
+from tests.tools.working import ANN, Toolbox, plant
+
+STUBBORN = "trap '' TERM HUP INT; echo $$ > {pid}; while :; do sleep 0.05; done"
+
+
+def box(root: Path) -> Toolbox:
+    return Toolbox(shell_tools(WorkingFolder(root), Unconfined()))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b") ")[2][:1] not in (b"Z", b"X")
+    except OSError:
+        return False
+
+
+@pytest.mark.req("PLA-10")
+async def test_a_command_gives_its_code_its_output_and_its_time(tmp_path: Path) -> None:
+    shown = await box(plant(tmp_path, {"sub/a": "x"})).call_json("exec", command="ls; echo oops >&2; exit 3", cwd="sub")
+    assert (shown["exit_code"], shown["stdout"], shown["stderr"], shown["killed_by"]) == (3, "a\n", "oops\n", None)
+    assert shown["seconds"] >= 0
+    assert "error" not in shown
+
+
+@pytest.mark.req("PLA-10")
+async def test_a_command_that_sleeps_is_killed_at_its_time_with_all_that_it_started(tmp_path: Path) -> None:
+    """The grandchild ignores every signal that can be ignored, and another has left for a session of its own."""
+    plant(tmp_path, {"stubborn.sh": STUBBORN.format(pid="one"), "away.sh": STUBBORN.format(pid="two")})
+    command = "sh stubborn.sh & setsid sh away.sh & echo begun; sleep 1000"
+    shown = await box(tmp_path).call_json("exec", command=command, timeout=1.5)
+    assert (shown["killed_by"], shown["exit_code"], shown["stdout"]) == ("timeout", -signal.SIGKILL, "begun\n")
+    assert "still running after 1.5 seconds" in shown["error"]
+    for name in ("one", "two"):
+        assert not is_running(int((tmp_path / name).read_text()))
+
+
+@pytest.mark.req("PLA-10")
+async def test_a_cancelled_command_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
+    plant(tmp_path, {"stubborn.sh": STUBBORN.format(pid="one"), "away.sh": STUBBORN.format(pid="two")})
+    running = asyncio.create_task(box(tmp_path).call("exec", command="setsid sh away.sh & sh stubborn.sh"))
+    pids = [tmp_path / "one", tmp_path / "two"]
+    await until(lambda: all(each.exists() and each.read_text().strip() for each in pids))
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert not any(is_running(int(each.read_text())) for each in pids)
+
+
+async def test_what_is_left_in_the_background_ends_with_the_command(tmp_path: Path) -> None:
+    shown = await box(tmp_path).call_json("exec", command="sleep 1000 & echo $!")
+    assert (shown["exit_code"], shown["killed_by"]) == (0, None)
+    assert not is_running(int(shown["stdout"]))
+
+
+@pytest.mark.req("PLA-10")
+async def test_output_is_told_while_the_command_runs(tmp_path: Path) -> None:
+    """The command goes on only after its first line was told."""
+    told: list[str] = []
+
+    async def report(progress: float, total: float | None, text: str) -> None:
+        told.append(text)
+        (tmp_path / "go").touch()
+
+    context = msgspec.structs.replace(ANN, report=report)
+    command = "echo first; until [ -e go ]; do sleep 0.01; done; echo second >&2"
+    shown = await box(tmp_path).call_json("exec", context, command=command, timeout=60)
+    assert told == ["first\n", "second\n"]
+    assert (shown["stdout"], shown["stderr"]) == ("first\n", "second\n")
+
+
+async def test_a_watcher_that_fails_ends_the_command(tmp_path: Path) -> None:
+    async def report(progress: float, total: float | None, text: str) -> None:
+        raise InvalidInput("report", "fails")
+
+    context = msgspec.structs.replace(ANN, report=report)
+    with pytest.raises(InvalidInput, match="fails"):
+        await box(tmp_path).call("exec", context, command="echo $$ > pid; echo x; sleep 1000")
+    assert not is_running(int((tmp_path / "pid").read_text()))
+
+
+async def test_no_key_of_ours_reaches_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-secret-secret")
+    monkeypatch.setenv("CLEW_TRUST", "/somewhere")
+    shown = await box(tmp_path).call_json("exec", command="env")
+    names = {line.partition("=")[0] for line in shown["stdout"].splitlines()}
+    assert "PATH" in names
+    assert not {"OPENAI_API_KEY", "CLEW_TRUST"} & names
+    assert "OPENAI_API_KEY" not in safe_environment(os.environ)
+
+
+async def test_escape_sequences_and_keys_do_not_come_through(tmp_path: Path) -> None:
+    key = "ghp_" + "c3" * 20
+    told: list[str] = []
+
+    async def report(progress: float, total: float | None, text: str) -> None:
+        told.append(text)
+
+    command = rf"printf '\033[31mred\033[0m \033]0;title\007 \033]52;c;aGk=\007bell\007 {key}\n'"
+    shown = await box(tmp_path).call_json("exec", msgspec.structs.replace(ANN, report=report), command=command)
+    for text in (shown["stdout"], "".join(told)):
+        assert text == "red  bell [masked]\n"
+
+
+async def test_long_output_keeps_its_beginning_and_its_end_and_says_what_is_left_out(tmp_path: Path) -> None:
+    shown = await box(tmp_path).call_json("exec", command="seq 1 100000")
+    assert shown["stdout"].startswith("1\n2\n3\n")
+    assert shown["stdout"].endswith("99999\n100000\n")
+    assert "bytes left out ...]" in shown["stdout"]
+    assert shown["killed_by"] is None
+    assert len(shown["stdout"]) < 61_000
+
+
+async def test_a_flood_of_output_ends_the_command(tmp_path: Path) -> None:
+    shown = await box(tmp_path).call_json("exec", command="yes", timeout=300)
+    assert shown["killed_by"] == "output"
+    assert "printed more" in shown["error"]
+
+
+async def test_output_of_any_bytes_is_text(tmp_path: Path) -> None:
+    shown = await box(tmp_path).call_json("exec", command=r"printf 'a\377\000b\342\202'")
+    assert shown["stdout"] == "a\ufffdb\ufffd"
+
+
+@pytest.mark.parametrize("command", ["", "  ", "a\0b", "x" * 30_000, "echo \ud800"])
+async def test_a_command_that_is_none_is_refused(tmp_path: Path, command: str) -> None:
+    with pytest.raises(InvalidInput, match="command"):
+        await box(tmp_path).call("exec", command=command)
+
+
+@pytest.mark.parametrize("cwd", ["..", "/", "missing", "file"])
+async def test_a_command_runs_within_the_folder_only(tmp_path: Path, cwd: str) -> None:
+    with pytest.raises(InvalidInput):
+        await box(plant(tmp_path, {"file": "x"})).call("exec", command="pwd", cwd=cwd)
+
+
+def test_the_tool_says_what_it_takes_and_does(tmp_path: Path) -> None:
+    tool = box(tmp_path).tools["exec"]
+    assert not tool.effects.reads_only
+    assert not tool.effects.repeats_safely
+    assert not tool.effects.keyed
+    assert tool.limits.seconds > MAX_SECONDS
+    for wrong in (0, -1, MAX_SECONDS + 1, "soon"):
+        with pytest.raises(InvalidInput):
+            tool.check({"command": "ls", "timeout": wrong})
+
+
+async def test_a_program_that_cannot_be_started_says_why(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="cannot be started"):
+        await run_process([str(tmp_path / "missing")], env={})
+    with pytest.raises(InvalidInput, match="only commands run"):
+        await Unconfined().run(Program(code="1", language="python"), Confinement())
+
+
+async def test_a_program_gets_its_input_and_may_leave_it_unread(tmp_path: Path) -> None:
+    assert (await run_process(["cat"], env={"PATH": os.environ["PATH"]}, stdin=b"x" * 300_000)).stdout == b"x" * 300_000
+    assert (await run_process(["true"], env={"PATH": os.environ["PATH"]}, stdin=b"x" * 300_000)).code == 0

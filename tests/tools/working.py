@@ -1,0 +1,41 @@
+"""What the tests of file, search, shell and fetch tools share: a working folder with files, and calls as a door makes
+them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from clew.access import Principal
+from clew.tools import Tool, ToolContext
+
+ANN = ToolContext(by=Principal(owner_id="acme", agent_id="ann", session="s1"))
+BEN = ToolContext(by=Principal(owner_id="acme", agent_id="ben", session="s1"))
+
+
+def plant(root: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Write files, with the folders that they need."""
+    for name, content in files.items():
+        place = root / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content if isinstance(content, bytes) else content.encode())
+    root.mkdir(exist_ok=True)
+    return root
+
+
+class Toolbox:
+    """Tools by their names; a call goes through the check of its arguments."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self.tools = {each.name: each for each in tools}
+
+    async def call(self, name: str, context: ToolContext = ANN, /, **arguments: Any) -> str:
+        chosen = self.tools[name]
+        return (await chosen.call(chosen.check(arguments), context)).content
+
+    async def call_json(self, name: str, context: ToolContext = ANN, /, **arguments: Any) -> dict[str, Any]:
+        shown = await self.call(name, context, **arguments)
+        found: dict[str, Any] = json.loads(shown.removeprefix("```json\n").removesuffix("\n```"))
+        return found
