@@ -28,6 +28,7 @@ from walk import as_listed, open_agent, say, show_limits, show_tokens, walk
 HERE = Path(__file__).parent
 DATA = HERE / "data" / "northline.jsonl"
 WORKSPACE = HERE / "06_workspace"
+AGENTS = HERE / "08_agents.py"
 SEARCH = "customer was charged twice"
 PAUSE = 0.4
 """Seconds between the writes, so that a person can watch them arrive."""
@@ -49,6 +50,7 @@ async def main() -> None:
                 await show_search(client)
                 await show_events(client)
                 await show_walk(url, config)
+            await show_conversation()
             await stay(config, url)
     finally:
         os.chdir(HERE)
@@ -175,6 +177,19 @@ async def show_walk(url: str, config: Config) -> None:
         say()
         show_tokens(agent, listed, await all_tools())
         say()
+
+
+async def show_conversation() -> None:
+    """Agents at work, with a script in the place of a model."""
+    say("$ python examples/08_agents.py   # a tool that fails is mended, and a prompt has its receipt")
+    out = asyncio.subprocess.PIPE
+    example = await asyncio.create_subprocess_exec(sys.executable, str(AGENTS), stdout=out, stderr=out)
+    printed, problem = await example.communicate()
+    if example.returncode:
+        sys.exit(problem.decode())
+    for line in printed.decode().splitlines():
+        say(line)
+    say()
 
 
 async def token_of(config: Config) -> str:

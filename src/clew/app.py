@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 REFRESH_SECONDS = 300.0
 """How often a server looks whether a source is stale."""
 
+LOOK_SECONDS = 5.0
+"""How often a server looks whether the folder's agents have changed."""
+
 log = logging.getLogger(__name__)
 
 
@@ -82,6 +85,7 @@ class App:
         from clew.tools.sandbox import open_sandbox
 
         await self.bootstrap()
+        await self.mirror_agents()
         root, own = self.config.folder.absolute().parent, self.config.folder
         sandbox = open_sandbox(production=self.config.production, deny=[str(own.absolute())])
         policy = self._policy(root)
@@ -99,6 +103,18 @@ class App:
             place=folder.locate,
         )
 
+    async def mirror_agents(self) -> None:
+        """Let the agents of the folder's markdown run, those that the user agreed to, as they are now."""
+        from clew.agents.folder_agents import mirror_agents  # for commands that run agents
+        from clew.trail.flow import read_flow
+
+        definitions = (await self.workspace()).definitions
+        if definitions is not None:
+            await definitions.refresh()
+            definitions.notice_consent()
+            flow = await read_flow(self.trail, by=self.me)
+            await mirror_agents(self.trail, flow, definitions, by=self.me)
+
     @contextlib.asynccontextmanager
     async def running_agents(self) -> AsyncIterator[None]:
         """Run the agents of this folder while the context is open, from soon after its beginning on: nothing waits for
@@ -115,7 +131,9 @@ class App:
         await self.trail.index.warm()
         runtime = await self.runtime()
         async with runtime.running():
-            await asyncio.Event().wait()
+            while True:
+                await asyncio.sleep(LOOK_SECONDS)
+                await self.mirror_agents()
 
     async def _open_catalog(self) -> Catalog:
         return (await self.workspace()).catalog

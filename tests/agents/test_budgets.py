@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
+import signal
 from datetime import timedelta
 from pathlib import Path
 
@@ -279,28 +281,37 @@ async def test_processes_that_share_a_budget_stay_within_it_together(tmp_path: P
     assert (spent.tokens, spent.calls) == (294, 42)
 
 
+def _die_in_a_call(address: str) -> None:
+    async def live() -> None:
+        trail = await open_trail(address, SystemClock())
+        await Budgets(trail, FLOW, SystemClock()).reserve("run", "call", tokens(80), by=ME)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    asyncio.run(live())
+
+
 @pytest.mark.req("BEY-09")
-async def test_a_process_that_died_in_the_middle_of_a_call_leaves_a_reservation_that_its_key_finds_again(
-    tmp_path: Path, clock: ManualClock
+async def test_a_process_that_was_killed_in_the_middle_of_a_call_leaves_a_reservation_that_its_key_finds_again(
+    tmp_path: Path,
 ) -> None:
     address = f"sqlite://{tmp_path}/dead.db"
-    trail = await open_trail(address, clock)
+    trail = await open_trail(address, SystemClock())
     await bootstrap(trail, ME)
-    first = Budgets(trail, FLOW, clock)
-    await first.open("run", Limits(tokens=100), by=ME)
-    held = await first.reserve("run", "call", tokens(80), by=ME)
-    await trail.close()
+    budgets = Budgets(trail, FLOW, SystemClock())
+    await budgets.open("run", Limits(tokens=100), by=ME)
+    victim = multiprocessing.get_context("spawn").Process(target=_die_in_a_call, args=(address,))
+    victim.start()
+    await asyncio.to_thread(victim.join, 60)
 
-    trail = await open_trail(address, clock)
-    second = Budgets(trail, FLOW, clock)
     with pytest.raises(BudgetExceeded):
-        await second.reserve("run", "another", tokens(80), by=ME)
-    again = await second.reserve("run", "call", tokens(80), by=ME)
-    await second.settle(again, tokens(20), by=ME)
-    left = await second.remaining("run", by=ME)
+        await budgets.reserve("run", "another", tokens(80), by=ME)
+    again = await budgets.reserve("run", "call", tokens(90), by=ME)
+    await budgets.settle(again, tokens(20), by=ME)
+    left = await budgets.remaining("run", by=ME)
     await trail.close()
 
-    assert (again, left) == (held, Limits(tokens=80))
+    assert victim.exitcode == -signal.SIGKILL
+    assert (again.amount, left) == (tokens(80), Limits(tokens=80))
 
 
 @pytest.mark.req("BEY-09")

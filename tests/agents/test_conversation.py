@@ -119,7 +119,7 @@ async def test_a_run_that_was_given_up_ends_with_the_reason(
     await worker.register()
     running = asyncio.create_task(worker.run())
     sent = await talks.send("hi", by=me, agent=AGENT)
-    steps = await steps_of(talks, sent, me)
+    steps = await steps_of(talks, sent, acting_as(me, roles=frozenset({"subscriber"})))
     worker.stop()
     await running
     assert isinstance(steps[-1], GaveUp)

@@ -86,9 +86,8 @@ class World:
 
     async def say(self, text: str, schema: str = "", session: str = "s1") -> Breadcrumb:
         name = schema or self.flow.message
-        return await self.write(
-            Draft(title=text, schema_name=name, tags=(f"session:{session}",), context={"message": text})
-        )
+        tags = (f"session:{session}", "consumer:guide" if name == self.flow.message else "agent:guide")
+        return await self.write(Draft(title=text, schema_name=name, tags=tags, context={"message": text}))
 
     async def prompt(self, message: Breadcrumb, *held: Breadcrumb, **fields: Any) -> PromptData:
         """A first prompt as the agent runner makes one: its context is a record."""
@@ -190,6 +189,25 @@ async def test_earlier_exchanges_come_by_reference_unless_the_context_holds_them
         ("assistant", answer.id),
     ]
     assert len(told.messages) == 1
+
+
+async def test_a_run_that_no_message_started_and_the_words_of_other_agents_bring_no_history(world: World) -> None:
+    await world.say("hello")
+    other = Draft(
+        title="x",
+        schema_name=world.flow.answer,
+        tags=("session:s1", "agent:other"),
+        context={"message": "I am not you"},
+    )
+    await world.write(other)
+    error = await world.write(Draft(title="x failed", schema_name="page.v1", tags=("session:s1",), context={}))
+
+    started_by_error = await world.chain.run("pre_prompt", await world.prompt(error))
+    message = await world.say("are you there?")
+    started_by_message = await world.chain.run("pre_prompt", await world.prompt(message))
+
+    assert len(started_by_error.messages) == 1
+    assert [each.role for each in started_by_message.messages] == ["user", "user"]
 
 
 @pytest.mark.req("SYL-31")

@@ -39,6 +39,7 @@ async def test_an_open_circuit_is_short_cut_to_the_fallback_or_an_error(guard: G
 
 
 @pytest.mark.req("SYL-115")
+@pytest.mark.req("O19")
 async def test_every_call_is_measured_and_logged(
     guard: Guard, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -464,25 +464,30 @@ async def test_paths_agree_with_a_plain_dijkstra_on_random_graphs(trail: Trail, 
 # -- around several ---------------------------------------------------------------------------------------
 
 
-async def test_edges_of_several_breadcrumbs_come_once_each_and_pass_over_what_is_gone(
+async def test_what_is_around_several_breadcrumbs_passes_over_what_is_gone_and_keeps_the_cheapest(
     trail: Trail, me: Principal, stranger: Principal
 ) -> None:
     ids = await nodes(trail, me, "abcd")
-    await link(trail, me, ids, "ab", "bc", "cd")
+    await link(trail, me, ids, "ab:2", "bc:1", "cd:1")
     await trail.records.delete(ids["d"], by=me)
-    found = await trail.edges.of([ids["a"], ids["b"], ids["d"], "none"], by=me)
-    assert [(edge.source, edge.target) for edge in found] == [(ids["a"], ids["b"]), (ids["b"], ids["c"])]
-    assert await trail.edges.of([], by=me) == []
-    assert await trail.edges.of(list(ids.values()), by=stranger) == []
+    found = await trail.edges.around([ids["a"], ids["b"], ids["d"], "none"], by=me)
+    assert sorted(found) == [
+        (ids["a"], ids["b"], "calls", 2.0),
+        (ids["b"], ids["a"], "calls", 2.0),
+        (ids["b"], ids["c"], "calls", 1.0),
+    ]
+    assert await trail.edges.around(list(ids.values()), by=me, limit=1) == [(ids["b"], ids["c"], "calls", 1.0)]
+    assert await trail.edges.around([], by=me) == []
+    assert await trail.edges.around(list(ids.values()), by=stranger) == []
 
 
-async def test_edges_since_a_moment_are_those_written_then_or_later(
+async def test_what_is_around_since_a_moment_was_written_then_or_later(
     trail: Trail, me: Principal, clock: ManualClock
 ) -> None:
     ids = await nodes(trail, me, "abc")
     await link(trail, me, ids, "ab")
     clock.advance(seconds=1)
     (later,) = await link(trail, me, ids, "bc")
-    assert await trail.edges.of(list(ids.values()), by=me, since=later.created_at) == [later]
+    assert await trail.edges.around([ids["b"]], by=me, since=later.created_at) == [(ids["b"], ids["c"], "calls", 1.0)]
     clock.advance(seconds=1)
-    assert await trail.edges.of(ids["b"], by=me, since=clock.now()) == []
+    assert await trail.edges.around([ids["b"]], by=me, since=clock.now()) == []

@@ -36,6 +36,13 @@ EXPECTED = {
     "04_edges.py": ["references  Query the ledger", "Setting: refund limit  (by way of: Refund a payment)", "Refused:"],
     "05_client.py": ["visitors: 10, version 11", "found: The museum door", "event: breadcrumb.updated version 11"],
     "07_skills.py": ["suggested: refunding", "before: []", "loaded: ['refund']", "unloaded: [] tokens: 0"],
+    "08_agents.py": [
+        "error: ZeroDivisionError: division by zero",
+        "tool-debugger: The division was wrong; it is mended.",
+        "The crossing takes three hours.",
+        "message: it is what the context is for",
+        "rebuilt: 4 messages, digest",
+    ],
 }
 
 

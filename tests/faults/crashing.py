@@ -11,21 +11,24 @@ import asyncio
 import os
 import re
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from itertools import groupby
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal
 
 from clew.access import Principal
-from clew.clock import SystemClock
+from clew.agents.prompts import rebuild_prompt
+from clew.agents.requests import MODEL_TOOL
+from clew.clock import ManualClock
 from clew.context.edges import HANDLER as LINKING
 from clew.tools.tool import Effects, Tool, ToolContext, tool
 from clew.trail.bootstrap import bootstrap
 from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.correlation import run_tag
 from clew.trail.flow import Flow, read_flow
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
@@ -51,11 +54,12 @@ Point = Literal["never", "before", "after", "inside", "stop"]
 @dataclass(frozen=True, slots=True)
 class Doom:
     """Where the process dies: before or after the commit of an event, or inside a tool once it has taken effect. To
-    `stop` there is to end in an orderly way."""
+    `stop` there is to end in an orderly way. Events of some schemas may be `passed` over."""
 
     point: Point = "never"
     event: int = 0
     tool: str = ""
+    passed: tuple[str, ...] = ()
 
     def strikes(self, point: Point, tool: str = "") -> bool:
         return self.point == point and self.tool == tool
@@ -74,7 +78,8 @@ def arm(trail: Trail, doom: Doom) -> None:
     committed, last_work = engine.on_commit, engine.before_commit
 
     def has_come() -> bool:
-        return bool(engine._writer.execute("SELECT coalesce(max(seq), 0) FROM events").get >= doom.event)
+        events = f"SELECT 1 FROM events WHERE seq >= ? AND schema_name NOT IN ({', '.join('?' * len(doom.passed))})"
+        return engine._writer.execute(events, (doom.event, *doom.passed)).fetchone() is not None
 
     def before_commit() -> Any:
         if doom.point == "before" and has_come():
@@ -144,9 +149,20 @@ def tools_of(folder: Path, doom: Doom, stop: Callable[[], None] = lambda: None) 
     return [look, pay, note, send]
 
 
+class SameDay(ManualClock):
+    """Time that goes on from the same moment in every life, so that what is told of it is the same in every run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._origin = time.monotonic()
+
+    def now(self) -> datetime:
+        return self.time + timedelta(seconds=time.monotonic() - self._origin)
+
+
 async def prepare(folder: Path) -> int:
     """A trail that is set up and has one agent; the number of its last event. No runtime was ever here."""
-    trail = await open_at(folder)
+    trail = await open_at(folder, clock=SameDay())
     try:
         await bootstrap(trail, ME)
         flow = await read_flow(trail, by=ME)
@@ -161,11 +177,11 @@ async def prepare(folder: Path) -> int:
 
 async def converse(channel: Connection, folder: Path, script: list[dict[str, Any]], text: str, doom: Doom) -> None:
     """Say something once, whatever became of the lives before, and say the answer when everything is at rest."""
-    trail = await open_at(folder)
+    clock, stopping = SameDay(), asyncio.Event()
+    trail = await open_at(folder, clock=clock)
     arm(trail, doom)
-    stopping = asyncio.Event()
     with suppress(asyncio.CancelledError):
-        async with running(trail, SystemClock(), ME, script, tools=tools_of(folder, doom, stopping.set)) as run:
+        async with running(trail, clock, ME, script, tools=tools_of(folder, doom, stopping.set)) as run:
             talking = asyncio.create_task(_talk(run, text))
             halting = asyncio.create_task(stopping.wait())
             await asyncio.wait([talking, halting], return_when=asyncio.FIRST_COMPLETED)
@@ -194,23 +210,21 @@ async def is_at_rest(trail: Trail, answered: int) -> bool:
 
 
 async def final_state(folder: Path) -> dict[str, Any]:
-    """All that matters of a conversation, without what differs from run to run: ids, times, and pieces of text."""
-    trail = await open_at(folder)
+    """All that matters of a conversation, without what differs from run to run: ids, durations, pieces of text, and how
+    much of a budget went into calls that came to nothing."""
+    trail = await open_at(folder, clock=SameDay())
     try:
         flow = await read_flow(trail, by=ME)
-        page = await trail.records.list(Selector(tag_prefix="run:"), by=ME, limit=500, oldest_first=True)
-        run = next(each for each in page.items if each.schema_name == flow.message).id
-        mine = [each for each in page.items if run_tag(run) in each.tags]
+        records = await read_records(trail)
+        edges = {(one.source, one.type, one.target) for each in records for one in await trail.edges.of(each.id, by=ME)}
+        kept = [each for each in records if each.schema_name != flow.delta]
         (budget,) = (await trail.records.list(Selector(schema_name=flow.budget), by=ME)).items
-        usage = (await trail.records.list(Selector(schema_name=flow.usage), by=ME)).items
-        edges = {(each.source, each.type, each.target) for one in mine for each in await trail.edges.of(one.id, by=ME)}
-        kept = list(in_order([each for each in mine if each.schema_name != flow.delta], flow))
         return {
-            "records": anonymous(kept),
-            "usage": sorted((each.context["input_tokens"], each.context["output_tokens"]) for each in usage),
+            "records": anonymous(list(in_order(kept, flow))),
             "edges": len(edges),
             "reserved": budget.context.get("reserved", {}),
             "effects": len(Outside(folder).effects()),
+            "prompts": [await is_same_prompt(trail, flow, each, kept) for each in kept if is_to_model(each, flow)],
             "dead letters": await trail.dead_letters.list(by=ME),
             "damage": await trail.upkeep.check(),
         }
@@ -218,14 +232,33 @@ async def final_state(folder: Path) -> dict[str, Any]:
         await trail.close()
 
 
+async def read_records(trail: Trail) -> list[Breadcrumb]:
+    """The records of the one conversation of a trail, in order."""
+    page = await trail.records.list(Selector(tag_prefix="run:"), by=ME, limit=500, oldest_first=True)
+    return list(page.items)
+
+
+def is_to_model(record: Breadcrumb, flow: Flow) -> bool:
+    return record.schema_name == flow.request and record.context["tool"] == MODEL_TOOL
+
+
+async def is_same_prompt(trail: Trail, flow: Flow, request: Breadcrumb, records: list[Breadcrumb]) -> bool:
+    """Whether the prompt as it can be had now is the one that the model was sent."""
+    tag = f"request:{request.context['requestId']}"
+    (response,) = [each for each in records if each.schema_name == flow.response and tag in each.tags]
+    prompt = await rebuild_prompt(trail, flow, request, by=ME)
+    return bool(prompt.digest == response.context["output"]["prompt_digest"])
+
+
 def in_order(records: list[Breadcrumb], flow: Flow) -> Iterator[Breadcrumb]:
     """Records as they were written. Responses that came together have no order of their own."""
     for is_response, group in groupby(records, key=lambda each: each.schema_name == flow.response):
-        yield from sorted(group, key=lambda each: str(each.context["tool"])) if is_response else group
+        together = list(group)
+        yield from sorted(together, key=lambda each: str(each.context["tool"])) if is_response else together
 
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?|('(execution_time|latency)_ms': )[\d.]+")
+_TIME = re.compile(r"'(execution_time|latency)_ms': [\d.]+")
 
 
 def anonymous(records: list[Breadcrumb]) -> list[str]:
@@ -237,16 +270,3 @@ def anonymous(records: list[Breadcrumb]) -> list[str]:
 
     texts = [f"{one.id} {one.schema_name} v{one.version} {one.title} {one.tags} {one.context}" for one in records]
     return [_ID.sub(name, _TIME.sub("~", text)) for text in texts]
-
-
-async def read_sent(folder: Path) -> tuple[Flow, list[Breadcrumb]]:
-    """The names and the records of the one conversation of a folder."""
-    trail = await open_at(folder)
-    try:
-        flow = await read_flow(trail, by=ME)
-        page = await trail.records.list(Selector(tag_prefix="run:"), by=ME, limit=500, oldest_first=True)
-        return flow, list(page.items)
-    finally:
-        await trail.close()
-
-

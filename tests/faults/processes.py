@@ -24,7 +24,7 @@ PATIENCE = 60.0
 KILLED = -9
 
 _forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload(["pytest", "clew.trail.sqlite", "clew.trail.handlers"])
+_forks.set_forkserver_preload(["pytest", "clew.trail.sqlite", "clew.trail.handlers", "clew.agents.assembly"])
 
 
 class Child:

@@ -45,11 +45,11 @@ def load_adapter(path: Path) -> AgentAdapter:
     sys.modules[name] = module  # where dataclasses and pickles of the file look for it
     try:
         spec.loader.exec_module(module)
+        found: Any = next((getattr(module, each) for each in EXPORTS if hasattr(module, each)), None)
+        found = found() if isinstance(found, type) else found
     except Exception as error:  # code of others may raise anything
         del sys.modules[name]
         raise InvalidInput("--adapter", f"{path} failed with {type(error).__name__}: {error}") from error
-    found: Any = next((getattr(module, each) for each in EXPORTS if hasattr(module, each)), None)
-    found = found() if isinstance(found, type) else found
     if not isinstance(getattr(found, "name", None), str) or not callable(getattr(found, "wrap", None)):
         raise InvalidInput("--adapter", f"{path} defines no `adapter` with a name and wrap(agent, config)")
     adapter: AgentAdapter = found

@@ -38,6 +38,8 @@ MAX_CALLS = 32
 _AGAIN = "Your next message goes on from here"
 
 ToolSpecs = Callable[[AgentDefinition], Awaitable[tuple[ToolSpec, ...]]]
+BudgetOf = Callable[[AgentDefinition, Breadcrumb], Awaitable[str | None]]
+"""The name of the budget that an agent's calls are taken from, which is there; None where nothing limits it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,7 @@ class AgentDeps:
     by: Principal
     specs: ToolSpecs
     hooks: HookChain
+    budget_of: BudgetOf
     gather: Gather | None = None
 
 
@@ -91,10 +94,10 @@ class AgentRunner:
             return await self._cancel(trigger)
         if trigger.schema_name == self._flow.context:
             text = Message(role="user", source=source_of(trigger, "formatted_context"))
-            return () if state.model_requests else await self._ask([text], state)
+            return () if state.model_requests else await self._ask(trigger, [text], state)
         if trigger.schema_name == self._flow.response:
             return await self._on_response(trigger, state)
-        return () if state.model_requests else await self._ask([_gathered_message(gathered)], state)
+        return () if state.model_requests else await self._ask(trigger, [_gathered_message(gathered)], state)
 
     # -- responses ----------------------------------------------------------------------------------------
 
@@ -150,16 +153,18 @@ class AgentRunner:
         most = self._agent.capabilities.max_turns or MAX_TURNS
         if len(state.turns) >= most:
             return await self._stop(stop_for_turns(most))
-        return await self._ask(_turn_messages(turn), state)
+        return await self._ask(turn.answer, _turn_messages(turn), state)
 
     # -- requests -----------------------------------------------------------------------------------------
 
-    async def _ask(self, messages: Sequence[Message], state: RunState) -> Sequence[Draft]:
+    async def _ask(self, trigger: Breadcrumb, messages: Sequence[Message], state: RunState) -> Sequence[Draft]:
         """The next request to a model, unless a hook knows better."""
         specs = await self._deps.specs(self._agent)
         data = PromptData(
             agent_id=self._agent.agent_id,
-            session=next((each.session for each in state.records.values() if each.session), "") or "",
+            session=trigger.session or "",
+            run=find_run(trigger) or trigger.id,
+            budget=await self._deps.budget_of(self._agent, trigger),
             system=self._agent.system_prompt,
             messages=tuple(messages),
             tools=specs,

@@ -30,7 +30,6 @@ class Amount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Amount(**{kind: tidy(value + getattr(other, kind)) for kind, value in _parts(self)})
 
 
-
 class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The most of each kind; None is no limit. Seconds count from the beginning, whatever is done in them."""
 

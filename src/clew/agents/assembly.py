@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from clew.access import Principal
@@ -30,13 +31,15 @@ from clew.context.definition import AgentDefinition, Subscription
 from clew.context.edges import edge_handler
 from clew.context.handlers import context_handler, request_handler
 from clew.context.sources import fetch
+from clew.errors import ModelError
 from clew.llm.model import Models
 from clew.tools.permissions import Place, Policy
 from clew.tools.tool import Tool, ToolContext
-from clew.trail.breadcrumb import Breadcrumb
-from clew.trail.correlation import find_run
+from clew.trail.breadcrumb import Breadcrumb, Draft
+from clew.trail.correlation import CONSUMER_TAG, find_run
+from clew.trail.event import Event
 from clew.trail.flow import read_flow
-from clew.trail.handlers import Handler
+from clew.trail.handlers import Handler, HandlerFunction
 from clew.trail.store import Trail
 
 
@@ -89,7 +92,7 @@ async def build_runtime(
 
     def contexts(agent: AgentDefinition) -> Sequence[Handler]:
         handler = context_handler(builder, trail, flow, agent, by=by)
-        return () if handler is None else (handler,)
+        return () if handler is None else (replace(handler, function=_where_a_model_is(models, agent, handler)),)
 
     return Runtime(
         Parts(
@@ -100,7 +103,16 @@ async def build_runtime(
             registry=registry,
             cancelling=cancelling,
             guard=guard,
-            agents=AgentDeps(trail=trail, flow=flow, clock=clock, by=by, specs=specs, hooks=chain, gather=gathered),
+            agents=AgentDeps(
+                trail=trail,
+                flow=flow,
+                clock=clock,
+                by=by,
+                specs=specs,
+                hooks=chain,
+                budget_of=accounts.of_agent,
+                gather=gathered,
+            ),
             tools=ToolDeps(
                 trail=trail,
                 flow=flow,
@@ -147,6 +159,21 @@ class Accounts:
         name = f"{agent.agent_id}/{session}"
         await self._budgets.open(name, read_limits(agent.budget), by=self._by, session=session)
         return name
+
+
+def _where_a_model_is(models: Models, agent: AgentDefinition, handler: Handler) -> HandlerFunction:
+    """The handler, for an agent that has a model. One that has none is still given what is addressed to it, so that it
+    can say so; whatever else would have started it is passed over."""
+
+    async def handle(event: Event, deps: Any) -> Sequence[Draft] | None:
+        if not any(tag.startswith(CONSUMER_TAG) for tag in event.tags):
+            try:
+                models.for_agent(agent.agent_id, agent.model or "")
+            except ModelError:
+                return ()
+        return await handler.function(event, deps)
+
+    return handle
 
 
 def _window(models: Models, registry: Registry) -> Window:

@@ -164,7 +164,7 @@ class Conversations:
 
     async def _given_up(self, sent: Sent, *, by: Principal) -> str:
         """Why nobody works on a run any more, empty while somebody may."""
-        for letter in await self._trail.dead_letters.list(by=by, limit=MAX_LETTERS):
+        for letter in await self._trail.dead_letters.list(by=_inside(by), limit=MAX_LETTERS):
             if _is_needed(letter.consumer, sent.agent) and run_tag(sent.run) in letter.event.tags:
                 return f"{letter.consumer} gave up after {letter.attempts} attempts: {letter.reason}"
         return ""

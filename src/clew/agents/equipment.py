@@ -1,4 +1,4 @@
-"""The tools that agents have in a folder: its files, commands, pages, the catalog, and code that comes as breadcrumbs."""
+"""The tools that agents have in a folder: files, commands, pages, the catalog, and code that comes as breadcrumbs."""
 
 from __future__ import annotations
 
@@ -61,5 +61,3 @@ def code_tools(trail: Trail, root: Path, sandbox: Sandbox, *, by: Principal) -> 
         )
 
     return from_record
-
-

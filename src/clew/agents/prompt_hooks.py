@@ -14,13 +14,14 @@ from clew.agents.budgets import Budgets
 from clew.agents.hooks import HookFunction, PromptData
 from clew.agents.thresholds import Table, Usage, observe, thresholds_of
 from clew.agents.tool_hooks import CHANGED, FILE_TAG
-from clew.errors import Abort, NotFound
+from clew.errors import Abort, BudgetExceeded, NotFound
 from clew.fences import clean, fenced
 from clew.llm.messages import Message, Source
 from clew.llm.tokens import estimate_tokens
 from clew.secrecy import mask_secrets
 from clew.trail.breadcrumb import Breadcrumb, Draft, encode_canonical
 from clew.trail.claims import printable
+from clew.trail.correlation import CONSUMER_TAG
 from clew.trail.flow import Flow
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
@@ -73,24 +74,31 @@ def skill_loading(trail: Trail, by: Principal, skills: Skills | None) -> HookFun
     async def load(data: PromptData) -> PromptData:
         if skills is None or not data.is_first:
             return data
-        said = await _said(trail, by, data)
-        for text in await skills.texts(said, agent=data.agent_id, session=data.session) if said else ():
-            data = _with_opening(data, Message(role="user", content=text))
-        return data
+        trigger = await _trigger(trail, by, await _opening(trail, by, data))
+        if trigger is None:
+            return data
+        texts = await skills.texts(_text_of(trigger), agent=data.agent_id, session=data.session)
+        brought = tuple(Message(role="user", content=text) for text in texts)
+        return msgspec.structs.replace(data, messages=(*brought, *data.messages))
 
     return load
 
 
 def history_injection(trail: Trail, flow: Flow, by: Principal) -> HookFunction:
-    """Brings the last exchanges of a session that its context does not hold already, the oldest first. Their texts stay
-    where they are: a message names its record."""
+    """Brings the last exchanges of an agent with its user that the context does not hold already, the oldest first.
+    Their texts stay where they are: a message names its record. A run that no message started has no history."""
 
     async def inject(data: PromptData) -> PromptData:
         if not data.is_first or not data.session:
             return data
-        selector = Selector(schema_names=(flow.message, flow.answer), session=data.session)
+        opening = await _opening(trail, by, data)
+        trigger = await _trigger(trail, by, opening)
+        if trigger is None or trigger.schema_name != flow.message:
+            return data
+        mine = (f"{CONSUMER_TAG}{data.agent_id}", f"agent:{data.agent_id}")
+        selector = Selector(schema_names=(flow.message, flow.answer), session=data.session, any_tags=mine)
         found = (await trail.records.list(selector, by=by, limit=MAX_HISTORY)).items
-        known = {data.run, *_held(await _opening(trail, by, data))}
+        known = {trigger.id, *_held(opening)}
         earlier = [each for each in reversed(found) if each.id not in known and each.context.get("message")]
         said = tuple(_as_message(each, flow) for each in earlier)
         return msgspec.structs.replace(data, messages=(*said, *data.messages))
@@ -179,7 +187,7 @@ async def _check_budget(budgets: Budgets, name: str, by: Principal) -> None:
         return
     for kind in ("tokens", "money", "seconds", "calls"):
         if getattr(left, kind) == 0:
-            raise Abort(f"the budget {name} has no {kind} left", hint=f"Give it more {kind}, and ask again")
+            raise BudgetExceeded(name, kind, hint=f"Give it more {kind}, and ask again")
 
 
 def _with_opening(data: PromptData, message: Message) -> PromptData:
@@ -197,26 +205,27 @@ async def _opening(trail: Trail, by: Principal, data: PromptData) -> Breadcrumb 
         return None
 
 
-async def _said(trail: Trail, by: Principal, data: PromptData) -> str:
-    """The message that a run answers."""
-    opening = await _opening(trail, by, data)
-    trigger = opening.context.get("trigger") if opening is not None else None
-    if not isinstance(trigger, dict):
-        return ""
+async def _trigger(trail: Trail, by: Principal, opening: Breadcrumb | None) -> Breadcrumb | None:
+    """What started a run."""
+    named = opening.context.get("trigger") if opening is not None else None
+    if not isinstance(named, dict):
+        return None
     try:
-        found = await trail.records.get(str(trigger.get("id")), by=by)
+        return await trail.records.get(str(named.get("id")), by=by)
     except NotFound:
-        return ""
-    said = found.context.get("message") or found.context.get("content") or found.title
-    return said if isinstance(said, str) else found.title
+        return None
+
+
+def _text_of(trigger: Breadcrumb) -> str:
+    said = trigger.context.get("message") or trigger.context.get("content")
+    return said if isinstance(said, str) else trigger.title
 
 
 def _held(opening: Breadcrumb | None) -> set[str]:
     """The breadcrumbs that a context holds."""
     receipt = opening.context.get("receipt") if opening is not None else None
     items = receipt.get("items") if isinstance(receipt, dict) else None
-    held = {str(each.get("id")) for each in items if isinstance(each, dict)} if isinstance(items, list) else set()
-    return held | ({str(opening.context.get("trigger_event_id"))} if opening is not None else set())
+    return {str(each.get("id")) for each in items if isinstance(each, dict)} if isinstance(items, list) else set()
 
 
 def _as_message(record: Breadcrumb, flow: Flow) -> Message:

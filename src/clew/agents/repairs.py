@@ -74,7 +74,7 @@ class RepairDesk:
         return drafts
 
     async def judge(self, tool: Breadcrumb | None, error: BaseException) -> Verdict:
-        """Only a tool that its owner wrote is repaired, not one that comes with Clew; and only where its code failed."""
+        """Only a tool that its owner wrote is repaired, not one of Clew's; and only where its code failed."""
         if self._repairs.attempts == 0:
             return Verdict(wanted=False, reason="repairs are switched off")
         if not is_of_code(error):

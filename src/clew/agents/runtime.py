@@ -85,6 +85,7 @@ class Runtime:
         followers = [
             asyncio.create_task(parts.registry.follow(head, self._changed)),
             asyncio.create_task(parts.cancelling.follow(head)),
+            asyncio.create_task(self._beat()),
         ]
         for task in followers:
             task.add_done_callback(_tell_of_failure)
@@ -96,6 +97,15 @@ class Runtime:
             await asyncio.gather(*followers, return_exceptions=True)
             for name in list(self._running):
                 await self._halt(name)
+
+    async def _beat(self) -> None:
+        """Say again and again which agents are at work here; one whose worker has ended falls silent."""
+        health = self.parts.guard.health
+        while True:
+            for name, running in self._running.items():
+                if not running.task.done():
+                    health.beat(name)
+            await asyncio.sleep(health.interval)
 
     async def _changed(self, before: Entry | None, after: Entry | None) -> None:
         """Follow one change of a definition. What it has no use for any more is forgotten."""

@@ -30,6 +30,11 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     tool: Tool
     record: Breadcrumb | None = None
 
+    @property
+    def guarded_as(self) -> str:
+        """The name under which its failures are counted: another version is another tool."""
+        return self.tool.name if self.record is None else f"{self.tool.name}@{self.record.version}"
+
 
 class Toolbox:
     """Finds tools by name. A tool that comes with the program wins over a record of the same name."""

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
+from clew.agents.agent_runner import BudgetOf
 from clew.agents.cancelling import Cancelling, RunCancelled
 from clew.agents.executor import Gathered, UniversalExecutor
 from clew.agents.failures import FailedTool, Failure, is_retryable
@@ -44,8 +45,6 @@ PATIENCE = RetryPolicy(attempts=20, backoff=0.5, backoff_limit=30.0)
 """Beyond the attempts at a call: deaths of the process."""
 
 FindAgent = Callable[[str], Awaitable[AgentDefinition | None]]
-BudgetOf = Callable[[AgentDefinition, Breadcrumb], Awaitable[str | None]]
-"""The name of the budget that a call of an agent is taken from, which is there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +161,7 @@ class ToolsRunner:
             why = f"{request.tool} was under way when the process ended, and may or may not have been done"
             lost = response_draft(self._flow, record, request.tool, "interrupted", error=why)
             return [*data.drafts, lost]
-        content = await self._guarded(request.tool, run, lambda: self._call(found, data, event, run))
+        content = await self._guarded(found.guarded_as, run, lambda: self._call(found, data, event, run))
         if isinstance(content, Deferred):
             return [*data.drafts, *content.drafts]
         output = _within(content, found.tool.limits.characters)

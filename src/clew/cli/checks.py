@@ -69,7 +69,11 @@ def check_isolation(found: Isolation) -> Finding:
     if found.wall == "none":
         return remark("isolation", f"none: tools of others could reach everything ({held})", "Install bubblewrap")
     if found.missing:
-        return remark("isolation", f"{what}; not held: {', '.join(found.missing)}", "See the guide to the sandbox")
+        return remark(
+            "isolation",
+            f"{what}; not held: {', '.join(found.missing)}",
+            "Install bubblewrap, or run Clew as an ordinary user",
+        )
     if "javascript" not in found.languages:
         return remark("isolation", f"{what}; no JavaScript", "Install Deno: pip install clew[deno]")
     return ok("isolation", what)

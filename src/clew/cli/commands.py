@@ -36,7 +36,7 @@ class Group:
 
 
 COMMANDS: tuple[Command | Group, ...] = (
-    Command("chat", "Talk to an agent of this folder.", "clew.cli.chat:chat", "[MESSAGE...]"),
+    Command("chat", "Talk to an agent of this folder.", "clew.cli.chat:chat", "MESSAGE..."),
     Command("ask", "Ask what can be done and what is known.", "clew.cli.catalog:ask", "QUERY..."),
     Command(
         "get",

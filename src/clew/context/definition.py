@@ -88,7 +88,7 @@ class GraphSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     enabled: bool = True
     hops: Hops = 2
-    limit: Limit = 50
+    limit: Limit = 30
     costs: dict[str, Annotated[float, Meta(ge=0, le=100)]] = {}
     section: str = ""
 

@@ -17,7 +17,7 @@ from clew.errors import NotFound
 from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.correlation import REQUEST_TAG, find_request_id, find_run
 from clew.trail.edge import Edge
-from clew.trail.event import Event
+from clew.trail.event import Event, RetryPolicy
 from clew.trail.flow import Flow
 from clew.trail.handlers import Handler
 from clew.trail.query import SearchRequest
@@ -33,7 +33,7 @@ COSTS = {CAUSAL: 0.5, TEMPORAL: 0.75, TAG: 1.0, SEMANTIC: 1.0}
 HANDLER = "context/edges"
 MAX_PARTNERS = 8
 """Breadcrumbs of one request that are linked."""
-MAX_TAGS, MAX_TAGGED = 4, 4
+MAX_TAGS, MAX_TAGGED = 3, 3
 """So many pointer tags are looked at, and so many of the newest breadcrumbs that bear each."""
 MAX_SIMILAR = 4
 CLOSE = 0.6
@@ -200,6 +200,7 @@ def _between(one: str, other: str, kind: str, apart: float = 0.0) -> Edge:
 
 
 def edge_handler(trail: Trail, flow: Flow, *, by: Principal) -> Handler:
-    """The handler that links what is written. Order does not matter to it."""
+    """The handler that links what is written. Order does not matter to it, nor how often the process died over it."""
     selector = Selector(except_schemas=plumbing(flow))
-    return Handler(name=HANDLER, selector=selector, function=EdgeBuilder(trail, flow, by=by), ordered=False)
+    link = EdgeBuilder(trail, flow, by=by)
+    return Handler(name=HANDLER, selector=selector, function=link, ordered=False, retry=RetryPolicy(attempts=10))

@@ -14,15 +14,14 @@ from clew.access import Principal
 from clew.clock import Clock
 from clew.context.walking import Expand, Hop, Links
 from clew.skills.remembering import Recent
-from clew.trail.edge import Edge
+from clew.trail.edge import Link
 from clew.trail.store import Trail
 
 MAX_BYTES = 1_000_000_000
 MAX_AGE = timedelta(minutes=10)
 SKEW = timedelta(seconds=60)
 """By so much the clocks of two processes may differ: what was written shortly before the last look is read again."""
-MAX_EDGES = 10_000
-_HOP_BYTES, _NODE_BYTES, _GRAPH_BYTES = 160, 300, 500
+_HOP_BYTES, _NODE_BYTES, _GRAPH_BYTES = 400, 400, 500
 """About what each takes in memory."""
 
 Key = tuple[str, frozenset[str], str]
@@ -35,7 +34,7 @@ class SessionGraph:
     def __init__(self, built: datetime) -> None:
         self.built = built
         self.size = _GRAPH_BYTES
-        self._hops: dict[str, dict[tuple[str, str], float]] = {}
+        self._hops: dict[str, dict[tuple[str, str], Hop]] = {}
         self._as_of: dict[str, datetime] = {}
 
     def knows(self, id: str) -> bool:
@@ -45,25 +44,19 @@ class SessionGraph:
         """Since when the edges of these may be out of date."""
         return min(self._as_of[id] for id in ids)
 
-    def add(self, ids: Sequence[str], edges: Iterable[Edge], as_of: datetime) -> None:
-        """Take in edges at these breadcrumbs, all of them or those that are new."""
+    def add(self, ids: Sequence[str], links: Iterable[Link], as_of: datetime) -> None:
+        """Take in where the edges at these breadcrumbs lead, all of them or those that are new."""
         for id in ids:
             self.size += 0 if id in self._hops else _NODE_BYTES
             self._hops.setdefault(id, {})
             self._as_of[id] = as_of
-        wanted = frozenset(ids)
-        for edge in edges:
-            for near, far in ((edge.source, edge.target), (edge.target, edge.source)):
-                if near in wanted:
-                    self._put(near, far, edge)
-
-    def _put(self, near: str, far: str, edge: Edge) -> None:
-        hops = self._hops[near]
-        self.size += 0 if (far, edge.type) in hops else _HOP_BYTES
-        hops[far, edge.type] = edge.weight
+        for near, far, type, weight in links:
+            hops = self._hops[near]
+            self.size += 0 if (far, type) in hops else _HOP_BYTES
+            hops[far, type] = Hop(weight, far, type)
 
     def links(self, ids: Iterable[str]) -> Links:
-        return {id: [Hop(cost, to, kind) for (to, kind), cost in self._hops[id].items()] for id in ids}
+        return {id: list(self._hops[id].values()) for id in ids}
 
 
 class GraphCache:
@@ -108,6 +101,6 @@ class GraphCache:
         self.loaded += len(new)
         if known:
             since = graph.oldest(known) - SKEW
-            graph.add(known, await trail.edges.of(known, by=by, since=since, limit=MAX_EDGES), now)
+            graph.add(known, await trail.edges.around(known, by=by, since=since), now)
         if new:
-            graph.add(new, await trail.edges.of(new, by=by, limit=MAX_EDGES), now)
+            graph.add(new, await trail.edges.around(new, by=by), now)

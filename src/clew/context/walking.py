@@ -5,13 +5,15 @@ hops. What an edge costs is its weight, which its kind decides (see edges.py), t
 from __future__ import annotations
 
 import heapq
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 FANOUT = 64
 """Of the edges at one breadcrumb so many are followed, the cheapest: a hub leads everywhere, which is nowhere."""
 STARTS = 64
 """From so many seeds the walk begins, the cheapest."""
+EXPANDED = 32
+"""So many of the nearest at each level are gone on from."""
 WIDER = 2
 """So many times what is wanted is looked at, because not all of it can be shown."""
 
@@ -47,45 +49,49 @@ async def walk(
 ) -> list[Walked]:
     """What lies within so many hops of the starts, nearest first, without them; at most `limit`.
 
-    Each level is one call of `expand`. Only what can be among the nearest is expanded, so the work is bounded by
-    `limit` however dense the graph is."""
+    Each level is one call of `expand`, for the starts and then for the nearest that were found: the work is bounded
+    however dense the graph is."""
     links: dict[str, Sequence[Hop]] = {}
     nearest = dict(sorted(starts.items(), key=lambda each: (each[1], each[0]))[:STARTS])
+    reached = [Walked(cost, 0, id, (id,), ()) for id, cost in nearest.items()]
     for level in range(hops):
-        reached = spread(nearest, links, hops=level)
-        near = [each.id for each in reached if each.id in nearest or level][: len(nearest) + limit]
+        near = [each.id for each in reached if each.id not in nearest][:EXPANDED] if level else list(nearest)
         wanted = [id for id in near if id not in links]
         if not wanted:
             break
         found = await expand(wanted)
         links.update((id, _weighted(found.get(id, ()), costs or {})) for id in wanted)
-    return [each for each in spread(nearest, links, hops=hops) if each.id not in starts][:limit]
+        reached = spread(nearest, links, hops=level + 1, limit=limit + len(starts))
+    return [each for each in reached if each.id not in starts][:limit]
 
 
-def _weighted(hops: Iterable[Hop], costs: Mapping[str, float]) -> list[Hop]:
+def _weighted(hops: Sequence[Hop], costs: Mapping[str, float]) -> Sequence[Hop]:
     """The cheapest of the edges at one breadcrumb, as the agent weighs them."""
-    factored = (Hop(hop.cost * costs.get(hop.kind, 1.0), hop.to, hop.kind) for hop in hops) if costs else hops
-    return heapq.nsmallest(FANOUT, factored)
+    factored = [Hop(hop.cost * costs.get(hop.kind, 1.0), hop.to, hop.kind) for hop in hops] if costs else hops
+    return factored if len(factored) <= FANOUT else heapq.nsmallest(FANOUT, factored)
 
 
-def spread(starts: Mapping[str, float], links: Links, *, hops: int) -> list[Walked]:
+def spread(starts: Mapping[str, float], links: Links, *, hops: int, limit: int | None = None) -> list[Walked]:
     """Dijkstra from many starts, each with a cost of its own, over at most so many hops: every breadcrumb once, by its
-    cheapest way, nearest first. The starts come as well. The order of the links does not matter."""
+    cheapest way, nearest first, up to `limit`. The starts come as well. The order of the links does not matter."""
     queue = [Walked(cost, 0, id, (id,), ()) for id, cost in starts.items()]
     heapq.heapify(queue)
     fewest: dict[str, int] = {}
+    cheapest: dict[tuple[str, int], float] = {}
     settled: list[Walked] = []
-    while queue:
+    while queue and (limit is None or len(settled) < limit):
         at = heapq.heappop(queue)
         if at.hops >= fewest.get(at.id, hops + 1):
             continue
         if at.id not in fewest:
             settled.append(at)
         fewest[at.id] = at.hops  # a dearer way with fewer hops may still lead farther
-        if at.hops == hops:
+        farther = at.hops + 1
+        if farther > hops:
             continue
         for cost, to, kind in links.get(at.id, ()):
-            if at.hops + 1 < fewest.get(to, hops + 1):
-                way = Walked(at.cost + cost, at.hops + 1, to, (*at.path, to), (*at.kinds, kind))
-                heapq.heappush(queue, way)
+            total = at.cost + cost
+            if farther < fewest.get(to, hops + 1) and total <= cheapest.get((to, farther), total):
+                cheapest[to, farther] = total
+                heapq.heappush(queue, Walked(total, farther, to, (*at.path, to), (*at.kinds, kind)))
     return settled

@@ -17,6 +17,8 @@ _VOID = frozenset(
     ("br", "hr", "img", "input", "meta", "link", "area", "base", "col", "embed", "source", "track", "wbr")
 )
 _MAX_DEPTH = 200
+_KEPT = "\0"
+"""A space that stays where it is."""
 _SPACES = re.compile(r"[ \t\r\n\f\xa0]+")
 _EMPTY = re.compile(r"\n{3,}")
 
@@ -24,10 +26,10 @@ _EMPTY = re.compile(r"\n{3,}")
 def html_to_text(html: str) -> str:
     """The title, then the text with a line for each block. Broken HTML gives what can be read of it."""
     parser = _Reader()
-    parser.feed(html)
+    parser.feed(html.replace(_KEPT, ""))
     parser.close()
-    lines = (line.strip() if line[:4].strip() else line.rstrip() for line in "".join(parser.parts).split("\n"))
-    text = _EMPTY.sub("\n\n", "\n".join(lines)).strip()
+    lines = (line.strip() for line in "".join(parser.parts).split("\n"))
+    text = _EMPTY.sub("\n\n", "\n".join(lines)).strip().replace(_KEPT, " ")
     title = _SPACES.sub(" ", "".join(parser.title)).strip()
     return f"{title}\n\n{text}".strip() if title and not text.startswith(f"# {title}") else text
 
@@ -85,4 +87,4 @@ class _Reader(HTMLParser):
         if self._is_title:
             self.title.append(data)
         elif not self._hidden:
-            self.parts.append(data if self._preformatted else _SPACES.sub(" ", data))
+            self.parts.append(data.replace(" ", _KEPT) if self._preformatted else _SPACES.sub(" ", data))

@@ -110,7 +110,7 @@ async def run_process(
         # shielded: who cancels twice must not leave a process behind
         await asyncio.shield(asyncio.create_task(_end(process, mark, readers)))
     return Ended(
-        code=process.returncode if process.returncode is not None else -signal.SIGTERM,
+        code=process.code,
         stdout=out.content(),
         stderr=err.content(),
         seconds=round(time.monotonic() - started, 3),
@@ -148,11 +148,41 @@ class _Flooded(Exception):
     pass
 
 
-async def _start(
-    argv: Sequence[str], env: Mapping[str, str], cwd: str | None, *, has_input: bool
-) -> asyncio.subprocess.Process:
+class _Protocol(asyncio.subprocess.SubprocessStreamProtocol):
+    """Tells when the process itself has ended, though others may hold its output open."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit=_CHUNK, loop=loop)
+        self.exited = asyncio.Event()
+
+    def process_exited(self) -> None:
+        self.exited.set()
+        super().process_exited()
+
+
+class _Process:
+    """A process with its streams."""
+
+    def __init__(self, transport: asyncio.SubprocessTransport, protocol: _Protocol) -> None:
+        self._transport = transport
+        self.pid = transport.get_pid()
+        self.exited = protocol.exited
+        self.stdin, self.stdout, self.stderr = protocol.stdin, protocol.stdout, protocol.stderr
+
+    @property
+    def code(self) -> int:
+        code = self._transport.get_returncode()
+        return code if code is not None else -signal.SIGKILL
+
+    def close(self) -> None:
+        self._transport.close()
+
+
+async def _start(argv: Sequence[str], env: Mapping[str, str], cwd: str | None, *, has_input: bool) -> _Process:
+    loop = asyncio.get_running_loop()
     try:
-        return await asyncio.create_subprocess_exec(
+        transport, protocol = await loop.subprocess_exec(
+            lambda: _Protocol(loop),
             *argv,
             stdin=asyncio.subprocess.PIPE if has_input else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
@@ -164,13 +194,12 @@ async def _start(
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InvalidInput("command", f"cannot be started ({reason})") from None
+    return _Process(transport, protocol)
 
 
-async def _wait(
-    process: asyncio.subprocess.Process, readers: Collection[asyncio.Task[None]], seconds: float
-) -> KilledBy | None:
+async def _wait(process: _Process, readers: Collection[asyncio.Task[None]], seconds: float) -> KilledBy | None:
     """Wait for the process itself; what it left in the background is not waited for."""
-    exit = asyncio.create_task(process.wait())
+    exit = asyncio.create_task(process.exited.wait())
     watched: set[asyncio.Task[Any]] = {exit, *readers}
     try:
         async with asyncio.timeout(seconds):
@@ -187,15 +216,16 @@ async def _wait(
     return None
 
 
-async def _end(process: asyncio.subprocess.Process, mark: str, readers: Collection[asyncio.Task[None]]) -> None:
+async def _end(process: _Process, mark: str, readers: Collection[asyncio.Task[None]]) -> None:
     """Kill what is left of the group and of its descendants, and read the last words."""
     _kill_group(process.pid)
     await asyncio.to_thread(_kill_marked, mark)
-    await process.wait()
+    await process.exited.wait()
     await asyncio.wait(readers, timeout=_LAST_WORDS)
     for each in readers:
         each.cancel()
     await asyncio.gather(*readers, return_exceptions=True)
+    process.close()
 
 
 def _kill_group(leader: int) -> None:
@@ -236,7 +266,7 @@ def _environment_of(pid: str) -> bytes:
         return b""
 
 
-async def _feed(process: asyncio.subprocess.Process, content: bytes) -> None:
+async def _feed(process: _Process, content: bytes) -> None:
     if process.stdin is None:
         return
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 from enum import IntEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -79,6 +79,15 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True):
     weight: float = 1.0
     metadata: dict[str, Any] = {}
     created_at: datetime | None = None
+
+
+class Link(NamedTuple):
+    """An edge as it is seen from one of its ends: that end, the other one, its type and its cost."""
+
+    near: str
+    far: str
+    type: str
+    weight: float
 
 
 class Reached(msgspec.Struct, frozen=True, kw_only=True):

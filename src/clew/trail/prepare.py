@@ -66,7 +66,7 @@ class Prepared(msgspec.Struct, kw_only=True):
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """What the definitions say about the breadcrumb being written."""
+    """What the definitions say about the breadcrumb being written. What is not embedded has no keywords either."""
 
     check: SchemaCheck | None = None
     llm_hints: dict[str, Any] | None = None
@@ -148,9 +148,9 @@ def _prepare(
     entities = encode_canonical(draft.entities, "entities") if draft.entities is not None else None
     # from the stored form: the order of keys must not depend on who wrote them, or re-embedding would differ
     view = _decode(context)
-    shown = read_as(title, view, draft.llm_hints, rules.llm_hints)
-    keywords = pointers(tags, shown)
-    embeds = embedder is not None and draft.embed == "auto" and rules.embeds and draft.embedding is None
+    shown = read_as(title, view, draft.llm_hints, rules.llm_hints) if rules.embeds else None
+    keywords = pointers(tags, shown) if shown is not None else ()
+    embeds = embedder is not None and draft.embed == "auto" and draft.embedding is None
     return Prepared(
         id=id,
         key=check_key(draft.idempotency_key),
@@ -167,7 +167,7 @@ def _prepare(
         keywords=keywords,
         keywords_json=encode_texts(keywords),
         checksum=checksum_of(id, title, context, tags, schema_name, hints, entities),
-        text=embedding_text(shown) if embeds else None,
+        text=embedding_text(shown) if embeds and shown is not None else None,
         vector=pack_vector(draft.embedding, embedder) if draft.embedding is not None else None,
     )
 

@@ -11,7 +11,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Page, Update, View
-from clew.trail.edge import Direction, Edge, Reached
+from clew.trail.edge import Direction, Edge, Link, Reached
 from clew.trail.event import Claim, Consumer, ConsumerState, DeadLetter, Event
 from clew.trail.query import SearchRequest, SearchResult
 from clew.trail.selector import EVERYTHING, Selector
@@ -232,16 +232,22 @@ class Edges(Protocol):
 
     async def of(
         self,
-        id: str | Sequence[str],
+        id: str,
         *,
         by: Principal,
         types: Sequence[str] = (),
         direction: Direction = "both",
-        since: datetime | None = None,
         limit: int = 1000,
     ) -> list[Edge]:
-        """Edges at a breadcrumb, or at any of several, ordered by type, then source, then target; those written at
-        `since` or later where it is given. Raises NotFound for the one; of several, those that are gone have none."""
+        """Edges at a breadcrumb, ordered by type, then source, then target."""
+        ...
+
+    async def around(
+        self, ids: Sequence[str], *, by: Principal, since: datetime | None = None, limit: int = 10_000
+    ) -> list[Link]:
+        """Where the edges at any of these breadcrumbs lead, in either direction and no order; of more than `limit` the
+        cheapest, then by ids and type. Those written at `since` or later where it is given. An edge between two of
+        them comes twice. What is gone or out of sight has none."""
         ...
 
     async def walk(

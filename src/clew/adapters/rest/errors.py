@@ -17,10 +17,13 @@ from starlette.responses import Response
 
 from clew.adapters.rest.advice import advise, advise_path
 from clew.errors import (
+    Abort,
     AccessDenied,
     AlreadyExists,
+    BudgetExceeded,
     BuildError,
     Busy,
+    CircuitOpen,
     ClewError,
     ConfigError,
     Conflict,
@@ -33,10 +36,12 @@ from clew.errors import (
     InvalidInput,
     LeaseLost,
     ManifestError,
+    ModelError,
     NotAuthenticated,
     NotFound,
     ParseError,
     ReadOnly,
+    SandboxUnavailable,
     SchemaViolation,
     ServerError,
     SourceError,
@@ -44,6 +49,7 @@ from clew.errors import (
     StorageFull,
     TemplateError,
     TooLarge,
+    ToolFailure,
     ValidationError,
 )
 
@@ -69,6 +75,12 @@ STATUS: dict[type[ClewError], tuple[int, str]] = {
     SourceError: (502, "source_error"),
     FormatError: (422, "format_error"),
     ServerError: (502, "server_error"),
+    ModelError: (502, "model_error"),
+    ToolFailure: (502, "tool_failure"),
+    SandboxUnavailable: (503, "sandbox_unavailable"),
+    CircuitOpen: (503, "circuit_open"),
+    BudgetExceeded: (429, "budget_exceeded"),
+    Abort: (422, "abort"),
     ConfigError: (500, "config_error"),
     StorageError: (500, "storage_error"),
     Corrupted: (500, "corrupted"),

@@ -27,6 +27,7 @@ _REF = "#/components/schemas/{name}"
 _PATH_NAMES = re.compile(r"\{(\w+)\}")
 _PATH_PARAMETERS = {
     "id": "The id of a breadcrumb or dead letter",
+    "item": "The id of a breadcrumb, or the beginning of it",
     "kind": "skill, toolset or tool",
     "n": "A version number, from 1",
     "name": "The name that it was given",

@@ -18,12 +18,6 @@ from clew.context.receipts import Explanation, ItemExplanation
 from clew.errors import InvalidInput
 
 
-class WhyContextQuery(msgspec.Struct, frozen=True, kw_only=True):
-    item: Annotated[str | None, Meta(description="A breadcrumb, or the beginning of its id: why it is in or not")] = (
-        None
-    )
-
-
 class UsageQuery(msgspec.Struct, frozen=True, kw_only=True):
     session: Annotated[str | None, Meta(description="Only what this session took")] = None
     agent: Annotated[str | None, Meta(description="Only what this agent took")] = None
@@ -37,9 +31,16 @@ class Agents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def why_context(call: Call) -> Answer:
-    conversations = await open_conversations(call.trail, call.services.clock, by=call.by)
-    found = await explain_context(call.trail, conversations.flow, call.path["id"], by=call.by, item=call.query.item)
-    return reply(found)
+    return reply(await _explain(call))
+
+
+async def why_in_context(call: Call) -> Answer:
+    return reply(await _explain(call, call.path["item"]))
+
+
+async def _explain(call: Call, item: str | None = None) -> Explanation | ItemExplanation:
+    flow = (await open_conversations(call.trail, call.services.clock, by=call.by)).flow
+    return await explain_context(call.trail, flow, call.path["id"], by=call.by, item=item)
 
 
 async def get_usage(call: Call) -> Answer:
@@ -62,8 +63,17 @@ OPERATIONS = (
         summary="What the context of an agent was made of; by its id, or that of any breadcrumb of its run",
         group="agents",
         verb="read",
-        query=WhyContextQuery,
-        answer=Explanation | ItemExplanation,
+        answer=Explanation,
+        raises=(InvalidInput,),
+    ),
+    Operation(
+        method="GET",
+        path="/why/context/{id}/{item}",
+        handler=why_in_context,
+        summary="Why a breadcrumb is, or is not, in the context of an agent",
+        group="agents",
+        verb="read",
+        answer=ItemExplanation,
         raises=(InvalidInput,),
     ),
     Operation(

@@ -86,7 +86,8 @@ def kind_of(error, allowed):
         return "config"
     if not isinstance(error, OSError):
         return "runtime"
-    if error.errno in REFUSED or type(error).__name__ == "gaierror":
+    inner = getattr(error, "reason", error)
+    if getattr(inner, "errno", None) in REFUSED or type(inner).__name__ == "gaierror":
         return "permission"
     place = error.filename
     is_outside = (

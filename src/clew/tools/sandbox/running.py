@@ -186,8 +186,8 @@ class _Run:
             await self._tell(bytes(into[told:]))
 
     async def _tell(self, lines: bytes) -> None:
-        if self._command.marker:
-            lines = lines.partition(self._command.marker)[0]
+        if (marker := self._command.marker.strip()) and marker in lines:
+            lines = lines.partition(marker)[0].removesuffix(b"\n")
         if text := self._mask.text(clean_text(lines)):
             await _given(self._on_output)(text)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from itertools import starmap
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ import msgspec
 from clew.access import Principal
 from clew.errors import AlreadyExists, CycleRefused, InvalidInput, NotFound, TooLarge
 from clew.trail.breadcrumb import MAX_BATCH, encode_canonical
-from clew.trail.edge import ACYCLIC, Direction, Edge, Reached, check_edge, stored_types
+from clew.trail.edge import ACYCLIC, Direction, Edge, Link, Reached, check_edge, stored_types
 from clew.trail.graph import Hops, Search, cheapest, run, walk
 from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros, to_micros
 from clew.trail.sqlite.rows import ALIVE, Audiences, in_list
@@ -19,6 +20,15 @@ from clew.trail.sqlite.rows import ALIVE, Audiences, in_list
 MAX_DEPTH = 32
 MAX_REACHED = 10_000
 MAX_METADATA = 64_000
+
+_WAYS = (("source", "target"), ("target", "source"))
+_LINKS = (
+    "SELECT n.id, b.id, e.type, e.weight FROM breadcrumbs n CROSS JOIN edges e ON e.{0} = n.rid"
+    " CROSS JOIN breadcrumbs b ON b.rid = e.{1} WHERE n.id IN (SELECT value FROM json_each(:ids))"
+    f" AND +n.audience IN {{visible}} AND {ALIVE.replace('b.', 'n.')} AND +b.audience IN {{visible}} AND {ALIVE}"
+    " AND e.created_at >= :after"
+)
+"""Where the edges at some breadcrumbs lead. CROSS JOIN keeps the order: without it all that the caller sees is read."""
 
 _decode = msgspec.json.Decoder().decode
 
@@ -74,27 +84,43 @@ class SqliteEdges:
 
     async def of(
         self,
-        id: str | Sequence[str],
+        id: str,
         *,
         by: Principal,
         types: Sequence[str] = (),
         direction: Direction = "both",
-        since: datetime | None = None,
         limit: int = 1000,
     ) -> list[Edge]:
         by.require("read")
         _check_bounds(limit=limit)
         wanted = stored_types(types, direction)
-        after = to_micros(since) if since is not None else 0
 
         def work(connection: Sql) -> list[Edge]:
             visible = self._audiences.visible(connection, by.owner_id, by.scopes)
             now = self._engine.wall()
-            find = _rids if isinstance(id, str) else _live_rids
-            ids = list(find(connection.execute, {id} if isinstance(id, str) else set(id), visible, now))
-            around = self._around(connection, ids, wanted, direction, visible, now, after)
+            _rids(connection.execute, {id}, visible, now)
+            around = self._around(connection, [id], wanted, direction, visible, now)
             found = {_key(edge): edge for _, edge in around}
             return [found[key] for key in sorted(found)][:limit]
+
+        return await self._engine.read_aside(work)
+
+    async def around(
+        self, ids: Sequence[str], *, by: Principal, since: datetime | None = None, limit: int = MAX_REACHED
+    ) -> list[Link]:
+        by.require("read")
+        _check_bounds(limit=limit)
+        if len(ids) > MAX_REACHED:
+            raise TooLarge("ids", len(ids), MAX_REACHED, "breadcrumbs")
+        values = {"ids": _pack(list(ids)), "after": to_micros(since) if since is not None else 0, "limit": limit}
+
+        def work(connection: Sql) -> list[Link]:
+            visible = in_list(self._audiences.visible(connection, by.owner_id, by.scopes))
+            both = " UNION ALL ".join(_LINKS.format(*way, visible=visible) for way in _WAYS)
+            rows = connection.execute(
+                f"{both} ORDER BY 4, 1, 2, 3 LIMIT :limit", {**values, "now": self._engine.wall()}
+            )
+            return list(starmap(Link, rows))
 
         return await self._engine.read_aside(work)
 
@@ -162,7 +188,6 @@ class SqliteEdges:
         direction: Direction,
         visible: Sequence[int],
         now: int,
-        after: int = 0,
     ) -> list[tuple[Direction, Edge]]:
         """Edges at these breadcrumbs whose both ends are live and visible, each with the direction in which it is
         followed; one that is followed in both comes twice."""
@@ -181,8 +206,8 @@ class SqliteEdges:
                 f"SELECT {source}, {target}, e.type, e.weight, e.metadata, e.created_at FROM breadcrumbs n"
                 f" CROSS JOIN edges e ON e.{near} = n.rid CROSS JOIN breadcrumbs b ON b.rid = e.{far}"
                 f" WHERE n.id IN (SELECT value FROM json_each(:ids)) AND b.audience IN {in_list(visible)} AND {ALIVE}"
-                " AND e.created_at >= :after AND (:types = '[]' OR e.type IN (SELECT value FROM json_each(:types)))",
-                {"ids": _pack(list(ids)), "types": _pack(types), "now": now, "after": after},
+                " AND (:types = '[]' OR e.type IN (SELECT value FROM json_each(:types)))",
+                {"ids": _pack(list(ids)), "types": _pack(types), "now": now},
             )
             found += [(towards, _to_edge(row)) for row in rows]
         return found
@@ -213,21 +238,16 @@ def _reaches(writing: Writing, type: str, start: int, goal: int) -> bool:
 
 def _rids(execute: Any, ids: set[str], visible: Sequence[int], now: int) -> dict[str, int]:
     """Row ids of live breadcrumbs that may be seen. Raises NotFound for the first that may not."""
-    found = _live_rids(execute, ids, visible, now)
-    missing = min(ids - found.keys(), default=None)
-    if missing is not None:
-        raise NotFound("breadcrumb", missing)
-    return found
-
-
-def _live_rids(execute: Any, ids: set[str], visible: Sequence[int], now: int) -> dict[str, int]:
-    """Row ids of those that live and may be seen."""
     rows = execute(
         f"SELECT b.id, b.rid FROM breadcrumbs b WHERE b.id IN (SELECT value FROM json_each(:ids))"
         f" AND +b.audience IN {in_list(visible)} AND {ALIVE}",  # by id: all of an audience would be many
         {"ids": _pack(sorted(ids)), "now": now},
     ).fetchall()
-    return dict(rows)
+    found = dict(rows)
+    missing = min(ids - found.keys(), default=None)
+    if missing is not None:
+        raise NotFound("breadcrumb", missing)
+    return found
 
 
 def _to_edge(row: Any) -> Edge:

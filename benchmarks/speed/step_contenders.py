@@ -1,0 +1,132 @@
+"""Processes of contenders as the measures use them: served, killed, started again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from speed.processes import clean_environment
+
+OURS, TALK = "clew", "conversation"
+GRAPH, GRAPH_ASYNC, DBOS = "langgraph", "langgraph-async", "dbos"
+PEERS = {GRAPH: "langgraph", GRAPH_ASYNC: "langgraph", DBOS: "dbos"}
+SHOWN = {
+    OURS: "clew",
+    TALK: "clew, conversation",
+    GRAPH: "langgraph, durability sync",
+    GRAPH_ASYNC: "langgraph, durability async",
+    DBOS: "dbos",
+}
+PATIENCE = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How much is measured, and where."""
+
+    scratch: Path
+    rounds: int = 5
+    quick: bool = False
+    without: frozenset[str] = frozenset()
+
+    def count(self, full: int, least: int) -> int:
+        return least if self.quick else full
+
+    def folder(self, name: str) -> Path:
+        """A new folder for a contender."""
+        found = self.scratch / name
+        found.mkdir(parents=True)
+        return found
+
+
+def why_absent(name: str, settings: Settings) -> str:
+    """Why a peer is not measured; empty when it is."""
+    if name in settings.without:
+        return "left out"
+    package = PEERS.get(name)
+    return f"{package} is not installed" if package and find_spec(package) is None else ""
+
+
+class Served:
+    """A contender that waits for work."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self._turn = 0
+
+    def run(self, sessions: int, steps: int) -> float:
+        """Seconds that so many new sessions of so many steps took."""
+        self._turn += 1
+        names = [f"{self._process.pid}-{self._turn}-{at}" for at in range(sessions)]
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"sessions": names, "steps": steps}) + "\n")
+        self._process.stdin.flush()
+        return float(read_answer(self._process)["seconds"])
+
+
+@contextlib.contextmanager
+def serving(name: str, folder: Path, steps: int = 0) -> Iterator[Served]:
+    """A contender's process, which ends with the block and then has closed its files."""
+    process = start(name, folder, "serve", steps)
+    try:
+        read_answer(process)
+        yield Served(process)
+        process.communicate(timeout=PATIENCE)  # closes its input, at whose end it leaves
+    finally:
+        process.kill()
+        process.wait()
+
+
+def crash(name: str, folder: Path, steps: int, at: int) -> None:
+    """Let a contender begin a session, and be killed in the middle of it."""
+    process = start(name, folder, "crash", steps, at)
+    process.communicate(timeout=PATIENCE)
+    if process.returncode != -9:
+        raise RuntimeError(f"{name} was to be killed, and ended with {process.returncode}")
+
+
+def resume(name: str, folder: Path, steps: int) -> float:
+    """Seconds from the start of a new process to the end of the session that was killed."""
+    began = time.perf_counter()
+    process = start(name, folder, "resume", steps)
+    try:
+        read_answer(process)
+        took = time.perf_counter() - began
+        process.communicate(timeout=PATIENCE)
+        return took
+    finally:
+        process.kill()
+        process.wait()
+
+
+def start(name: str, folder: Path, what: str, *numbers: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "speed.step_process", name, str(folder), what, *map(str, numbers)]
+    environment = clean_environment({"PYTHONPATH": str(Path(__file__).parents[1])})
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+    )
+
+
+def read_answer(process: subprocess.Popen[str]) -> dict[str, float]:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise RuntimeError(f"{process.args[3:]} ended without an answer")  # type: ignore[index]  # a list, as given
+    found: dict[str, float] = json.loads(line)
+    return found
+
+
+def folder_bytes(folder: Path) -> int:
+    return sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
+
+
+def measured(names: Sequence[str], settings: Settings) -> list[str]:
+    """Those that are there."""
+    return [name for name in names if not why_absent(name, settings)]

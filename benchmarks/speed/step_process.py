@@ -1,0 +1,67 @@
+"""One contender in a process of its own, so that none has another's threads and garbage.
+
+Usage: step_process.py CONTENDER FOLDER serve | crash STEPS AT | resume STEPS. Served, it answers each line of JSON with
+`sessions` and `steps` with the seconds that it took; resumed, it says when the session is done.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from speed.step_payload import Step, Stepper
+
+CRASHED = "crashed"
+
+
+def open_stepper(name: str, folder: Path, step: Step, steps: int) -> Stepper:
+    """Each imports only what it is: the time to import is part of starting again."""
+    if name == "clew":
+        from speed.step_clew import ClewStepper
+
+        return ClewStepper(folder, step, steps)
+    if name == "conversation":
+        from speed.step_conversation import ConversationStepper
+
+        return ConversationStepper(folder, step, steps)
+    if name == "dbos":
+        from speed.step_dbos import DbosStepper
+
+        return DbosStepper(folder, step)
+    from speed.step_langgraph import LangGraphStepper
+
+    return LangGraphStepper(folder, step, "async" if name.endswith("async") else "sync")
+
+
+def serve(stepper: Stepper) -> None:
+    for line in sys.stdin:
+        order = json.loads(line)
+        began = time.perf_counter()
+        stepper.run(order["sessions"], order["steps"])
+        say({"seconds": time.perf_counter() - began})
+
+
+def say(answer: dict[str, float]) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+def main() -> None:
+    name, folder, what, *numbers = sys.argv[1:]
+    steps, die_at = (*map(int, numbers), 0, 0)[:2]
+    step = Step(die_at if what == "crash" else None)
+    stepper = open_stepper(name, Path(folder), step, steps)
+    if what == "serve":
+        say({"ready": 1})
+        serve(stepper)
+    elif what == "crash":
+        stepper.run([CRASHED], steps)
+    else:
+        stepper.resume(CRASHED)
+        say({"done": 1})
+    stepper.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Agents of a folder's markdown as agents that run: those that the user agreed to, mirrored to the trail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID, uuid5
+
+from clew.access import Principal
+from clew.catalog.skills.definitions import Definitions
+from clew.skills.manifest import Agent, Manifest
+from clew.skills.mirroring import Mirrored, mirror
+from clew.trail.breadcrumb import NEVER, Draft
+from clew.trail.correlation import CONSUMER_TAG
+from clew.trail.flow import Flow
+from clew.trail.selector import Selector
+from clew.trail.store import Trail
+
+FROM_FOLDER = "from:folder"
+"""On definitions that follow files."""
+ALWAYS = ("ask", "get")
+USUAL = ("read-file", "write-file", "edit-file", "preview-edit", "glob", "grep", "exec", "fetch")
+"""What an agent has whose definition names no tools."""
+FOREIGN = {
+    "read": "read-file",
+    "write": "write-file",
+    "edit": "edit-file",
+    "multiedit": "edit-file",
+    "bash": "exec",
+    "shell": "exec",
+    "glob": "glob",
+    "grep": "grep",
+    "webfetch": "fetch",
+    "ls": "glob",
+}
+"""What tools are called in the definitions of other programs."""
+_SKILLS = """## Further skills
+
+These can be loaded when they are needed, with `get` on `skills://tools/load`:"""
+_NAMESPACE = UUID("6c1b0a1e-4c4f-5f0e-8f29-6c6d1c7f0b21")
+
+
+async def mirror_agents(trail: Trail, flow: Flow, definitions: Definitions, *, by: Principal) -> Mirrored:
+    """Make the trail's definitions those of the folder's agents, as its files and the user's consent are now."""
+    drafts = _drafts(flow, definitions, by)
+    return await mirror(trail, drafts, Selector(schema_name=flow.agent, all_tags=(FROM_FOLDER,)), by=by)
+
+
+def _drafts(flow: Flow, definitions: Definitions, by: Principal) -> Iterator[Draft]:
+    for name in definitions.manifest.agents:
+        if definitions.is_waiting(name):
+            continue
+        yield Draft(
+            id=str(uuid5(_NAMESPACE, f"{by.owner_id}\n{definitions.definers.root}\n{name}")),
+            title=f"Agent {name}"[:200],
+            schema_name=flow.agent,
+            tags=("agent:def", "workspace:agents", f"agent:{name}", FROM_FOLDER),
+            context=_definition(flow, definitions.agent(name), definitions),
+            ttl=NEVER,
+            embed="never",
+        )
+
+
+def _definition(flow: Flow, agent: Agent, definitions: Definitions) -> dict[str, Any]:
+    return {
+        "agent_id": agent.name,
+        "description": agent.description,
+        "model": agent.model or None,
+        "system_prompt": prompt_of(agent, definitions.manifest, definitions.withheld.keys()),
+        "capabilities": {"tools": list(tools_of(agent))},
+        "context_trigger": {"schema_name": flow.message, "all_tags": [CONSUMER_TAG + agent.name]},
+        "metadata": {"path": agent.path, "digest": agent.digest},
+    }
+
+
+def prompt_of(agent: Agent, manifest: Manifest, withheld: Any = ()) -> str:
+    """The instructions of an agent: its own text, the skills that it starts with, and the names of those that it may
+    load. Skills that nobody agreed to are not among them."""
+    known = [manifest.skills[name] for name in agent.loadable if name in manifest.skills and name not in withheld]
+    initial = [skill for skill in known if skill.name in agent.initial_skills or skill.tier == 1]
+    texts = [f"## {skill.name}\n\n{skill.content.strip()}" for skill in initial]
+    later = [f"- {skill.name}: {' '.join(skill.description.split())}" for skill in known if skill not in initial]
+    parts = [agent.prompt.strip(), *texts, "\n".join([_SKILLS, "", *later]) if later else ""]
+    return "\n\n".join(filter(None, parts))
+
+
+def tools_of(agent: Agent) -> tuple[str, ...]:
+    """The tools of an agent, in the names that they have here. Others come by the routes that `ask` finds."""
+    named = [FOREIGN.get(name.lower(), name) for name in agent.tools] or list(USUAL)
+    return tuple(dict.fromkeys((*ALWAYS, *named)))

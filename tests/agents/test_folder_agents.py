@@ -1,0 +1,81 @@
+"""Agents of a folder's markdown, as agents that run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clew.agents.conversation import open_conversations
+from clew.agents.folder_agents import prompt_of, tools_of
+from clew.agents.steps import Answered
+from clew.app import open_app
+from clew.config import Config
+from clew.llm.model import open_models
+from clew.llm.scripted import ScriptedModel, Turn
+from clew.skills.manifest import Agent, Manifest, Skill
+from clew.trail.selector import Selector
+from tests.trusting import trust_all
+
+
+def write_agent(folder: Path, text: str) -> None:
+    place = folder / ".clew" / "agents"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "pirate.md").write_text(f"---\nname: pirate\ndescription: Talks like one\n---\n{text}\n")
+
+
+async def prompts(config: Config) -> list[str]:
+    """The instructions of the agents that follow files."""
+    async with open_app(config) as app:
+        await app.runtime()
+        page = await app.trail.records.list(Selector(all_tags=["from:folder"]), by=app.me)
+        return [each.context["system_prompt"] for each in page.items]
+
+
+@pytest.mark.req("RCR-39")
+async def test_an_agent_in_markdown_runs_once_the_user_has_agreed_and_follows_its_file(tmp_path: Path) -> None:
+    write_agent(tmp_path, "You are a pirate.")
+    config = Config(folder=tmp_path / ".clew", embedder="none")
+    assert await prompts(config) == []
+    trust_all(config.folder)
+    assert await prompts(config) == ["You are a pirate."]
+    write_agent(tmp_path, "You are a captain.")
+    assert await prompts(config) == []
+    trust_all(config.folder)
+    assert await prompts(config) == ["You are a captain."]
+    (tmp_path / ".clew" / "agents" / "pirate.md").unlink()
+    assert await prompts(config) == []
+
+
+async def test_an_agent_in_markdown_answers(tmp_path: Path) -> None:
+    write_agent(tmp_path, "You are a pirate.")
+    config = Config(folder=tmp_path / ".clew", embedder="none")
+    trust_all(config.folder)
+    model = ScriptedModel([Turn(user="hello", tools=("ask", "get", "read-file"), say="Arr.")])
+    async with open_app(config) as app:
+        runtime = await app.runtime(open_models(config, {}).with_model("*", model))
+        async with runtime.running():
+            talk = await open_conversations(app.trail, app.clock, by=app.me)
+            sent = await talk.send("hello", agent="pirate", by=app.me)
+            steps = [step async for step in talk.follow(sent, by=app.me)]
+    assert [step.text for step in steps if isinstance(step, Answered)] == ["Arr."]
+
+
+def test_a_prompt_holds_the_initial_skills_and_names_the_others() -> None:
+    skills = [
+        Skill(name="knots", description="Tie knots", content="Over and under.", tier=1),
+        Skill(name="maps", description="Read\nmaps"),
+        Skill(name="traps", description="Not agreed to"),
+    ]
+    manifest = Manifest(skills={each.name: each for each in skills})
+    agent = Agent(name="pirate", prompt="Arr.", initial_skills=("knots",), skills=("maps", "traps", "gone"))
+    assert prompt_of(agent, manifest, {"traps"}) == (
+        "Arr.\n\n## knots\n\nOver and under.\n\n## Further skills\n\nThese can be loaded when they are needed, with `get`"
+        " on `skills://tools/load`:\n\n- maps: Read maps"
+    )
+
+
+def test_tools_of_other_programs_are_known_by_their_names_here() -> None:
+    agent = Agent(name="reader", tools=("Read", "Bash", "crossing-time"))
+    assert tools_of(agent) == ("ask", "get", "read-file", "exec", "crossing-time")
+    assert "write-file" in tools_of(Agent(name="any"))

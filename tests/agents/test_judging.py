@@ -1,0 +1,96 @@
+"""What becomes of a call: policy of the program, of the agent, of its callers, and what the tool does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clew.access import Principal
+from clew.agents.judging import Judge
+from clew.agents.registry import Registry
+from clew.agents.toolbox import Toolbox
+from clew.context.definition import AgentDefinition, definition_of
+from clew.tools.tool import Effects, Tool, tool
+from clew.trail.bootstrap import bootstrap, read_pieces
+from clew.trail.breadcrumb import Draft
+from clew.trail.flow import shipped_flow
+from clew.trail.store import Trail
+from tests.agents.running import no_code
+
+FLOW = shipped_flow(read_pieces())
+
+
+@tool(effects=Effects(reads_only=True))
+async def look() -> str:
+    """Look."""
+    return ""
+
+
+@tool
+async def act() -> str:
+    """Act."""
+    return ""
+
+
+@tool(searchable=False)
+async def tend() -> str:
+    """Do what one agent is for."""
+    return ""
+
+
+@tool
+async def get(routes: list[dict[str, Any]]) -> str:
+    """Stands for the catalog's."""
+    return ""
+
+
+async def judge(trail: Trail, me: Principal, agent: AgentDefinition | None, name: str, **arguments: Any) -> str:
+    await bootstrap(trail, me)
+    tools: list[Tool] = [look, act, tend, get]
+    found = Judge(Registry(trail, FLOW, by=me), Toolbox(trail, FLOW, no_code, tools), by=me)
+    return (await found(agent, name, arguments)).verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"), [("look", "allow"), ("act", "ask"), ("tend", "allow"), ("read-file", "allow")]
+)
+async def test_where_no_rule_speaks_what_a_tool_does_decides(
+    trail: Trail, me: Principal, name: str, verdict: str
+) -> None:
+    assert await judge(trail, me, None, name) == verdict
+
+
+@pytest.mark.parametrize(
+    ("routes", "verdict"),
+    [
+        (["repo://resources/a"], "allow"),
+        (["repo://resources/a", "shop://tools/refund"], "ask"),
+        ([], "allow"),
+    ],
+)
+async def test_reading_documents_is_not_asked_about_and_running_tools_is(
+    trail: Trail, me: Principal, routes: list[str], verdict: str
+) -> None:
+    assert await judge(trail, me, None, "get", routes=[{"route": each} for each in routes]) == verdict
+
+
+async def test_code_that_is_let_out_of_its_sandbox_is_asked_about(trail: Trail, me: Principal) -> None:
+    await bootstrap(trail, me)
+    for name, permissions in (("inside", {}), ("outside", {"net": ["example.org"]})):
+        context = {"name": name, "code": "", "permissions": permissions}
+        await trail.records.create(Draft(title=name, schema_name=FLOW.tool, context=context), by=me)
+    assert await judge(trail, me, None, "inside") == "allow"
+    assert await judge(trail, me, None, "outside") == "ask"
+
+
+@pytest.mark.req("RCR-48")
+async def test_an_agent_has_no_more_than_the_one_that_called_it(trail: Trail, me: Principal) -> None:
+    await bootstrap(trail, me)
+    parent = {"agent_id": "parent", "permissions": {"deny": ["look"]}}
+    await trail.records.create(Draft(title="parent", schema_name=FLOW.agent, context=parent), by=me)
+    child = definition_of(
+        {"agent_id": "child", "permissions": {"allow": ["look", "act"]}, "metadata": {"called_by": {"agent": "parent"}}}
+    )
+    assert await judge(trail, me, child, "look") == "deny"
+    assert await judge(trail, me, child, "act") == "ask"

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clew.context.budget import SHARES, Candidate, Limits, fit
+from clew.context.evidence import BUDGET, Evidence, lines, select
+from clew.context.scoring import Parts, freshness, quality
+
+SECTIONS = (*SHARES, "other")
+candidates = st.lists(
+    st.builds(
+        Candidate,
+        key=st.integers(0, 30).map(str),
+        section=st.sampled_from(SECTIONS),
+        score=st.floats(0, 1),
+        tokens=st.one_of(st.integers(0, 60), st.integers(0, 20_000)),
+        is_pinned=st.booleans(),
+    ),
+    max_size=15,
+)
+
+
+@pytest.mark.req("BEY-04")
+@settings(max_examples=10_000)
+@given(candidates, st.integers(0, 2_000), st.integers(0, 20))
+def test_no_budget_is_ever_overrun(wanted: list[Candidate], total: int, heading: int) -> None:
+    limits = Limits(total=total, heading=heading)
+    found = fit(wanted, limits)
+    assert found.tokens <= total
+    assert all(tokens <= limits.section(name) for name, tokens in found.sections.items())
+    assert len(found.chosen) == len(set(found.chosen))
+    assert {each.key for each in wanted} == set(found.chosen) | set(found.dropped)
+    assert not set(found.chosen) & set(found.dropped)
+    assert all(found.dropped.values())
+
+
+def candidate(key: str, tokens: int, *, score: float = 0.5, section: str = "knowledge", **more: bool) -> Candidate:
+    return Candidate(key=key, tokens=tokens, score=score, section=section, **more)
+
+
+@pytest.mark.req("RCR-35", "BEY-04")
+def test_the_best_come_first_and_the_rest_is_told_why() -> None:
+    wanted = [candidate("poor", 150, score=0.1), candidate("best", 190, score=0.9), candidate("good", 190, score=0.8)]
+    found = fit(wanted, Limits(total=1_000))
+    assert found.chosen == ("best", "good")
+    assert "share of knowledge" in found.dropped["poor"]
+
+
+@pytest.mark.req("BEY-04")
+def test_a_hostile_crowd_in_one_section_leaves_room_for_the_others() -> None:
+    crowd = [candidate(f"spam{number}", 190, score=1.0) for number in range(100)]
+    other = [
+        candidate("said", 150, score=0.2, section="history"),
+        candidate("asked", 300, section="message", is_pinned=True),
+    ]
+    found = fit([*crowd, *other], Limits(total=1_000))
+    assert {"said", "asked"} <= set(found.chosen)
+    huge = fit([candidate("huge", 201), *other], Limits(total=1_000))
+    assert "more than one item may take" in huge.dropped["huge"]
+
+
+@pytest.mark.req("SYL-86")
+@pytest.mark.parametrize(
+    ("similarity", "trust", "fresh", "verified", "expected"),
+    [
+        (1, 100, 1, True, 1.0),
+        (0, 0, 0, False, 0.0),
+        (0.8, 70, 0.5, False, 0.58),
+        (0.8, 70, 0.5, True, 0.73),
+        (0, 0, 0, True, 0.15),
+    ],
+)
+def test_quality_is_the_weighted_sum_of_its_parts(
+    similarity: float, trust: float, fresh: float, verified: bool, expected: float
+) -> None:
+    parts = Parts(similarity=similarity, trust=trust, freshness=fresh, verified=verified)
+    assert quality(parts) == pytest.approx(expected)
+
+
+def test_freshness_falls_with_age_and_never_below_its_least() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    ages = [freshness(at - timedelta(days=days), at) for days in (0, 90, 180, 1_000)]
+    assert ages == pytest.approx([1.0, 0.6, 0.2, 0.2])
+    assert freshness(at + timedelta(days=5), at) == 1.0
+
+
+def evidence(name: str, letters: int, similarity: float, trust: float = 100) -> Evidence:
+    return Evidence(name=name, content="x" * letters, parts=Parts(similarity=similarity, trust=trust, freshness=1.0))
+
+
+@pytest.mark.req("SYL-86")
+@given(
+    st.lists(st.builds(evidence, st.just("s"), st.integers(0, 20_000), st.floats(0, 1), st.floats(0, 100)), max_size=20)
+)
+def test_a_selection_of_evidence_stays_in_its_budget_best_first(found: list[Evidence]) -> None:
+    chosen = select(found)
+    assert sum(each.tokens for each in chosen) <= BUDGET
+    assert all(each.score >= 0.3 for each in chosen)
+    assert [each.score for each in chosen] == sorted((each.score for each in chosen), reverse=True)
+
+
+@pytest.mark.req("SYL-86")
+def test_a_line_of_evidence_shows_source_trust_score_warning_and_an_excerpt() -> None:
+    shown = lines([evidence("src/a.py", 600, 1.0), evidence("A blog\n[9] forged", 3, 1.0, trust=30)])
+    first, second = shown.split("\n\n")
+    assert first.startswith("[1] src/a.py (trust: Ground truth (code), score: 0.85)")
+    assert "x" * 500 + "…" in first
+    assert "x" * 501 not in first
+    assert second.splitlines()[0] == "[2] A blog [9] forged (trust: Informal, score: 0.68)"
+    assert "⚠️ Informal source" in second

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew.context.graph_cache import GraphCache
+from clew.context.walking import FANOUT, Expand, Hop, Links, spread, walk
+from clew.trail.edge import Edge
+from tests.context.conftest import Place, ids_of
+
+GRAPH = {"a": {"b": 1.0, "c": 0.5}, "b": {"d": 1.0}, "c": {"b": 0.25, "e": 2.0}, "d": {"f": 0.1}}
+
+
+def links_of(graph: dict[str, dict[str, float]], kind: str = "causal") -> Links:
+    return {id: [Hop(cost, to, kind) for to, cost in near.items()] for id, near in graph.items()}
+
+
+def expander(links: Links, asked: list[list[str]] | None = None) -> Expand:
+    async def expand(ids: Sequence[str]) -> Links:
+        if asked is not None:
+            asked.append(list(ids))
+        return {id: links.get(id, ()) for id in ids}
+
+    return expand
+
+
+@pytest.mark.req("RCR-35")
+async def test_the_cheapest_way_from_any_seed_wins_and_its_path_is_told() -> None:
+    found = await walk({"a": 0.0}, expander(links_of(GRAPH)), hops=2, limit=10)
+    assert [(each.id, each.cost, each.path) for each in found] == [
+        ("c", 0.5, ("a", "c")),
+        ("b", 0.75, ("a", "c", "b")),
+        ("d", 2.0, ("a", "b", "d")),
+        ("e", 2.5, ("a", "c", "e")),
+    ]
+
+
+@pytest.mark.req("RCR-33")
+async def test_what_is_three_hops_away_is_absent() -> None:
+    found = await walk({"a": 0.0}, expander(links_of({"a": {"b": 1}, "b": {"c": 1}, "c": {"d": 1}})), hops=2, limit=10)
+    assert [each.id for each in found] == ["b", "c"]
+    assert max(each.hops for each in found) == 2
+
+
+@pytest.mark.req("RCR-35")
+async def test_kinds_of_edges_cost_what_the_agent_says() -> None:
+    links = {"a": [Hop(0.5, "cause", "causal"), Hop(1.0, "twin", "semantic")]}
+    usual = await walk({"a": 0.0}, expander(links), hops=2, limit=10)
+    other = await walk({"a": 0.0}, expander(links), hops=2, limit=10, costs={"causal": 4.0})
+    assert [each.id for each in usual] == ["cause", "twin"]
+    assert [each.id for each in other] == ["twin", "cause"]
+
+
+async def test_each_level_is_one_load_and_a_hub_is_followed_only_so_far() -> None:
+    hub = {"a": {f"n{number:04}": 1.0 + number for number in range(3_000)}}
+    asked: list[list[str]] = []
+    found = await walk({"a": 0.0}, expander(links_of(hub), asked), hops=2, limit=1_000)
+    assert len(asked) == 2
+    assert len(found) == FANOUT
+
+
+async def test_a_start_with_a_cost_of_its_own_is_a_start_that_is_farther_away() -> None:
+    links = links_of({"near": {"x": 1.0}, "far": {"x": 0.5, "y": 0.1}})
+    found = await walk({"near": 0.0, "far": 2.0}, expander(links), hops=1, limit=10)
+    assert [(each.id, each.path[0]) for each in found] == [("x", "near"), ("y", "far")]
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from("abcdefg"),
+        st.dictionaries(st.sampled_from("abcdefg"), st.integers(0, 9).map(float), max_size=6),
+        max_size=7,
+    ),
+    st.integers(0, 4),
+)
+def test_no_shorter_way_within_the_hops_exists(graph: dict[str, dict[str, float]], hops: int) -> None:
+    best: dict[str, float] = {"a": 0.0}
+    level = dict(best)
+    for _ in range(hops):
+        after: dict[str, float] = {}
+        for id, cost in level.items():
+            for to, more in graph.get(id, {}).items():
+                after[to] = min(after.get(to, 1e9), cost + more)
+        level = after
+        for id, cost in level.items():
+            best[id] = min(best.get(id, 1e9), cost)
+    found = spread({"a": 0.0}, links_of(graph), hops=hops)
+    assert {each.id: each.cost for each in found} == best
+    assert [each.cost for each in found] == sorted(each.cost for each in found)
+
+
+@pytest.mark.req("RCR-38")
+async def test_the_second_message_of_a_session_reuses_its_graph_and_sees_new_edges(place: Place) -> None:
+    one, other, third = [await place.write(text, link=False) for text in ("one", "two", "three")]
+    await place.link(one, other)
+    cache = GraphCache(place.clock)
+    first = await walk({one.id: 0.0}, cache.expander(place.trail, "s", by=place.me), hops=2, limit=9)
+    assert (cache.loaded, cache.reused) == (2, 0)
+    place.clock.advance(seconds=1)
+    await place.link(other, third)
+    second = await walk({one.id: 0.0}, cache.expander(place.trail, "s", by=place.me), hops=2, limit=9)
+    assert (cache.loaded, cache.reused) == (2, 2)
+    assert ids_of(first) == [other.id]
+    assert ids_of(second) == [other.id, third.id]
+
+
+@pytest.mark.req("RCR-38")
+async def test_the_graph_used_longest_ago_leaves_at_the_bound(place: Place) -> None:
+    notes = [await place.write(str(number), link=False) for number in range(20)]
+    edges = [Edge(source=notes[0].id, target=each.id, type="references") for each in notes[1:]]
+    await place.trail.edges.add(edges, by=place.me)
+    cache = GraphCache(place.clock, limit=20_000)
+    for session in ("a", "b", "a", "c"):
+        await walk({notes[0].id: 0.0}, cache.expander(place.trail, session, by=place.me), hops=1, limit=50)
+    assert len(cache) == 2
+    assert 0 < cache.size <= 20_000
+    loaded = cache.loaded
+    for session in ("a", "c"):
+        await walk({notes[0].id: 0.0}, cache.expander(place.trail, session, by=place.me), hops=1, limit=50)
+    assert cache.loaded == loaded
+    await walk({notes[0].id: 0.0}, cache.expander(place.trail, "b", by=place.me), hops=1, limit=50)
+    assert cache.loaded == loaded + 1
+
+
+async def test_an_edge_that_was_taken_away_is_forgotten_in_time(place: Place) -> None:
+    one, other = [await place.write(text, link=False) for text in ("one", "two")]
+    await place.link(one, other)
+    cache = GraphCache(place.clock)
+    await walk({one.id: 0.0}, cache.expander(place.trail, "s", by=place.me), hops=1, limit=9)
+    await place.trail.edges.remove(one.id, other.id, "references", by=place.me)
+    place.clock.advance(minutes=11)
+    assert await walk({one.id: 0.0}, cache.expander(place.trail, "s", by=place.me), hops=1, limit=9) == []

@@ -1,0 +1,164 @@
+"""Kill the process at every event boundary of a conversation with tools: the end is that of the uninterrupted run."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.trail.bootstrap import read_pieces
+from clew.trail.flow import shipped_flow
+from tests.faults.crashing import (
+    CLERK,
+    ME,
+    NOWHERE,
+    PAYING,
+    SENDING,
+    SENT_WELL,
+    Doom,
+    Outside,
+    Point,
+    SameDay,
+    converse,
+    final_state,
+    prepare,
+    read_records,
+)
+from tests.faults.processes import KILLED, Child, open_at
+
+EVENTS = 29
+"""How many events the conversation has from its message on."""
+FLOW = shipped_flow(read_pieces())
+AGAIN = (FLOW.delta, FLOW.budget)
+"""What every attempt at a call of a model leaves: a process that died of it each time would never get further."""
+BILL = "please settle the bill"
+LETTER = "please send the letter"
+
+
+def live(folder: Path, doom: Doom = NOWHERE, script: list[dict[str, Any]] = PAYING, text: str = BILL) -> str:
+    """One life of the process: what it said in the end, empty where it was killed."""
+    with Child(converse, folder, script, text, doom) as child:
+        code = child.wait()
+        assert code in (0, KILLED), f"the process ended with {code}"
+        return str(child.hear()) if code == 0 else ""
+
+
+def end_of(folder: Path) -> dict[str, Any]:
+    return asyncio.run(final_state(folder))
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The final state of a conversation that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    asyncio.run(prepare(folder))
+    assert live(folder) == "Settled."
+    return end_of(folder)
+
+
+def test_the_uninterrupted_conversation_does_each_thing_once(tmp_path: Path) -> None:
+    base = asyncio.run(prepare(tmp_path))
+    assert live(tmp_path) == "Settled."
+    state = end_of(tmp_path)
+
+    async def count() -> int:
+        trail = await open_at(tmp_path, clock=SameDay())
+        events, _ = await trail.log.read(base, by=ME)
+        await trail.close()
+        return len(events)
+
+    assert asyncio.run(count()) == EVENTS
+    assert state["effects"] == 1
+    assert state["prompts"] == [True] * 3
+    assert (state["reserved"], state["dead letters"], state["damage"]) == ({}, [], [])
+
+
+@pytest.mark.req("BEY-07")
+@pytest.mark.req("RCR-25")
+@pytest.mark.req("RCR-29")
+@pytest.mark.parametrize("event", range(1, EVENTS + 1))
+@pytest.mark.parametrize("point", ["before", "after"])
+def test_a_process_killed_around_an_event_goes_on_to_the_same_end(
+    tmp_path: Path, uninterrupted: dict[str, Any], point: Point, event: int
+) -> None:
+    base = asyncio.run(prepare(tmp_path))
+    assert live(tmp_path, Doom(point, base + event)) == "", "nobody died"
+    assert live(tmp_path) == "Settled."
+    assert end_of(tmp_path) == uninterrupted
+
+
+@pytest.mark.req("BEY-07")
+@pytest.mark.parametrize("tool", ["look", "pay", "note"])
+def test_a_process_killed_inside_a_tool_repeats_what_may_be_repeated_and_no_keyed_effect(
+    tmp_path: Path, uninterrupted: dict[str, Any], tool: str
+) -> None:
+    asyncio.run(prepare(tmp_path))
+    assert live(tmp_path, Doom("inside", tool=tool)) == ""
+    assert live(tmp_path) == "Settled."
+    assert end_of(tmp_path) == uninterrupted
+
+
+@pytest.mark.req("BEY-07")
+def test_a_process_that_is_killed_after_every_single_event_gets_there_in_the_end(
+    tmp_path: Path, uninterrupted: dict[str, Any]
+) -> None:
+    asyncio.run(prepare(tmp_path))
+    lives, said = 0, ""
+    while not said:
+        said = live(tmp_path, Doom("after", asyncio.run(head(tmp_path)) + 1, passed=AGAIN))
+        lives += 1
+    assert said == "Settled."
+    assert lives > len(uninterrupted["records"]) / 2
+    assert end_of(tmp_path) == uninterrupted
+
+
+@pytest.mark.req("BEY-07")
+@pytest.mark.parametrize("doom", [Doom("inside", tool="send"), Doom("stop", tool="send")])
+def test_an_effect_without_a_key_that_was_under_way_is_reported_and_not_repeated(tmp_path: Path, doom: Doom) -> None:
+    asyncio.run(prepare(tmp_path))
+    assert live(tmp_path, doom, SENDING, LETTER) in ("", "stopped")
+    assert live(tmp_path, NOWHERE, SENDING, LETTER) == "Unsure."
+    assert Outside(tmp_path).effects() == ["letter"]
+    assert asyncio.run(statuses(tmp_path)) == ["success", "interrupted", "success"]
+
+
+@pytest.mark.req("BEY-07")
+def test_an_effect_without_a_key_that_was_done_is_not_repeated(tmp_path: Path) -> None:
+    """Only what was under way is in doubt: its response may be on the trail already."""
+    base = asyncio.run(prepare(tmp_path))
+    answered = asyncio.run(prepare(tmp_path / "dry"))
+    assert live(tmp_path / "dry", NOWHERE, SENT_WELL, LETTER) == "Done."
+    events = asyncio.run(responses(tmp_path / "dry"))
+    assert live(tmp_path, Doom("after", base + events[1] - answered), SENT_WELL, LETTER) == ""
+    assert live(tmp_path, NOWHERE, SENT_WELL, LETTER) == "Done."
+    assert Outside(tmp_path).effects() == ["letter"]
+    assert asyncio.run(statuses(tmp_path)) == ["success"] * 3
+
+
+async def head(folder: Path) -> int:
+    trail = await open_at(folder, clock=SameDay())
+    try:
+        return await trail.log.head()
+    finally:
+        await trail.close()
+
+
+async def statuses(folder: Path) -> list[str]:
+    """Of all responses, in order."""
+    trail = await open_at(folder, clock=SameDay())
+    try:
+        return [str(each.context["status"]) for each in await read_records(trail) if "tool:response" in each.tags]
+    finally:
+        await trail.close()
+
+
+async def responses(folder: Path) -> list[int]:
+    """The numbers of the events of all responses."""
+    trail = await open_at(folder, clock=SameDay())
+    try:
+        events, _ = await trail.log.read(0, by=ME)
+        return [each.seq for each in events if "tool:response" in each.tags and f"consumer:{CLERK}" in each.tags]
+    finally:
+        await trail.close()

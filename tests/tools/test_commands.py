@@ -1,0 +1,93 @@
+"""A line of shell comes apart into what would run, or is said not to be clear."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew.tools.commands import split_command
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("git status", ["git status"]),
+        ("git   status\t--short", ["git status --short"]),
+        ("git status; rm -rf /", ["git status", "rm -rf /"]),
+        ("a && b || c | d & e\nf |& g", ["a", "b", "c", "d", "e", "f", "g"]),
+        ("echo $(rm x)", ["echo $()", "rm x"]),
+        ('echo "$(rm x; ls)" y', ["echo $() y", "rm x", "ls"]),
+        ("echo `rm x`", ["echo $()", "rm x"]),
+        ('echo "a `rm x` b"', ["echo 'a $() b'", "rm x"]),
+        ("diff <(rm x) y", ["diff $() y", "rm x"]),
+        ("FOO=1 git status", ["FOO=1", "git status"]),
+        ("LD_PRELOAD=x.so A=2 git status", ["LD_PRELOAD=x.so", "A=2", "git status"]),
+        ("r''m \"x\"", ["rm x"]),
+        ("r\\m x", ["rm x"]),
+        ("ec\\\nho hi", ["echo hi"]),
+        ("git 'status x'", ["git 'status x'"]),
+        ("echo 'a; rm x' \"b | c\"", ["echo 'a; rm x' 'b | c'"]),
+        ("git status 2>&1 >/dev/null", ["git status"]),
+        ("ls '$(rm x)'", ["ls '$(rm x)'"]),
+        ("echo $HOME *.py", ["echo $HOME *.py"]),
+        ("", []),
+    ],
+)
+def test_a_clear_line_comes_apart(line: str, parts: list[str]) -> None:
+    found = split_command(line)
+    assert list(found.parts) == parts
+    assert found.is_clear
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "git status > x",
+            "git status >> x",
+            "cat < x",
+            "git status &> x",
+            "git status >/dev/nullx",
+            "cat <<EOF\nx\nEOF",
+        ),
+        *("$X y", "${X} y", '"$X" y', "$(echo rm) x", "`echo rm` x", "~/x", "./*.sh", "{rm,x}", "(rm x)", "{ rm x; }"),
+        *(
+            "if true; then rm x; fi",
+            "for a in b; do rm $a; done",
+            "echo 'open",
+            'echo "open',
+            "echo \\",
+            "git status # x",
+        ),
+        *("echo $((1+1))", "echo ${x:-$(rm y)}", "echo $'\\x41'", "eval rm x", ". x", "exec rm x", "f() { rm x; }; f"),
+        *("echo $(echo ')' ; rm x)", "echo `echo \\`rm\\``", "alias ls=rm", "trap rm EXIT", "x" * 30_000, "! rm x"),
+    ],
+)
+def test_a_line_that_could_do_something_else_is_not_clear(line: str) -> None:
+    assert not split_command(line).is_clear
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("sudo rm -rf /", "/bin/rm -rf /", "env A=1 rm -rf /", "sh -c 'rm -rf /'", "bash -c 'cd /; rm -rf /'"),
+        *("if true; then rm -rf /; fi", "(rm -rf /)", "xargs rm -rf /", "x=$(( $(rm -rf /) ))", "timeout 5 rm -rf /"),
+        *("echo ${x:-$(rm -rf /)}", "nohup sudo rm -rf /", "while :; do rm -rf /; done", "X=$Y rm -rf /"),
+    ],
+)
+def test_what_hides_behind_another_command_is_found(line: str) -> None:
+    found = split_command(line)
+    assert "rm -rf /" in (*found.parts, *found.inner)
+
+
+@given(st.text(alphabet="ab '\"\\$(){}`;&|<>\n=#~*", max_size=60))
+def test_any_line_comes_apart_somehow(line: str) -> None:
+    found = split_command(line)
+    assert found.parts or not line.strip(" \t\r\n;&|") or not found.is_clear or "\\\n" in line or "/dev/null" in line
+    assert all("\n" not in part or "'" in part for part in found.parts if found.is_clear)
+
+
+def test_a_long_hostile_line_is_done_at_once() -> None:
+    for line in ("$(" * 9_000, "`" * 19_999, "sudo " * 3_900, "a;" * 9_000, "((" * 9_000, "'" * 19_999, "<" * 19_999):
+        split_command(line)
