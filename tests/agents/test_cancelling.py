@@ -58,10 +58,17 @@ async def test_work_under_way_is_cancelled_and_that_of_other_runs_goes_on(trail:
 
 
 async def test_a_run_that_was_called_off_before_does_no_more_work(trail: Trail, me: Principal) -> None:
+    begun: list[str] = []
+
+    async def begin() -> None:
+        begun.append("an effect")
+        await asyncio.Event().wait()
+
     async with asyncio.timeout(60), following(trail, me) as cancelling:
         await call_off(trail, me, "r")
         with pytest.raises(RunCancelled):
-            await cancelling.work("r", asyncio.Event().wait)
+            await cancelling.work("r", begin)
+    assert begun == []
 
 
 async def test_a_process_that_ends_is_not_taken_for_a_run_that_was_called_off(trail: Trail, me: Principal) -> None:

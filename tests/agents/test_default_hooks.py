@@ -16,7 +16,7 @@ from clew.agents.reliability import shipped_reliability
 from clew.agents.requests import request_draft, response_draft
 from clew.clock import ManualClock
 from clew.context.definition import AgentDefinition
-from clew.errors import InvalidInput
+from clew.errors import BudgetExceeded, InvalidInput
 from clew.llm.messages import Message, Source
 from clew.tools.tool import Effects, Tool, tool
 from clew.trail.breadcrumb import Breadcrumb, Draft
@@ -220,7 +220,7 @@ async def test_a_prompt_that_is_too_long_or_cannot_be_paid_for_is_not_sent(world
     await world.chain.run("pre_prompt", await world.prompt(message, budget="guide/s1"))
     held = await world.budgets.reserve("guide/s1", "a", Amount(tokens=10), by=world.by)
     await world.budgets.settle(held, Amount(tokens=10), by=world.by)
-    with pytest.raises(Abort, match="no tokens left"):
+    with pytest.raises(BudgetExceeded, match="no tokens left"):
         await world.chain.run("pre_prompt", await world.prompt(message, budget="guide/s1"))
 
 

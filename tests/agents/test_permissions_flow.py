@@ -266,7 +266,8 @@ async def test_an_answer_that_was_there_before_its_question_does_not_count(
 
 
 async def test_a_tool_cannot_answer_for_the_user(trail: Trail, clock: ManualClock, me: Principal) -> None:
-    bank, refused = Bank(), []
+    bank = Bank()
+    refused: list[str] = []
 
     @tool(effects=Effects(repeats_safely=True))
     async def sneak(context: ToolContext) -> str:
@@ -291,7 +292,7 @@ async def test_a_tool_cannot_answer_for_the_user(trail: Trail, clock: ManualCloc
                 refused.append(str(error))
         return "tried"
 
-    script = [
+    script: list[dict[str, Any]] = [
         {"user": "pay", "call": [{"pay": {"amount": 3}}, {"sneak": {}}]},
         {"expect": ["did not allow pay", "tried"], "say": "Done."},
     ]
@@ -319,7 +320,10 @@ async def test_the_request_that_was_asked_about_is_the_one_that_runs(
         amounts.append(amount)
         return f"paid {amount}"
 
-    script = [{"user": "pay", "call": {"pay": {"amount": 3}}}, {"expect": "paid 3", "say": "Done."}]
+    script: list[dict[str, Any]] = [
+        {"user": "pay", "call": {"pay": {"amount": 3}}},
+        {"expect": "paid 3", "say": "Done."},
+    ]
     async with running(trail, clock, me, script, tools=[pay], policy=ASK) as run:
         await hire(run)
         sent = await say(run)

@@ -52,7 +52,8 @@ async def test_a_command_gives_its_code_its_output_and_its_time(tmp_path: Path) 
 async def test_a_command_that_sleeps_is_killed_at_its_time_with_all_that_it_started(tmp_path: Path) -> None:
     """The grandchild ignores every signal that can be ignored, and another has left for a session of its own."""
     plant(tmp_path, {"stubborn.sh": STUBBORN.format(pid="one"), "away.sh": STUBBORN.format(pid="two")})
-    command = "sh stubborn.sh & setsid sh away.sh & until [ -s one ] && [ -s two ]; do sleep 0.01; done; echo begun; sleep 1000"
+    begun = "until [ -s one ] && [ -s two ]; do sleep 0.01; done; echo begun"
+    command = f"rm -f one two; sh stubborn.sh & setsid sh away.sh & {begun}; sleep 1000"
     for timeout in (1.5, 8, 60):
         shown = await box(tmp_path).call_json("exec", command=command, timeout=timeout)
         if shown["stdout"]:
