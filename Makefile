@@ -7,7 +7,7 @@ JOBS   ?= auto
 RUNTIME := $(patsubst %,tests/skills/test_%.py,agent_session catalogue explaining exposure exposure_edits following keeping library \
 	loads merging meta_tools prompt registry remembering variables)
 
-.PHONY: help run test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills coverage-skills lock reference clean
+.PHONY: help run test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime coverage-skills lock reference clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/: *.*## */\t/' | expand -t 18
@@ -38,7 +38,7 @@ coverage-skills: $(STAMP) ## that tests take every branch of the modules that de
 	@$(BIN)/coverage run -m pytest -n 0 -p no:cacheprovider $(RUNTIME)
 	@$(BIN)/coverage report
 
-bench: bench-ranking bench-discovery bench-catalog bench-skills bench-trail ## all benchmarks, side by side with the peers
+bench: bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-trail ## all benchmarks, side by side with the peers
 
 bench-trail: $(STAMP)   ## speed of the trail next to bare SQLite, Chroma, LanceDB, PostgreSQL
 	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
@@ -58,6 +58,10 @@ bench-catalog: $(STAMP) ## speed of ask and get next to FastMCP's search transfo
 bench-skills: $(STAMP) ## speed of skills next to skills-ref, FastMCP's skills and pydantic-ai's toolsets
 	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
 	@$(VENV)-bench/bin/python benchmarks/skills.py $(ARGS)
+
+bench-runtime: $(STAMP) ## steps, crashes, contexts, sandbox and conversations of the runtime next to LangGraph and DBOS
+	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
+	@$(VENV)-bench/bin/python benchmarks/runtime.py $(ARGS)
 
 reference: $(STAMP)     ## write docs/reference anew
 	@$(BIN)/python tools/reference.py

@@ -80,7 +80,10 @@ class App:
         # agents, models and the sandbox are for commands that run agents
         from clew.agents.assembly import build_runtime
         from clew.agents.equipment import code_tools, folder_tools
+        from clew.agents.place_rules import PlaceRules
         from clew.llm.model import open_models
+        from clew.skills.keeping import TrailExposures
+        from clew.skills.rules import Rules
         from clew.tools.folder import WorkingFolder
         from clew.tools.sandbox import open_sandbox
 
@@ -97,7 +100,15 @@ class App:
             by=self.me,
             from_record=code_tools(self.trail, root, sandbox, by=self.me),
             tools=folder_tools(
-                folder, own, self.clock, sandbox=sandbox, policy=policy, open_catalog=self._open_catalog
+                folder,
+                own,
+                self.clock,
+                sandbox=sandbox,
+                policy=policy,
+                open_catalog=self._open_catalog,
+                hook=PlaceRules(
+                    Rules(root, self.trail, by=self.me), TrailExposures(self.trail, self.clock), self.clock
+                ),
             ),
             policy=policy,
             place=folder.locate,

@@ -66,6 +66,15 @@ def test_a_healthy_trail_has_nothing_wrong(clew: Clew, put: Put, monkeypatch: py
     assert [line.split()[1] for line in text.lines] == names
 
 
+@pytest.mark.req("PLA-25")
+def test_it_says_what_holds_tools_of_others(clew: Clew) -> None:
+    found = report(clew)
+    levels = {level["what"]: level["by"] for level in found["isolation"]["levels"] if level["enforced"]}
+    (shown,) = [each["what"] for each in found["findings"] if each["name"] == "isolation"]
+    assert {"memory", "time"} <= set(levels)
+    assert all(f"{what}: {by}" in shown for what, by in levels.items())
+
+
 def test_where_there_is_nothing_yet_nothing_is_wrong_and_nothing_is_made(clew: Clew, folder: Path) -> None:
     found = findings(clew)
     assert (found["folder"][0], found["trail"][0]) == ("note", "note")

@@ -87,7 +87,7 @@ async def test_a_whole_context_is_as_it_should_be(place: Place) -> None:
     assert [item.origin for item in told.receipt.items] == ["always", "always", "semantic", "session", "trigger"]
     assert [(item.id, item.version) for item in told.receipt.items][2] == (note.id, 1)
     assert told.receipt.seeds == {"always": 2, "semantic": 1, "session": 1, "trigger": 1}
-    assert list(told.receipt.sections) == ["tools", "browser", "knowledge", "history", "message"]
+    assert set(told.receipt.sections) == {"tools", "browser", "knowledge", "history", "message"}
     assert all(item.reason and item.tokens and item.score for item in told.receipt.items)
 
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from clew.tools import Guidance, GuidedContent, guide
-from clew.tools.content import as_content
+from clew.tools.content import Valued, as_content
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Row:
     ],
 )
 def test_text_stays_and_other_values_are_a_block_of_json(value: Any, content: str) -> None:
-    assert as_content(value) == GuidedContent(content=content)
+    assert as_content(value).content == content
 
 
 @pytest.mark.req("ERN-04")
@@ -72,3 +72,9 @@ def test_what_json_cannot_hold_is_refused(value: Any) -> None:
 
 def test_half_a_character_is_replaced() -> None:
     assert as_content("a\ud800b") == as_content(GuidedContent(content="a\ud800b")) == GuidedContent(content="a?b")
+
+
+def test_a_value_that_is_not_text_is_kept_beside_how_it_is_shown() -> None:
+    found = as_content({"hours": 3.0, "by": (1, 2)})
+    assert isinstance(found, Valued)
+    assert found.value == {"hours": 3.0, "by": [1, 2]}

@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from ipaddress import ip_network
 
+import msgspec
 import pytest
 
 from clew.errors import InvalidInput, ToolFailure
-from clew.tools import ToolContext
 from clew.tools.fetching import fetch_tools
 from clew.tools.html_text import html_to_text
 from clew.tools.permissions import DEFAULT, Policy, extend
 from clew.tools.rules import parse_rule
-from tests.tools.working import Toolbox
+from tests.tools.working import ANN, Toolbox
 
 LOCAL = [ip_network("127.0.0.0/8")]
 OPEN = extend(DEFAULT, [parse_rule("fetch(good.example)", "allow"), parse_rule("fetch(*.good.example)", "allow")])
@@ -74,14 +74,20 @@ async def test_by_default_no_host_is_allowed() -> None:
 
 
 async def test_what_the_user_agreed_to_is_fetched_unless_it_is_denied() -> None:
-    def granted(context: ToolContext, host: str) -> bool:
-        return host == "asked.example"
-
+    asked = msgspec.structs.replace(ANN, permitted=True)
     async with serving(lambda path: page(b"fine")) as (port, _):
-        assert "fine" in await box(DEFAULT, granted=granted).call("fetch", url=f"http://asked.example:{port}/")
+        assert "fine" in await box(DEFAULT).call("fetch", asked, url=f"http://asked.example:{port}/")
     denied = extend(DEFAULT, [parse_rule("fetch(asked.example)", "deny")])
     with pytest.raises(ToolFailure, match="not a host"):
-        await box(denied, granted=granted).call("fetch", url="http://asked.example/")
+        await box(denied).call("fetch", asked, url="http://asked.example/")
+
+
+async def test_what_the_user_agreed_to_does_not_extend_to_where_it_redirects() -> None:
+    asked = msgspec.structs.replace(ANN, permitted=True)
+    away = page(b"", status="302 Found", more="Location: http://evil.example/\r\n")
+    async with serving(lambda path: away) as (port, _):
+        with pytest.raises(ToolFailure, match=r"evil\.example is not a host"):
+            await box(DEFAULT).call("fetch", asked, url=f"http://asked.example:{port}/")
 
 
 async def test_a_redirect_is_followed_only_to_hosts_that_are_allowed() -> None:

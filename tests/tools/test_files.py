@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from clew.access import Principal
 from clew.errors import InvalidInput, NotFound, TooLarge, ToolFailure
 from clew.tools import ToolContext
 from clew.tools.files import Operation, file_tools
@@ -343,7 +344,7 @@ class Rules:
     def __init__(self) -> None:
         self.asked: list[tuple[Operation, str]] = []
 
-    async def before(self, operation: Operation, path: str) -> Sequence[str]:
+    async def before(self, operation: Operation, path: str, *, by: Principal) -> Sequence[str]:
         self.asked.append((operation, path))
         return ["Rule: tabs only."] if len(self.asked) == 1 else []
 

@@ -174,6 +174,7 @@ def test_the_tool_says_what_it_takes_and_does(tmp_path: Path) -> None:
             tool.check({"command": "ls", "timeout": wrong})
 
 
+@pytest.mark.req("O13")
 async def test_behind_a_sandbox_a_command_has_the_folder_and_nothing_of_what_is_kept_from_tools(tmp_path: Path) -> None:
     root = plant(tmp_path / "root", {"sub/a": "x", ".env": "PASSWORD=1"})
     plant(tmp_path, {"outside": "secret"})

@@ -97,7 +97,7 @@ class Conversations:
                 yield step
                 if is_end(step, sent):
                     return
-            if not events and not await self._trail.log.wait(after, LOOK_EVERY):
+            if not events and not await self._trail.log.wait(after, LOOK_EVERY, selector=selector):
                 reason = await self._given_up(sent, by=by)
                 is_over = bool(reason)
         yield GaveUp(seq=after, session=sent.session, run=sent.run, id=sent.id, reason=reason)

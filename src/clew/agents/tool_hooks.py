@@ -64,7 +64,7 @@ def permission_check(trail: Trail, flow: Flow, by: Principal, decide: Decide) ->
         if data.permitted is not None:
             raise Abort(f"the user did not allow {name}", hint="Do without it, or ask why")
         if await _was_allowed(trail, flow, by, data, decision.pattern):
-            return data
+            return msgspec.structs.replace(data, permitted=CHOICES[1])
         asked = _question(flow, data, decision)
         return msgspec.structs.replace(data, is_waiting=True, drafts=(*data.drafts, asked))
 

@@ -29,7 +29,7 @@ from clew.agents.toolbox import Found, Toolbox, may_call
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition, Subscription
 from clew.errors import AccessDenied, BudgetExceeded, InvalidInput, NotFound
-from clew.tools.content import GuidedContent
+from clew.tools.content import GuidedContent, Valued
 from clew.tools.tool import Effects, ToolContext
 from clew.trail.breadcrumb import Breadcrumb, Draft
 from clew.trail.correlation import find_run, inherited_tags
@@ -164,7 +164,7 @@ class ToolsRunner:
         content = await self._guarded(found.guarded_as, run, lambda: self._call(found, data, event, run))
         if isinstance(content, Deferred):
             return [*data.drafts, *content.drafts]
-        output = _within(content, found.tool.limits.characters)
+        output = _output(content, found.tool.limits.characters)
         data = msgspec.structs.replace(data, result=output, seconds=time.monotonic() - began)
         data = await self._deps.hooks.run("post_tool", data)
         return [self._success(record, request, data.result, began, data.tags), *data.drafts]
@@ -172,7 +172,8 @@ class ToolsRunner:
     # -- one call -----------------------------------------------------------------------------------------
 
     async def _call(self, found: Found, data: ToolData, event: Event, run: str) -> GuidedContent:
-        context = ToolContext(by=data.by, key=event.key, run=run, route=data.request.id)
+        agreed = data.permitted is not None  # a no has ended the call before
+        context = ToolContext(by=data.by, key=event.key, run=run, route=data.request.id, permitted=agreed)
         async with asyncio.timeout(found.tool.limits.seconds):
             return await found.tool.call(dict(data.arguments), context)
 
@@ -265,6 +266,13 @@ class ToolsRunner:
             limits=limits if isinstance(limits, dict) else {},
         )
         return await self._deps.desk.drafts(record, failure, tool, made_of)
+
+
+def _output(content: GuidedContent, most: int) -> Any:
+    """What a response holds: a value as it is, where it is not too long, and else text."""
+    if isinstance(content, Valued) and len(content.content) <= most:
+        return content.value
+    return _within(content, most)
 
 
 def _within(content: GuidedContent, most: int) -> str:

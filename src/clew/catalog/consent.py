@@ -26,6 +26,7 @@ from clew.errors import ConfigError
 from clew.llm.provider import provider_wishes
 from clew.secrecy import MASK
 from clew.skills.rule_files import RuleFiles
+from clew.tools.permission_settings import permissions_wish
 from clew.trust import Trust, Wish, digest_files, digest_parts, printable, real_folder
 
 SERVER, DOMAIN, SOURCE = "server", "domain", "source"
@@ -106,7 +107,8 @@ def _settings_wishes(config: Config) -> list[Wish]:
     domains = (_known_domain_wish(name, project) for name in dict.fromkeys(config.catalog.domains))
     sources = (source_wish(name, source, project) for name, source in config.sources.items())
     reached = [each for each in (*domains, *sources) if each is not None]
-    return [*servers, *reached, *provider_wishes(config, project)]
+    allowed = permissions_wish(config.permissions, project)
+    return [*servers, *reached, *provider_wishes(config, project), *([allowed] if allowed is not None else [])]
 
 
 def _known_domain_wish(name: str, project: Path) -> Wish | None:

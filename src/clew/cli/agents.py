@@ -28,6 +28,7 @@ async def agents(*, json: Json = False, here: Here = HERE) -> None:
 
     async with open_here(here, create=True) as app:
         await app.bootstrap()
+        await app.mirror_agents()
         flow = (await open_conversations(app.trail, app.clock, by=app.me)).flow
         found = await Roll(app.trail, flow, app.clock, open_models(app.config)).call(by=app.me)
     if json:

@@ -26,6 +26,7 @@ from clew.cli.chat_turn import Asker, Chat, Interrupts, Left, answer_from, ask_p
 from clew.cli.markdown import print_markdown
 from clew.cli.options import HERE, Here, open_here
 from clew.cli.output import is_terminal, note, print_json
+from clew.context.definition import AgentDefinition
 from clew.errors import ClewError, InvalidInput, ModelError, NotFound
 from clew.llm.model import Models, open_models
 
@@ -98,11 +99,7 @@ def _check(message: Sequence[str], wishes: Wishes, *, listed: bool) -> None:
 async def _talk(app: App, conversations: Conversations, message: str, wishes: Wishes) -> int:
     """One message, or one after the other. Returns the exit code."""
     models = _models(app, wishes.script)
-    try:
-        definition = await conversations.find_agent(wishes.agent, by=app.me)
-    except NotFound as error:
-        error.hint = "`clew agents` lists them"
-        raise
+    definition = await _find_agent(app, conversations, wishes.agent)
     missing = await find_missing_model(app.trail, conversations.flow, models, definition, by=app.me)
     if missing is not None:
         return await _talk_without(app, missing, message, as_json=wishes.json)
@@ -119,6 +116,21 @@ async def _talk(app: App, conversations: Conversations, message: str, wishes: Wi
                 return INTERRUPTED
             finally:
                 _tell_session(talk, message)
+
+
+async def _find_agent(app: App, conversations: Conversations, name: str) -> AgentDefinition:
+    """The agent of that name, on the trail or in the folder's markdown. Raises NotFound."""
+    try:
+        return await conversations.find_agent(name, by=app.me)
+    except NotFound:
+        await app.mirror_agents()
+    try:
+        return await conversations.find_agent(name, by=app.me)
+    except NotFound as error:
+        definitions = (await app.workspace()).definitions
+        waits = definitions is not None and definitions.is_waiting(name)
+        error.hint = "It waits for your consent: `clew trust`" if waits else "`clew agents` lists them"
+        raise
 
 
 def _models(app: App, script: Path | None) -> Models:

@@ -26,6 +26,12 @@ class GuidedContent(msgspec.Struct, frozen=True, kw_only=True):
     guidance: Sequence[Guidance] = ()
 
 
+class Valued(GuidedContent, frozen=True, kw_only=True):
+    """A value that is not text, beside how it is shown: for who goes on with it."""
+
+    value: Any
+
+
 def guide(route: str, prose: str, **params: Any) -> Guidance:
     """A next step in short."""
     return Guidance(route=route, prose=prose, params=params or None)
@@ -45,8 +51,9 @@ def as_content(value: Any) -> GuidedContent:
         return GuidedContent(content=_text(value))
     if value is None:
         return GuidedContent(content="")
-    shown = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    return GuidedContent(content=f"```json\n{shown}\n```")
+    encoded = msgspec.json.encode(value)
+    shown = msgspec.json.format(encoded, indent=2).decode()
+    return Valued(content=f"```json\n{shown}\n```", value=msgspec.json.decode(encoded))
 
 
 _STEPS = msgspec.json.Decoder(list[Guidance])

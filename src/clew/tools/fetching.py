@@ -29,9 +29,6 @@ MAX_REDIRECTS = 5
 SECONDS = 30.0
 NAME = "fetch"
 
-Granted = Callable[[ToolContext, str], bool]
-"""Whether the user agreed that this call reads this host."""
-
 _TEXTS = ("text/", "application/json", "application/xml", "application/javascript", "application/yaml")
 _REDIRECTS = (301, 302, 303, 307, 308)
 
@@ -39,14 +36,13 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 def fetch_tools(
     policy: Policy,
     *,
-    granted: Granted = lambda context, host: False,
     allow: Sequence[Network] = (),
     resolve: Resolve = resolve_host,
     max_bytes: int = MAX_BYTES,
     seconds: float = SECONDS,
 ) -> tuple[Tool, ...]:
     """fetch. `allow` names networks that may be reached although they are not public. Without a rule that allows a
-    host, only what the user agreed to (`granted`) is fetched."""
+    host, only the one that the user agreed to is read, and none that it redirects to."""
     getter = _Getter(allow, resolve, max_bytes)
 
     @tool(
@@ -71,8 +67,8 @@ def fetch_tools(
 
         def check(target: Target) -> None:
             decision = decide(policy, NAME, {"url": f"{target.scheme}://{target.authority}/"})
-            is_allowed = decision.verdict == "allow" or (decision.verdict == "ask" and granted(ctx, target.host))
-            if not is_allowed:
+            is_agreed = ctx.permitted and target.host == _parse(url).host
+            if decision.verdict == "deny" or (decision.verdict == "ask" and not is_agreed):
                 hint = f"Ask the user to allow fetch({target.host}) in [permissions]"
                 raise ToolFailure("permission", f"{target.host} is not a host that may be fetched", hint=hint)
 

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, Protocol
 
 import msgspec
 
+from clew.access import Principal
 from clew.errors import InvalidInput, TooLarge
 from clew.secrecy import mask_in_place
 from clew.tools.decoding import Decoded, decode
@@ -35,8 +36,9 @@ _WRITES = Effects(destroys=True, repeats_safely=True, reaches_out=False)
 class FileHook(Protocol):
     """What has something to say to who uses a file."""
 
-    async def before(self, operation: Operation, path: str) -> Sequence[str]:
-        """Texts to put before the answer, such as the rules of the place; nothing that was said already."""
+    async def before(self, operation: Operation, path: str, *, by: Principal) -> Sequence[str]:
+        """Texts to put before the answer, such as the rules of the place; nothing that was said in the session of `by`
+        already."""
         ...
 
 
@@ -57,7 +59,7 @@ def file_tools(
             end_line: last line; without it, as much as fits
         """
         real, text = await asyncio.to_thread(files.read, _reader(ctx), file_path, start_line, end_line)
-        return await _with_rules(hook, "read", real, text)
+        return await _with_rules(hook, "read", real, text, ctx)
 
     @tool(effects=_WRITES, category="files")
     async def write_file(file_path: str, content: str, ctx: ToolContext) -> str:
@@ -69,7 +71,7 @@ def file_tools(
             content: the whole text
         """
         real, text = await asyncio.to_thread(files.write, _reader(ctx), file_path, content)
-        return await _with_rules(hook, "write", real, text)
+        return await _with_rules(hook, "write", real, text, ctx)
 
     @tool(effects=Effects(destroys=True, reaches_out=False, keyed=journal is not None), category="files")
     async def edit_file(
@@ -86,10 +88,10 @@ def file_tools(
         """
         edit = Edit(path=file_path, old=old_string, new=new_string, replace_all=replace_all)
         real, preview = await asyncio.to_thread(files.edit, _reader(ctx), edit, ctx.key)
-        return await _with_rules(hook, "edit", real, _as_json(preview))
+        return await _with_rules(hook, "edit", real, _as_json(preview), ctx)
 
     @tool(effects=_READS, category="files", see_also=("edit-file",))
-    async def preview_edit(file_path: str, old_string: str, new_string: str) -> str:
+    async def preview_edit(file_path: str, old_string: str, new_string: str, ctx: ToolContext) -> str:
         """Show what edit-file would do, as a unified diff with warnings, without writing.
 
         Args:
@@ -99,7 +101,7 @@ def file_tools(
         """
         edit = Edit(path=file_path, old=old_string, new=new_string, replace_all=True)
         real, preview = await asyncio.to_thread(files.preview, edit)
-        return await _with_rules(hook, "read", real, _as_json(preview))
+        return await _with_rules(hook, "read", real, _as_json(preview), ctx)
 
     return read_file, write_file, edit_file, preview_edit
 
@@ -224,8 +226,8 @@ def _as_json(preview: Preview) -> str:
     return f"```json\n{msgspec.json.format(msgspec.json.encode(shown), indent=2).decode()}\n```"
 
 
-async def _with_rules(hook: FileHook | None, operation: Operation, real: str, text: str) -> str:
+async def _with_rules(hook: FileHook | None, operation: Operation, real: str, text: str, ctx: ToolContext) -> str:
     """The answer, below what the place has to say. It is asked for only once there is an answer to put it before: what
     was said counts as said."""
-    said = await hook.before(operation, real) if hook is not None else ()
+    said = await hook.before(operation, real, by=ctx.by) if hook is not None else ()
     return "\n\n".join([*said, text])

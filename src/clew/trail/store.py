@@ -113,8 +113,9 @@ class Log(Protocol):
         """The `seq` of the newest event, 0 at the beginning."""
         ...
 
-    async def wait(self, after: int, timeout: float) -> bool:
-        """Return True as soon as the head is past `after`, False after `timeout` seconds."""
+    async def wait(self, after: int, timeout: float, *, selector: Selector = EVERYTHING) -> bool:
+        """Return True as soon as the head is past `after`, False after `timeout` seconds. Events that a selector does
+        not mean need not end the wait."""
         ...
 
     def follow(self, after: int, *, by: Principal, selector: Selector = EVERYTHING) -> AsyncIterator[Event]:

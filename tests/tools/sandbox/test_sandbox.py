@@ -112,7 +112,8 @@ def run(i, c):
     secret = c.secrets["TOKEN"]
     print(secret); print(secret, file=sys.stderr)
     if i["raises"]: raise ValueError(secret)
-    return {"length": len(secret), "plain": secret, secret: [base64.b64encode(secret.encode()).decode(), secret.encode().hex()]}
+    raw = secret.encode()
+    return {"length": len(secret), "plain": secret, secret: [base64.b64encode(raw).decode(), raw.hex()]}
 """
     javascript = """
 function run(i, c) {
@@ -123,9 +124,7 @@ function run(i, c) {
 }
 """
     value = await box.call(python, javascript, confinement, raises=False)
-    assert value == {"length": len(secret), "plain": "[masked]", "[masked]": ["[masked]", "[masked]"]} or (
-        value["[masked]"][0].rstrip("=") == "[masked]"
-    )
+    assert value == {"length": len(secret), "plain": "[masked]", "[masked]": ["[masked]", "[masked]"]}
     failure = await box.call(python, javascript, confinement, raises=True)
     ran = await box.sandbox().run(box.program(python, javascript, raises=True), confinement)
     shown = f"{value} {failure} {failure.stack} {ran.stdout} {ran.stderr}"

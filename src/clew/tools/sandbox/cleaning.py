@@ -59,4 +59,5 @@ def _spellings(secret: str) -> Iterable[str]:
     yield raw.hex()
     yield raw.hex().upper()
     for encoded in (base64.b64encode(raw), base64.urlsafe_b64encode(raw)):
+        yield encoded.decode()
         yield encoded.decode().rstrip("=")

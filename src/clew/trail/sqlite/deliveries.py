@@ -151,7 +151,7 @@ class SqliteDeliveries:
         end, before = partial(self._orders.end, order), self._find_before(order)
         self._orders.place(order)
         try:
-            with self._log.watching(end, others_only=True) as watch:
+            with self._log.watching(end) as watch:
                 order.look = watch.looks
                 if before is None or before.turn != self._turn or before.look != watch.looks:
                     self._engine.read(lambda connection: self._look(connection, order))

@@ -140,7 +140,7 @@ class Engine:
         self._laid_out = FIRST_LAYOUT
         self._full_sync: bool | None = None
         self._must_reopen = False
-        self._memo: dict[Any, Any] = {}
+        self.memo: dict[Any, Any] = {}
         self._audiences: AudienceIds = {}
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
@@ -203,9 +203,10 @@ class Engine:
     async def read_aside(self, work: Callable[[Sql], T]) -> T:
         """Run a longer read in a thread of its own, in one snapshot."""
         self._refuse()
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._read_snapshot, work)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self.read_snapshot, work)
 
-    def _read_snapshot(self, work: Callable[[Sql], T]) -> T:
+    def read_snapshot(self, work: Callable[[Sql], T]) -> T:
+        """As `read`, all of it as of one moment."""
         self._refuse()
         with self._watched():
             connection = self.reader()
@@ -314,7 +315,7 @@ class Engine:
         if full != self._full_sync:
             self._writer.execute(f"PRAGMA synchronous={'FULL' if full else 'NORMAL'}")
             self._full_sync = full
-        self._memo.clear()
+        self.memo.clear()
         self._writer.execute("BEGIN IMMEDIATE")
         if full and self._laid_out < LONGEST_LAYOUT and self._laid_out < self._log_pages():
             self._laid_out = min(4 * self._log_pages(), LONGEST_LAYOUT)
@@ -340,7 +341,7 @@ class Engine:
     def _work(self, job: Job, changed: list[int]) -> tuple[Any, BaseException | None]:
         if len(self._audiences) > MAX_AUDIENCES:
             self._audiences.clear()
-        writing = Writing(self._writer, self.now(), self.wall(), self._memo, self._audiences)
+        writing = Writing(self._writer, self.now(), self.wall(), self.memo, self._audiences)
         try:
             value = job.work(writing)
         except apsw.Error as error:
@@ -353,7 +354,7 @@ class Engine:
         return value, None
 
     def _forget(self) -> None:
-        self._memo.clear()
+        self.memo.clear()
         self._audiences.clear()
         self.on_rollback()
 

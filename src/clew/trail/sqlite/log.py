@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -18,11 +19,16 @@ from clew.trail.event import Event
 from clew.trail.selector import EVERYTHING, Selector, check_selector, matches_content, matches_envelope
 from clew.trail.sqlite.engine import Engine, Sql
 from clew.trail.sqlite.rows import Audiences, find_version, in_list, to_event
+from clew.trail.sqlite.tail import Envelope, Tail, is_meant
+from clew.trail.sqlite.writing import Marks
 
 EVENT = "SELECT seq, type, rid, id, version, audience, schema_name, tags, at FROM events"
 MAX_EVENTS = 10_000
+FEW = 50
+"""So many events are read here and now; more go aside."""
 MAX_BYTES = 8_000_000
 """A page of events or records ends when its contexts come to so much; the cursor goes on from there."""
+_decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 Remake = Callable[[], Breadcrumb]
 NOTHING: Mapping[int, Remake] = MappingProxyType({})
 OTHER_PROCESSES = 0.02
@@ -36,6 +42,7 @@ class SqliteLog:
         self._engine = engine
         self._audiences = audiences
         self._watches: dict[asyncio.AbstractEventLoop, Watch] = {}
+        self._tail = Tail()
         self._lock = threading.Lock()
 
     async def read(
@@ -45,7 +52,11 @@ class SqliteLog:
         check_selector(selector)
         if not 1 <= limit <= MAX_EVENTS:
             raise InvalidInput("limit", f"must be between 1 and {MAX_EVENTS:,}")
-        return await self._engine.read_aside(lambda connection: self._read(connection, after, by, selector, limit))
+        head = self._engine.read(read_head)
+        if not self._tail.may_bring(after, head, selector):
+            return [], head
+        work = partial(self._read, after=after, by=by, selector=selector, limit=limit)
+        return self._engine.read_snapshot(work) if head - after <= FEW else await self._engine.read_aside(work)
 
     def _read(
         self, connection: Sql, after: int, by: Principal, selector: Selector, limit: int
@@ -73,7 +84,7 @@ class SqliteLog:
     async def head(self) -> int:
         return self._engine.read(read_head)
 
-    async def wait(self, after: int, timeout: float) -> bool:
+    async def wait(self, after: int, timeout: float, *, selector: Selector = EVERYTHING) -> bool:
         loop = asyncio.get_running_loop()
         woken, is_over = asyncio.Event(), False
 
@@ -84,8 +95,8 @@ class SqliteLog:
 
         timer = loop.call_later(timeout, end)
         try:
-            with self.watching(woken.set):
-                while self._engine.read(read_head) <= after:
+            with self.watching(woken.set, selector):
+                while not self._tail.may_bring(after, self._engine.read(read_head), selector):
                     if is_over:
                         return False
                     woken.clear()
@@ -95,11 +106,11 @@ class SqliteLog:
             timer.cancel()
 
     @contextlib.contextmanager
-    def watching(self, wake: Callable[[], object], *, others_only: bool = False) -> Iterator[Watch]:
-        """Have `wake` called on this event loop whenever something may have been committed, by any process; or soon
-        after, for whoever hears of this process's commits in another way."""
+    def watching(self, wake: Callable[[], object], selector: Selector | None = None) -> Iterator[Watch]:
+        """Have `wake` called on this event loop whenever events may have been committed that a selector means; without
+        one soon after anything was, for whoever hears of this process's commits in another way."""
         watch = self._watch(asyncio.get_running_loop())
-        watch.add(wake, others_only)
+        watch.add(wake, selector)
         try:
             yield watch
         finally:
@@ -108,7 +119,7 @@ class SqliteLog:
     def _watch(self, loop: asyncio.AbstractEventLoop) -> Watch:
         found = self._watches.get(loop)
         if found is None:
-            found = Watch(loop, self._engine)
+            found = Watch(loop, self._engine, self._tail)
             with self._lock:
                 open_ones = {each: watch for each, watch in self._watches.items() if not each.is_closed()}
                 self._watches = {**open_ones, loop: found}
@@ -120,26 +131,31 @@ class SqliteLog:
             for event in events:
                 yield event
             if not events:
-                await self.wait(after, 60.0)
+                await self.wait(after, 60.0, selector=selector)
 
-    def signal(self) -> None:
-        """Wake everyone who waits in this process. Called by the writing thread after a commit."""
+    def signal(self, changed: Sequence[int]) -> None:
+        """Wake those in this process who wait for what was written. Called by the writing thread after a commit."""
+        if max(changed) <= 0:
+            return  # no events
+        written: Marks | None = self._engine.memo.get(Marks)
+        events = self._tail.add(written.after, written.rows) if written is not None and written.rows else []
         for loop, watch in self._watches.items():
             if watch.is_awaited:
-                self._engine.calls.add(loop, watch.wake)
+                self._engine.calls.add(loop, partial(watch.wake, events))
 
 
 class Watch:
     """Those who wait on one event loop. Writes of this process wake them directly; for those of other processes one
     timer looks at the file for all of them, as long as anybody waits. `looks` counts how often it had changed."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine, tail: Tail) -> None:
         self._loop = loop
         self._engine = engine
+        self._tail = tail
         self._timer: asyncio.TimerHandle | None = None
         self._version = -1
         self.looks = 0
-        self._waiting: dict[Callable[[], object], None] = {}
+        self._waiting: dict[Callable[[], object], Selector] = {}
         self._for_others: dict[Callable[[], object], None] = {}
 
     @property
@@ -147,8 +163,11 @@ class Watch:
         """Whether anybody wants to hear of this process's commits."""
         return bool(self._waiting)
 
-    def add(self, wake: Callable[[], object], others_only: bool) -> None:
-        (self._for_others if others_only else self._waiting)[wake] = None
+    def add(self, wake: Callable[[], object], selector: Selector | None) -> None:
+        if selector is None:
+            self._for_others[wake] = None
+        else:
+            self._waiting[wake] = selector
         if self._timer is None:
             self._timer = self._loop.call_later(OTHER_PROCESSES, self._look)
 
@@ -156,9 +175,11 @@ class Watch:
         self._waiting.pop(wake, None)
         self._for_others.pop(wake, None)
 
-    def wake(self) -> None:
-        for wake in tuple(self._waiting):
-            wake()
+    def wake(self, events: Sequence[Envelope]) -> None:
+        """Wake those whom one of these events may concern; where they are not known, everybody."""
+        for wake, selector in tuple(self._waiting.items()):
+            if not events or is_meant(selector, events):
+                wake()
 
     def _look(self) -> None:
         is_wanted = self._waiting or self._for_others
@@ -168,8 +189,10 @@ class Watch:
             if version == self._version:
                 return
             self._version = version
+            if self._engine.read(read_head) != self._tail.head:  # otherwise all of it was committed here
+                self.wake(())
         self.looks += 1
-        for wake in (*self._waiting, *self._for_others):
+        for wake in tuple(self._for_others):
             wake()
 
 
@@ -181,9 +204,9 @@ def load_event(
 
     An event whose breadcrumb is gone is decided by its schema and tags alone.
     """
-    event = to_event(row, audiences.of(connection, row[5])[0], None)
-    if not matches_envelope(selector, event.schema_name, event.tags):
+    if not matches_envelope(selector, row[6], _decode_texts(row[7])):
         return None
+    event = to_event(row, audiences.of(connection, row[5])[0], None)
     if event.type == "breadcrumb.deleted":
         return event
     remake = fresh.get(row[2]) if row[4] == 1 else None

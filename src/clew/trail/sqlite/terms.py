@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from clew.errors import InvalidInput
 from clew.trail.packing import pack_all
 from clew.trail.prepare import read_as
 from clew.trail.readable import Readable
@@ -62,7 +63,12 @@ class TermsBook:
 def _read(row: Any, definitions: Definitions, salt: int) -> tuple[Readable, int]:
     _, _, _, schema_name, title, context, llm_hints = row
     hints = _decode(llm_hints) if llm_hints is not None else None
-    return read_as(title, _decode(context), hints, definitions.rules(schema_name).llm_hints), salt
+    try:
+        return read_as(title, _decode(context), hints, definitions.rules(schema_name).llm_hints), salt
+    except (
+        InvalidInput
+    ):  # hints of a schema that do not fit this record: it is found by its title, and breaks no search
+        return Readable(title, "", ""), salt
 
 
 def put_terms(writing: Writing, rows: Sequence[tuple[bytes, int, int]]) -> None:

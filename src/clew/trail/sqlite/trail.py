@@ -62,7 +62,7 @@ class SqliteTrail:
 
     def _committed(self, changed: list[int]) -> None:
         self.deliveries.committed(changed)
-        self.log.signal()
+        self.log.signal(changed)
         if "index" in self.__dict__:
             self.index.note_writes(len(changed))
 
