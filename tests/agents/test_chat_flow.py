@@ -261,6 +261,7 @@ async def test_tools_of_one_turn_run_side_by_side(trail: Trail, clock: ManualClo
 
 
 @pytest.mark.req("RCR-47")
+@pytest.mark.req("O7")
 async def test_a_workflow_runs_its_groups_one_after_the_other_and_their_steps_side_by_side(
     trail: Trail, clock: ManualClock, me: Principal
 ) -> None:
