@@ -10,9 +10,12 @@ import pytest
 
 from clew.access import Principal
 from clew.agents.cancelling import Cancelling, RunCancelled
+from clew.errors import StorageError
 from clew.trail.bootstrap import bootstrap, read_pieces
 from clew.trail.breadcrumb import Draft
+from clew.trail.event import Event
 from clew.trail.flow import Flow, shipped_flow
+from clew.trail.selector import Selector
 from clew.trail.store import Trail
 
 FLOW: Flow = shipped_flow(read_pieces())
@@ -88,3 +91,30 @@ async def test_a_process_that_ends_is_not_taken_for_a_run_that_was_called_off(tr
         with pytest.raises(asyncio.CancelledError):
             await task
         assert ended.is_set()
+
+
+async def test_a_storage_that_fails_for_a_moment_does_not_end_the_watch(
+    trail: Trail, me: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.trail.claims.PAUSE_AFTER_FAILURE", 0.0)
+    follow, failures = trail.log.follow, iter([StorageError("the disk is away")] * 2)
+
+    async def failing(after: int, *, by: Principal, selector: Selector) -> AsyncIterator[Event]:
+        if (error := next(failures, None)) is not None:
+            raise error
+        async for event in follow(after, by=by, selector=selector):
+            yield event
+
+    monkeypatch.setattr(trail.log, "follow", failing)
+    began = asyncio.Event()
+
+    async def forever() -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    async with asyncio.timeout(60), following(trail, me) as cancelling:
+        task = asyncio.create_task(cancelling.work("r", forever))
+        await began.wait()
+        await call_off(trail, me, "r")
+        with pytest.raises(RunCancelled):
+            await task

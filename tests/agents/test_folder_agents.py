@@ -70,8 +70,8 @@ def test_a_prompt_holds_the_initial_skills_and_names_the_others() -> None:
     manifest = Manifest(skills={each.name: each for each in skills})
     agent = Agent(name="pirate", prompt="Arr.", initial_skills=("knots",), skills=("maps", "traps", "gone"))
     assert prompt_of(agent, manifest, {"traps"}) == (
-        "Arr.\n\n## knots\n\nOver and under.\n\n## Further skills\n\nThese can be loaded when they are needed, with `get`"
-        " on `skills://tools/load`:\n\n- maps: Read maps"
+        "Arr.\n\n## knots\n\nOver and under.\n\n## Further skills\n\n"
+        "These can be loaded when they are needed, with `get` on `skills://tools/load`:\n\n- maps: Read maps"
     )
 
 

@@ -20,7 +20,7 @@ from clew.clock import ManualClock, SystemClock
 from clew.errors import Busy
 from clew.tools.tool import Effects, Tool, tool
 from clew.trail.bootstrap import bootstrap
-from clew.trail.breadcrumb import Draft
+from clew.trail.breadcrumb import Change, Draft
 from clew.trail.flow import read_flow
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
@@ -124,6 +124,29 @@ async def test_an_agent_that_one_process_defines_is_served_by_another(tmp_path: 
         child.tell("end")
         assert await asyncio.to_thread(child.wait) == 0
     await trail.close()
+
+
+@pytest.mark.req("RCR-39")
+async def test_what_a_changed_definition_has_no_use_for_is_forgotten(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    async with running(trail, clock, me, COUNTING, tools=[count]) as run:
+        made = await hire(run)
+
+        async def consumers() -> set[str]:
+            return {each.consumer.name for each in await trail.deliveries.consumers(by=me)}
+
+        async def has_context() -> bool:
+            return f"context/{CLERK}" in await consumers()
+
+        async def has_none() -> bool:
+            return not await has_context()
+
+        await eventually(has_context, "the agent's context is built")
+        change = Change(context={**made.context, "context_trigger": None})
+        await trail.records.update(made.id, change, expect=1, by=me)
+        await eventually(has_none, "nobody builds it any more")
+        assert f"agent/{CLERK}" in await consumers()
 
 
 # -- many in one process ------------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.context.budget import SHARES, Candidate, Limits, fit
@@ -24,18 +25,37 @@ candidates = st.lists(
 )
 
 
-@pytest.mark.req("BEY-04")
-@settings(max_examples=10_000)
-@given(candidates, st.integers(0, 2_000), st.integers(0, 20))
-def test_no_budget_is_ever_overrun(wanted: list[Candidate], total: int, heading: int) -> None:
-    limits = Limits(total=total, heading=heading)
+def check_fit(wanted: list[Candidate], limits: Limits) -> None:
     found = fit(wanted, limits)
-    assert found.tokens <= total
+    assert found.tokens <= limits.total
     assert all(tokens <= limits.section(name) for name, tokens in found.sections.items())
     assert len(found.chosen) == len(set(found.chosen))
     assert {each.key for each in wanted} == set(found.chosen) | set(found.dropped)
     assert not set(found.chosen) & set(found.dropped)
     assert all(found.dropped.values())
+
+
+@pytest.mark.req("BEY-04")
+@given(candidates, st.integers(0, 2_000), st.integers(0, 20))
+def test_no_budget_is_ever_overrun(wanted: list[Candidate], total: int, heading: int) -> None:
+    check_fit(wanted, Limits(total=total, heading=heading))
+
+
+@pytest.mark.req("BEY-04")
+def test_no_budget_is_overrun_in_ten_thousand_cases() -> None:
+    chance = random.Random(4)
+    for _ in range(10_000):
+        wanted = [
+            Candidate(
+                key=str(chance.randrange(30)),
+                section=chance.choice(SECTIONS),
+                score=chance.random(),
+                tokens=chance.randrange(chance.choice((60, 2_000, 30_000))),
+                is_pinned=chance.random() < 0.1,
+            )
+            for _ in range(chance.randrange(15))
+        ]
+        check_fit(wanted, Limits(total=chance.randrange(3_000), heading=chance.randrange(20)))
 
 
 def candidate(key: str, tokens: int, *, score: float = 0.5, section: str = "knowledge", **more: bool) -> Candidate:

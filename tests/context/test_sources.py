@@ -87,9 +87,11 @@ async def test_a_trigger_points_at_what_it_names_and_at_what_shares_its_pointers
 async def test_a_session_gives_its_last_twenty_in_order_and_nothing_after_the_trigger(place: Place) -> None:
     said = [await place.say(f"line {number}", link=False) for number in range(25)]
     trigger = said[22]
-    found = await find_session(place.trail, SessionSource(), trigger, (), by=place.me)
+    found = await find_session(place.trail, SessionSource(), trigger, (), place.flow, by=place.me)
     assert [seed.breadcrumb.id for seed in found] == ids_of(said[2:22])
-    assert await find_session(place.trail, SessionSource(), await place.write("alone"), (), by=place.me) == []
+    assert (
+        await find_session(place.trail, SessionSource(), await place.write("alone"), (), place.flow, by=place.me) == []
+    )
 
 
 @pytest.mark.req("RCR-33")
@@ -99,8 +101,10 @@ async def test_chat_has_twenty_of_the_session_and_ten_hybrid_hits_unless_told_ot
     for number in range(23):
         await place.say(f"line {number}", link=False)
     trigger = await place.say("which grapes?")
-    seeds, _ = await find_seeds(place.trail, agent().context_sources, trigger, (place.flow.message,), by=place.me)
+    seeds, _ = await find_seeds(
+        place.trail, agent().context_sources, trigger, (place.flow.message,), results=place.flow, by=place.me
+    )
     origins = [seed.origin for seed in seeds]
     assert origins.count("semantic") == 10
-    seeds, _ = await find_seeds(place.trail, agent().context_sources, trigger, (), by=place.me)
+    seeds, _ = await find_seeds(place.trail, agent().context_sources, trigger, (), results=place.flow, by=place.me)
     assert [seed.origin for seed in seeds].count("session") == 20

@@ -35,3 +35,18 @@ def test_a_value_is_made_once_and_one_that_fails_again() -> None:
         kept.find_or_make("b", fail)
     assert len(kept) == 1
     assert kept.find_or_make("b", lambda: next(made)) == "second"
+
+
+def test_values_that_weigh_something_are_kept_up_to_a_weight() -> None:
+    kept: Recent[str, str] = Recent(10, len)
+    kept.keep("a", "xxxx")
+    kept.keep("b", "yyyy")
+    kept.find("a")
+    kept.keep("c", "zzzz")
+    assert (kept.find("a"), kept.find("b"), kept.find("c")) == ("xxxx", None, "zzzz")
+    assert (len(kept), kept.weight) == (2, 8)
+    kept.keep("a", "x")
+    assert kept.weight == 5
+    kept.keep("d", "w" * 11)
+    kept.drop("nothing")
+    assert (kept.find("d"), len(kept), kept.weight) == (None, 2, 5)

@@ -123,7 +123,9 @@ class ContextBuilder:
         the receipt."""
         schemas = await self._book.read(by=by)
         hidden = self._hidden(schemas)
-        seeds, missing = await find_seeds(self._trail, agent.context_sources, trigger, hidden, by=by)
+        seeds, missing = await find_seeds(
+            self._trail, agent.context_sources, trigger, hidden, results=self._flow, by=by
+        )
         unique = _once(seeds)
         walked = await self._walk(unique, agent.context_sources.graph, trigger, by)
         model, budget = await self._budget(agent, by)
@@ -136,9 +138,13 @@ class ContextBuilder:
         return self._draft(trigger, agent, assembled, missing, counts, model, budget, reply_tags)
 
     def _hidden(self, schemas: Schemas) -> tuple[str, ...]:
-        """The schemas of which only an always source brings anything: machinery and definitions."""
+        """The schemas of which only an always source brings anything: machinery and definitions. Results of tools are
+        of use in the session where they came about, and nowhere else."""
         flow = self._flow
-        own = (flow.context, flow.context_request, flow.request, flow.stopped, flow.workflow, flow.workflow_result)
+        own = (
+            *(flow.context, flow.context_request, flow.request, flow.response, flow.error),
+            *(flow.stopped, flow.workflow, flow.workflow_result),
+        )
         return bounded((*plumbing(flow), *own, flow.agent, flow.tool, flow.tool_config, *schemas.machinery))
 
     async def _budget(self, agent: AgentDefinition, by: Principal) -> tuple[str, int]:

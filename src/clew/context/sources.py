@@ -16,9 +16,10 @@ from clew.context.definition import AlwaysSource, ContextSources, Fetch, Semanti
 from clew.errors import NotFound
 from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.closeness import closeness
+from clew.trail.flow import Flow
 from clew.trail.query import Hit, SearchRequest
 from clew.trail.readable import readable, tag_kind
-from clew.trail.selector import Selector
+from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
 LIMITS = {"event_data": 1, "latest": 1, "recent": 10, "vector": 10, "all": 50}
@@ -30,6 +31,9 @@ TAGGED = 5
 ALWAYS_COST, POINTER_COST, STEP_BACK = 1.0, 0.5, 0.1
 """What it takes to begin a walk at what is always there, at what shares a pointer, and so many steps back in a session:
 a way from the trigger itself comes first."""
+
+LEAST_CLOSE = 0.1
+"""What is less close in meaning is not worth its place; 0.5 is just close enough for an answer."""
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _INSTANT = timedelta(microseconds=1)
@@ -169,12 +173,13 @@ async def find_similar(
         Seed(
             breadcrumb=each,
             origin="semantic",
-            reason=f"{similarity or 0.0:.2f} close to the trigger in words and meaning",
+            reason=f"{similarity:.2f} close to the trigger in words and meaning",
             similarity=similarity,
-            cost=1.0 - (similarity or 0.0),
+            cost=1.0 - similarity,
             section=source.section,
         )
         for each, similarity in found
+        if similarity is not None and similarity >= LEAST_CLOSE
     ]
 
 
@@ -227,16 +232,18 @@ def _ids_in(context: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 async def find_session(
-    trail: Trail, source: SessionSource, trigger: Breadcrumb, machinery: Sequence[str], *, by: Principal
+    trail: Trail, source: SessionSource, trigger: Breadcrumb, machinery: Sequence[str], results: Flow, *, by: Principal
 ) -> list[Seed]:
-    """The newest of the trigger's session up to the trigger, oldest first and without it."""
+    """The newest of the trigger's session up to the trigger, oldest first and without it: what was said, and what tools
+    gave. What models answered on the way is not among it: in the end it was said."""
     if not source.enabled or trigger.session is None:
         return []
     selector = Selector(
         session=trigger.session,
         schema_names=source.schemas,
-        except_schemas=() if source.schemas else tuple(machinery),
+        except_schemas=() if source.schemas else tuple(each for each in machinery if each != results.response),
         created_before=until(trigger.updated_at),
+        context_match=(ContextMatch(path="tool", op="ne", value=results.model_tool),),
     )
     page = await trail.records.list(selector, by=by, limit=source.limit + 1)
     found = [each for each in page.items if each.id != trigger.id][: source.limit]
@@ -258,7 +265,13 @@ def until(moment: datetime) -> datetime:
 
 
 async def find_seeds(
-    trail: Trail, sources: ContextSources, trigger: Breadcrumb, machinery: Sequence[str], *, by: Principal
+    trail: Trail,
+    sources: ContextSources,
+    trigger: Breadcrumb,
+    machinery: Sequence[str],
+    *,
+    results: Flow,
+    by: Principal,
 ) -> tuple[list[Seed], list[Missing]]:
     """All entry points in the order in which one that is found twice is kept: the trigger, what is always wanted, what
     is pointed at, the session, what is similar."""
@@ -267,6 +280,6 @@ async def find_seeds(
         find_similar(trail, sources.semantic, trigger, machinery, by=by),
         find_always(trail, sources.always, trigger, by=by),
         find_pointed(trail, trigger, machinery, by=by),
-        find_session(trail, sources.session, trigger, machinery, by=by),
+        find_session(trail, sources.session, trigger, machinery, results, by=by),
     )
     return [first, *always, *pointed, *said, *similar], missing

@@ -37,6 +37,8 @@ class Recent(Generic[K, V]):
         self.made += 1
         self.drop(key)
         weight = self._weigh(value)
+        if weight > self._limit:
+            return value
         self._kept[key] = value, weight
         self.weight += weight
         while self.weight > self._limit:

@@ -16,7 +16,7 @@ KEY = "system/flow"
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
-    """The schema name of each part."""
+    """The schema name of each part, and the name of the tool that asks models."""
 
     message: str
     context: str
@@ -40,6 +40,8 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: str
     started: str
     checkpoint: str
+    model_tool: str = "llm"
+    """No schema, but a tool: the one whose responses are the answers of models."""
 
 
 async def read_flow(trail: Trail, *, by: Principal) -> Flow:
