@@ -20,6 +20,7 @@ run: $(STAMP)    ## set up, let an agent walk through an example workspace, and 
 	@$(BIN)/python examples/run_demo.py
 
 test: $(STAMP)   ## set up and run all tests
+	@$(PYTHON) tools/setup_system.py
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 check: $(STAMP)  ## format, lint, types, layers (no tests)

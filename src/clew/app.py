@@ -58,6 +58,7 @@ class App:
             enabled=config.hygiene.enabled,
         )
         self._workspace: Workspace | None = None
+        self._models: Models | None = None
         self._opening = asyncio.Lock()
 
     async def workspace(self) -> Workspace:
@@ -96,7 +97,7 @@ class App:
         return await build_runtime(
             self.trail,
             self.clock,
-            models or open_models(self.config),
+            models or self._own_models(open_models),
             by=self.me,
             from_record=code_tools(self.trail, root, sandbox, by=self.me),
             tools=folder_tools(
@@ -113,6 +114,11 @@ class App:
             policy=policy,
             place=folder.locate,
         )
+
+    def _own_models(self, open_models: Callable[[Config], Models]) -> Models:
+        """The models of the settings, opened once and closed with the rest."""
+        self._models = self._models or open_models(self.config)
+        return self._models
 
     async def mirror_agents(self) -> None:
         """Let the agents of the folder's markdown run, those that the user agreed to, as they are now."""
@@ -144,7 +150,10 @@ class App:
         async with runtime.running():
             while True:
                 await asyncio.sleep(LOOK_SECONDS)
-                await self.mirror_agents()
+                try:
+                    await self.mirror_agents()
+                except ClewError as error:  # the next look may do better
+                    log.warning("the folder's agents were not looked at: %s", error)
 
     async def _open_catalog(self) -> Catalog:
         return (await self.workspace()).catalog
@@ -188,7 +197,9 @@ class App:
                 log.warning("%s was not refreshed: %s", report.source_id, report.error)
 
     async def close(self) -> None:
-        """Let go of what the workspace holds; the trail is closed by `open_app`."""
+        """Let go of what the workspace and the models hold; the trail is closed by `open_app`."""
+        if self._models is not None:
+            await self._models.close()
         if self._workspace is not None:
             await self._workspace.close()
 

@@ -1,5 +1,5 @@
-"""Models are asked on this machine only: keys of the person who runs the tests are out of sight, and the library's own
-switch forbids calls wherever a test has not started the server itself."""
+"""Models are asked on this machine only: the library's own switch forbids calls wherever a test has not started the
+server itself."""
 
 from __future__ import annotations
 
@@ -13,12 +13,6 @@ from clew.llm.model import Models, open_models
 from clew.llm.provider import provider_wishes
 from clew.trust import Trust
 from tests.llm.fake_provider import FakeProvider, fake_provider
-
-
-@pytest.fixture(autouse=True)
-def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENROUTER_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(scope="session", autouse=True)

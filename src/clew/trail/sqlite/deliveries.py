@@ -43,6 +43,8 @@ from clew.trail.sqlite.writing import Marks
 
 MAX_CLAIMS = 1_000
 MAX_REMEMBERED = 1_000
+SETTLE = 250_000
+"""Microseconds after which a cursor is written that is behind what its consumer has seen."""
 SHORTEST_WAIT = 0.02
 FREED = -1
 """Stands among the changes of a transaction for claims that were let go of; 0 for anything else that is no record."""
@@ -69,6 +71,7 @@ class SqliteDeliveries:
         self._seen = 0
         self._turn = 0
         self._freed: set[int] = set()
+        self._behind: dict[int, int] = {}
         self._last: dict[tuple[str, str, str], Order] = {}
         self._under_way: set[asyncio.Task[None]] = set()
 
@@ -181,9 +184,15 @@ class SqliteDeliveries:
         self._last[order.by.owner_id, order.consumer, order.worker] = order
 
     def _look(self, connection: Sql, order: Order) -> None:
-        order.stored, head, order.due = read_standing(connection, order.consumer, order.by)
-        if head > self._claiming.position(order.stored) or head - order.stored.cursor > FAR:
+        stored, head, due = read_standing(connection, order.consumer, order.by)
+        order.stored, order.due = stored, due
+        if head > self._claiming.position(stored) or head - stored.cursor > FAR:
             order.due = 0
+        elif not self._is_behind(order):
+            self._behind.pop(stored.cid, None)
+        else:
+            since = self._behind.setdefault(stored.cid, self._engine.now())
+            order.due = since + SETTLE if due is None else min(due, since + SETTLE)
 
     def _is_behind(self, order: Order) -> bool:
         """Whether the consumer has seen more than its cursor says."""
