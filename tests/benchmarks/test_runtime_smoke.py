@@ -1,4 +1,4 @@
-"""The runtime's benchmark with a few steps, without the peers that only its own environment has. No times are judged."""
+"""The benchmark of the runtime with a few steps, and without the peers that only its own environment has."""
 
 from __future__ import annotations
 

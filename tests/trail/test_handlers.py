@@ -146,3 +146,22 @@ async def test_a_handler_sees_the_version_that_the_change_made(trail: Trail) -> 
         ("breadcrumb.created", 1, "one"),
         ("breadcrumb.updated", 2, "two"),
     ]
+
+
+@pytest.mark.req("RCR-34")
+async def test_a_worker_that_has_a_share_of_the_time_finishes_a_batch_before_the_next_and_misses_nothing(
+    trail: Trail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.trail.claims.SHORTEST_REST", 0.001)
+    gate = asyncio.Event()
+    calls = Calls(lambda event: gate.wait() if text_of(event) == "1" else None)
+    async with working(trail, handler_of(calls), concurrency=2, share=0.5):
+        await trail.records.create_many([note(str(number)) for number in range(6)], by=ANN)
+        assert {text_of(await calls.next()) for _ in range(2)} == {"0", "1"}
+        while (await trail.deliveries.consumers(by=ANN))[0].claimed > 1:
+            await asyncio.sleep(0)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert len(calls.events) == 2
+        gate.set()
+        assert {text_of(await calls.next()) for _ in range(4)} == {"2", "3", "4", "5"}

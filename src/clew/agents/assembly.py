@@ -128,7 +128,8 @@ async def build_runtime(
                 desk=RepairDesk(trail, flow, reliability.repairs, by=by),
             ),
             contexts=contexts,
-            always=(request_handler(builder, trail, flow, by=by), edge_handler(trail, flow, by=by)),
+            always=(request_handler(builder, trail, flow, by=by),),
+            unhurried=(edge_handler(trail, flow, by=by),),
         )
     )
 

@@ -33,6 +33,9 @@ _log = logging.getLogger(__name__)
 CONCURRENCY = 32
 """How many events of one handler are worked on at a time."""
 
+UNHURRIED = 0.2
+"""The part of the time that handlers work which can wait."""
+
 ContextHandlers = Callable[[AgentDefinition], Sequence[Handler]]
 """What puts together the contexts of an agent."""
 
@@ -53,6 +56,8 @@ class Parts:
     contexts: ContextHandlers
     always: Sequence[Handler] = ()
     """Handlers that run whatever agents there are."""
+    unhurried: Sequence[Handler] = ()
+    """Such that can wait: they leave most of the time to the others."""
 
 
 @dataclass(slots=True)
@@ -79,6 +84,7 @@ class Runtime:
         head = await parts.trail.log.head()
         await parts.registry.load()
         await self._start("tools", [*tools_handlers(parts.tools), *parts.always])
+        await self._start("unhurried", parts.unhurried, share=UNHURRIED)
         known = {each.consumer.name for each in await parts.trail.deliveries.consumers(by=parts.by)}
         for entry in list(parts.registry.entries()):
             await self._begin(entry, known)
@@ -146,11 +152,18 @@ class Runtime:
                     return event.seq
         return None
 
-    async def _start(self, name: str, handlers: Sequence[Handler]) -> None:
+    async def _start(self, name: str, handlers: Sequence[Handler], share: float = 1.0) -> None:
         if not handlers:
             return
         parts = self.parts
-        worker = Worker(parts.trail, handlers, by=parts.by, worker_id=self._worker, concurrency=CONCURRENCY)
+        worker = Worker(
+            parts.trail,
+            handlers,
+            by=parts.by,
+            worker_id=self._worker,
+            concurrency=CONCURRENCY,
+            share=share,
+        )
         try:
             with contextlib.suppress(StorageError):  # which the worker waits out
                 await worker.register()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,6 +23,8 @@ from clew.trail.store import Trail
 
 MAX_REASON = 300
 PAUSE_AFTER_FAILURE = 1.0
+SHORTEST_REST = 0.25
+"""Seconds that whoever has a share of the time rests at least, so that more comes at once."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +54,8 @@ class _Held:
 class ClaimLoop:
     """Works on the events of one consumer, and claims no more than `concurrency` of them at a time.
 
-    Claims are renewed while work runs, so that a lease bounds only how long a dead worker holds an event.
+    Claims are renewed while work runs, so that a lease bounds only how long a dead worker holds an event. With a `share`
+    below 1 it rests after each batch, so that it works for no more than this part of the time: for what can wait.
     """
 
     def __init__(
@@ -64,9 +68,12 @@ class ClaimLoop:
         worker_id: str,
         concurrency: int = 8,
         lease: timedelta = timedelta(seconds=30),
+        share: float = 1.0,
     ) -> None:
         self._trail = trail
         self._consumer = consumer
+        self._share = share
+        self._busy_since: float | None = None
         self._work = work
         self._by = by
         self._worker_id = worker_id
@@ -88,6 +95,7 @@ class ClaimLoop:
             await self._let_go(heartbeat)
 
     async def _step(self) -> None:
+        await self._rest()
         room = self._concurrency - len(self._held)
         if room == 0:
             self._has_room.clear()
@@ -101,8 +109,21 @@ class ClaimLoop:
             lease=self._lease,
             wait=self._lease.total_seconds(),
         )
+        if claims:
+            self._busy_since = time.monotonic()
         for claim in claims:
             self._start(claim)
+
+    async def _rest(self) -> None:
+        """Finish the batch, and then let others work."""
+        if self._share >= 1.0 or self._busy_since is None:
+            return
+        while self._held:
+            self._has_room.clear()
+            await self._has_room.wait()
+        spent = time.monotonic() - self._busy_since
+        self._busy_since = None
+        await asyncio.sleep(max(SHORTEST_REST, spent * (1 / self._share - 1)))
 
     def _start(self, claim: Claim) -> None:
         held = _Held(claim)

@@ -93,7 +93,8 @@ class Worker:
     """Runs handlers in this process, each with up to `concurrency` events at a time.
 
     Events of one session come one after the other, sessions do not wait for each other, and any number of
-    workers share the events of a handler. A run longer than the `deadline` of its retry policy fails.
+    workers share the events of a handler. A run longer than the `deadline` of its retry policy fails. See `ClaimLoop`
+    for `share`.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class Worker:
         deps: Any = None,
         concurrency: int = 8,
         lease: timedelta = timedelta(seconds=30),
+        share: float = 1.0,
     ) -> None:
         self._trail = trail
         self._by = by
@@ -123,6 +125,7 @@ class Worker:
                 worker_id=worker_id,
                 concurrency=concurrency,
                 lease=lease,
+                share=share,
             )
             self._loops[handler.name] = handler, loop
 
