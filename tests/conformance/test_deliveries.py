@@ -255,6 +255,30 @@ async def test_a_claim_that_waits_in_vain_comes_back_empty(trail: Trail, me: Pri
     assert (state.pending, state.claimed, state.cursor) == (0, 0, 1)
 
 
+async def test_a_claim_that_waits_gets_what_a_changed_selector_wants(trail: Trail, me: Principal) -> None:
+    await register(trail, me, selector=Selector(all_tags=["x"]))
+    waiting = asyncio.ensure_future(wait_for_one(trail, me, PATIENCE))
+    await make(trail, me, "passed by")
+    await register(trail, me, selector=Selector(all_tags=["y"]))
+    await make(trail, me, "meant", tags=("y",))
+    async with asyncio.timeout(PATIENCE):
+        [claim] = await waiting
+    assert claim.event.breadcrumb is not None
+    assert claim.event.breadcrumb.title == "meant"
+
+
+async def test_what_a_worker_does_to_its_event_is_seen_by_nobody_else(trail: Trail, me: Principal) -> None:
+    await register(trail, me)
+    waiting = asyncio.ensure_future(wait_for_one(trail, me, PATIENCE))
+    made = await make(trail, me, "shared")
+    async with asyncio.timeout(PATIENCE):
+        [claim] = await waiting
+    assert claim.event.breadcrumb == await trail.records.get(made.id, by=me)
+    claim.event.breadcrumb.context["changed"] = True
+    assert "changed" not in made.context
+    assert "changed" not in (await trail.records.get(made.id, by=me)).context
+
+
 @pytest.mark.req("SYL-116")
 @pytest.mark.parametrize("end", ["finish", "fail", "release"])
 async def test_a_claim_that_waits_gets_what_another_worker_lets_go(trail: Trail, me: Principal, end: str) -> None:

@@ -54,8 +54,8 @@ class _Held:
 class ClaimLoop:
     """Works on the events of one consumer, and claims no more than `concurrency` of them at a time.
 
-    Claims are renewed while work runs, so that a lease bounds only how long a dead worker holds an event. With a `share`
-    below 1 it rests after each batch, so that it works for no more than this part of the time: for what can wait.
+    Claims are renewed while work runs, so that a lease bounds only how long a dead worker holds an event. With a
+    `share` below 1 it rests after each batch, and so works for no more than this part of the time: for what can wait.
     """
 
     def __init__(
