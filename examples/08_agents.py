@@ -83,6 +83,7 @@ async def show_receipt(app: App) -> None:
     """Why the last prompt is what it is, and that it can be had again."""
     newest = Selector(schema_name="agent.context.v1", all_tags=["consumer:purser"])
     (context,) = (await app.trail.records.list(newest, by=app.me, limit=1)).items
+    print("What the model saw, and why:")
     for item in context.context["receipt"]["items"]:
         print(f"  {item['section']}: {item['reason']} ({item['tokens']} tokens)")
     runtime = await app.runtime()
@@ -90,7 +91,7 @@ async def show_receipt(app: App) -> None:
     for request in (await app.trail.records.list(requests, by=app.me, limit=10)).items:
         if request.context["tool"] == "llm":
             prompt = await rebuild_prompt(app.trail, runtime.parts.flow, request, by=app.me)
-            print(f"rebuilt: {len(prompt.messages)} messages, digest {prompt.digest[:8]}…")
+            print(f"The last prompt, had again byte for byte: {len(prompt.messages)} messages ({prompt.digest[:8]}…)")
             return
 
 

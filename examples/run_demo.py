@@ -189,7 +189,7 @@ async def show_conversation() -> None:
         sys.exit(problem.decode())
     for line in printed.decode().splitlines():
         say(line)
-    say()
+    say("With a model of your own, `clew chat` does that in any folder.\n")
 
 
 async def token_of(config: Config) -> str:

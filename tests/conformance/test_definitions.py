@@ -231,6 +231,12 @@ async def test_the_vector_is_that_of_the_hinted_form_not_of_the_json(meaning: Tr
     assert hinted == await vector(meaning, me, "T", context={"content": "grep finds lines"})
 
 
+async def test_what_a_schema_never_embeds_has_no_keywords(trail: Trail, me: Principal) -> None:
+    await define(trail, me, "log.v1", embed="never")
+    assert (await make(trail, me, "Deployed slowly", schema_name="log.v1")).entity_keywords == ()
+    assert {"deployed", "slowly"} <= set((await make(trail, me, "Deployed slowly")).entity_keywords)
+
+
 @pytest.mark.req("RCR-07")
 async def test_the_policy_never_leaves_the_vector_empty(meaning: Trail, me: Principal) -> None:
     await define(meaning, me, "log.v1", embed="never")

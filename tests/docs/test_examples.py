@@ -41,7 +41,7 @@ EXPECTED = {
         "tool-debugger: The division was wrong; it is mended.",
         "The crossing takes three hours.",
         "message: it is what the context is for",
-        "rebuilt: 4 messages, digest",
+        "had again byte for byte: 4 messages",
     ],
 }
 

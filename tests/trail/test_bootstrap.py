@@ -229,7 +229,7 @@ async def test_a_further_policy_needs_no_code(trail: Trail, clock: ManualClock) 
 def test_every_packaged_policy_is_valid() -> None:
     policies = [piece for piece in read_pieces() if piece.schema_name == "ttl.policy.v1"]
 
-    assert len(policies) == 4
+    assert len(policies) == 5
     assert all(parse_policy(piece.context).seconds for piece in policies)
 
 
@@ -286,7 +286,7 @@ async def test_a_context_without_its_key_fields_is_refused(
         ("agent.context.v1", {"consumer_id": "assistant", "breadcrumbs": [], "token_estimate": 450}),
         ("agent.def.v1", {"agent_id": "assistant", "subscriptions": {"selectors": []}}),
         ("tool.code.v1", {"name": "x", "code": ""}),
-        ("tool.request.v1", {"tool": "x", "input": "anything", "requestId": "r", "requestedBy": "a"}),
+        ("tool.request.v1", {"tool": "x", "input": {"any": "thing"}, "requestId": "r", "requestedBy": "a"}),
         ("tool.response.v1", {"status": "error", "error": "no", "tool": "x"}),
         ("browser.tab.context.v1", {"tabId": 123, "url": "https://example.org"}),
         ("note.v1", {"anything": ["goes"]}),

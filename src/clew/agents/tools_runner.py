@@ -28,7 +28,7 @@ from clew.agents.spawning import Deferred
 from clew.agents.toolbox import Found, Toolbox, may_call
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition, Subscription
-from clew.errors import AccessDenied, BudgetExceeded, InvalidInput, NotFound
+from clew.errors import BudgetExceeded, InvalidInput, NotFound, ToolFailure
 from clew.tools.content import GuidedContent, Valued
 from clew.tools.tool import Effects, ToolContext
 from clew.trail.breadcrumb import Breadcrumb, Draft
@@ -203,14 +203,15 @@ class ToolsRunner:
         return bool((await self._deps.trail.records.list(selector, by=self._deps.by, limit=1)).items)
 
     async def _find(self, request: ToolRequest, agent: AgentDefinition | None, config: dict[str, Any]) -> Found:
-        """Raises InvalidInput that tells the names there are, AccessDenied where the agent may not."""
+        """Raises InvalidInput that tells the names there are, ToolFailure where the agent may not."""
         found = await self._deps.toolbox.find(request.tool, by=self._deps.by, config=config)
         if found is None:
             names = await self._deps.toolbox.names(by=self._deps.by)
             own = [name for name in names if agent is None or may_call(agent, name)]
             raise InvalidInput("tool", f"there is no {request.tool!r}", hint=f"Tools are {', '.join(own)}")
         if agent is not None and not may_call(agent, request.tool, named_only=not found.tool.searchable):
-            raise AccessDenied(f"call {request.tool} as {agent.agent_id}", ["an agent with this capability"])
+            hint = "capabilities.tools of its definition names what it has"
+            raise ToolFailure("permission", f"{agent.agent_id} may not call {request.tool}", hint=hint)
         return found
 
     async def _config(self, request: ToolRequest) -> dict[str, Any]:

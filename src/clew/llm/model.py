@@ -65,6 +65,17 @@ class Models:
         default. Raises as `resolve`."""
         return self.resolve(agent_id if agent_id in self._config.models.roles or agent_id in self._given else model)
 
+    def is_configured(self, agent_id: str, model: str = "") -> bool:
+        """Whether a model was named for an agent at all, be it one that cannot be used: by the settings, by its
+        definition, or by the key of a provider."""
+        roles = self._config.models.roles
+        role: str | None = (agent_id if agent_id in roles or agent_id in self._given else model) or "default"
+        seen: set[str] = set()
+        while role is not None and EVERY not in self._given and self._is_open_role(role) and role not in seen:
+            seen.add(role)
+            role = self._given_to(role)
+        return role is not None
+
     def names(self) -> tuple[str, ...]:
         """All that can be asked for: roles, then models of the catalogue."""
         return (*ROLES, *self._config.models.roles, *self._given, *self._catalogue.names())
@@ -77,10 +88,10 @@ class Models:
     def _follow(self, asked: str) -> str:
         """From roles to a name. Raises ModelError for roles that lead in a circle."""
         seen = [asked]
-        while (role := seen[-1]) in ROLES or role in self._config.models.roles:
-            if role in self._given:
-                return role
-            following = self._role(role)
+        while self._is_open_role(role := seen[-1]):
+            following = self._given_to(role)
+            if following is None:
+                raise ModelError("config", "no model is configured", hint=HOW_TO_ADD)
             if following in seen:
                 raise ModelError(
                     "config", f"the roles {' → '.join([*seen, following])} lead in a circle", hint=_ROLES_HINT
@@ -88,7 +99,11 @@ class Models:
             seen.append(following)
         return seen[-1]
 
-    def _role(self, role: str) -> str:
+    def _is_open_role(self, name: str) -> bool:
+        """Whether a name is a role that leads to another name."""
+        return name not in self._given and (name in ROLES or name in self._config.models.roles)
+
+    def _given_to(self, role: str) -> str | None:
         """What a role is given to: by the settings, else like the default, else to a provider whose key is there."""
         roles = self._config.models
         said = roles.roles.get(role) or (getattr(roles, role) if role in ROLES else "")
@@ -96,10 +111,7 @@ class Models:
             return said
         if role != "default" and (roles.default or "default" in self._given):
             return "default"
-        found = next(self._found(role), None)
-        if found is None:
-            raise ModelError("config", "no model is configured", hint=HOW_TO_ADD)
-        return found
+        return next(self._found(role), None)
 
     def _found(self, role: str) -> Iterator[str]:
         """Models of providers that need no table, since their key is in its usual variable."""
@@ -118,9 +130,13 @@ class Models:
             return seller, name
         if colon:
             find_provider(provider, self._config, self._environ)
-        close = suggest(name, self.names(), "There are").partition(" There are")[0]
-        hint = close if close.startswith("Did you mean") else 'Write "provider:model", such as "ollama:qwen3"'
-        raise ModelError("config", f"there is no model or role {name!r}", hint=hint)
+        models = self._catalogue.names()
+        known = [each for each in self.names() if each not in models or self._catalogue.seller(each)]
+        close = suggest(name, known, "There are").partition(" There are")[0]
+        example = name if name in models else "qwen3"
+        hint = f"Write provider:model, such as ollama:{example}"
+        is_near = name not in models and close.startswith("Did you mean")
+        raise ModelError("config", f"there is no model or role {name!r}", hint=close if is_near else hint)
 
     def _opened(self, name: str, model: str) -> tuple[Model, ModelInfo]:
         check_consent(name, self._config, self._trust)
@@ -139,7 +155,7 @@ class Models:
         """A variable that is not set is found out now; files and keyrings are read with the first call."""
         scheme, _, variable = provider.key.partition(":")
         if scheme == "env" and not self._environ.get(variable):
-            raise ModelError("config", f"{provider.name} needs a key: {variable} is not set", hint=HOW_TO_ADD)
+            raise ModelError("config", f"{provider.name} needs a key: {variable} is not set", hint=_key_hint(variable))
 
     def _key_of(self, provider: Provider) -> str:
         project = self._config.folder.absolute().parent
@@ -147,6 +163,10 @@ class Models:
 
 
 _ROLES_HINT = "Give one of them a model in [models] of config.toml"
+
+
+def _key_hint(variable: str) -> str:
+    return f"Set {variable}, or name another model in [models] of config.toml"
 
 
 def open_models(config: Config, environ: Mapping[str, str] | None = None, trust: Trust | None = None) -> Models:

@@ -70,7 +70,7 @@ def provider_wish(name: str, table: ProviderConfig, project: Path) -> Wish | Non
     key = table.key or (preset.key if preset is not None else "")
     is_moved = bool(table.base_url) and (preset is None or not _is_same_host(table.base_url, preset.base_url))
     is_other_key = bool(table.key) and (preset is None or table.key != preset.key)
-    if not is_other_key and (not is_moved or (not key and _is_loopback(table.base_url))):
+    if not is_other_key and (not is_moved or (not key and is_loopback(table.base_url))):
         return None
     address = table.base_url or (preset.base_url if preset is not None else "")
     sent = f"sends conversations, with the key in {_shown(key)}," if key else "sends conversations"
@@ -111,7 +111,8 @@ def _host(url: str) -> tuple[str, str | None, int | None]:
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
-def _is_loopback(url: str) -> bool:
+def is_loopback(url: str) -> bool:
+    """Whether an address is of this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return ip_address(host).is_loopback

@@ -17,12 +17,14 @@ from clew.llm.tokens import estimate_tokens
 from clew.wording import in_plain_words
 
 MAX_SHOWN = 300
+HEADING = "# Message to answer"
+"""Below it stands, in the context of an agent, what the context is for."""
 _PIECE = re.compile(r"\s*\S+|\s+\Z")
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One answer. `user` begins the exchange about a message that holds it; `expect` is what must have come since the
-    last answer. Both are text that is contained, or a regular expression between slashes. `tools` must be offered.
+    """One answer. `user` begins the exchange about a message that holds it (of a context, what stands under its last
+    heading, the message to answer); `expect` is what must have come since the last answer. Both are text that is contained, or a regular expression between slashes. `tools` must be offered.
 
     `call` is tool → arguments, or a list of these. `delay` is how many seconds pass before each word; `fault` is a kind
     of ModelError that comes instead, the first `times` that this process is asked for the turn."""
@@ -88,8 +90,8 @@ class ScriptedModel:
         )
 
     def _exchange_of(self, messages: Sequence[Message]) -> int:
-        """The exchange whose message was found last in what the user said: what came before stands before it."""
-        said = next((each.content for each in reversed(messages) if each.role == "user"), "")
+        """The exchange whose message is found nearest to the end of what the user said; of several, the first."""
+        said = _message(next((each.content for each in reversed(messages) if each.role == "user"), ""))
         ends = [(_last_end(turns[0].user, said), at) for at, turns in enumerate(self._exchanges)]
         best = max(ends, key=lambda each: (each[0], -each[1]))
         if best[0] < 0:
@@ -159,6 +161,12 @@ def _check(turn: Turn, number: int, request: ModelRequest) -> None:
     missing = [name for name in turn.tools if name not in offered]
     if missing:
         raise _left(f"the script expects the tool {missing[0]!r} to be offered", ", ".join(offered) or "no tools")
+
+
+def _message(text: str) -> str:
+    """Of a context the message that it is for, otherwise all of the text."""
+    before, heading, message = text.rpartition(f"{HEADING}\n")
+    return message if heading and (not before or before.endswith("\n")) else text
 
 
 def _texts(expect: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from clew.errors import ModelError, ModelFailure
-from clew.llm.provider import Provider
+from clew.llm.model_catalogue import shipped
+from clew.llm.provider import Provider, is_loopback
 from clew.secrecy import MASK, mask_secrets
 
 MAX_SAID = 200
 _CHECK_ADDRESS = "Check that it runs, and base_url in config.toml"
+_CHECK_NETWORK = "Check your network, and HTTPS_PROXY where a proxy is needed"
 
 
 @contextmanager
@@ -100,7 +102,14 @@ def _unreachable(provider: Provider, *, is_late: bool, was_reached: bool) -> Mod
         reason = f"{provider.name} broke the connection off"
         return ModelError("unreachable", reason, retryable=True, hint="Try again")
     reason = f"{provider.name} cannot be reached at {mask_secrets(provider.base_url)}"
-    return ModelError("unreachable", reason, retryable=True, hint=_CHECK_ADDRESS)
+    hint = _CHECK_ADDRESS if _is_own(provider) else _CHECK_NETWORK
+    return ModelError("unreachable", reason, retryable=True, hint=hint)
+
+
+def _is_own(provider: Provider) -> bool:
+    """Whether the user says where it answers, or runs it: its address may be wrong, while that of others is known."""
+    preset = shipped().providers.get(provider.preset)
+    return preset is None or provider.base_url != preset.base_url or is_loopback(provider.base_url)
 
 
 def _key_hint(provider: Provider) -> str:

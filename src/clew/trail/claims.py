@@ -157,15 +157,20 @@ class ClaimLoop:
 
     async def _give_back(self, held: _Held, error: BaseException) -> None:
         event = held.claim.event
-        _log.warning(
-            "%s failed on event %d (attempt %d)",
+        told = "%s failed on event %d (attempt %d): %s"
+        is_ours = isinstance(error, ClewError)  # raised on purpose: its line says it all
+        _log.log(
+            logging.INFO if is_ours else logging.WARNING,
+            told,
             self._consumer,
             event.seq,
             held.claim.attempt,
-            exc_info=error,
+            describe(error),
+            exc_info=None if is_ours else error,
         )
         try:
-            await self._trail.deliveries.fail(held.claim, describe(error), by=self._by)
+            if await self._trail.deliveries.fail(held.claim, describe(error), by=self._by) and is_ours:
+                _log.warning("%s gave up on event %d: %s", self._consumer, event.seq, describe(error))
         except ClewError as refused:
             _log.warning("%s: event %d is left to its lease: %s", self._consumer, event.seq, refused)
 

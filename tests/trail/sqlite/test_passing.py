@@ -1,0 +1,97 @@
+"""Events that a waiting consumer does not want: they cost it no transaction, and nothing is lost by that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from clew.access import Principal
+from clew.clock import SystemClock
+from clew.trail.breadcrumb import Draft
+from clew.trail.event import Claim, Consumer
+from clew.trail.selector import Selector
+from clew.trail.sqlite.claiming import FAR
+from clew.trail.sqlite.trail import SqliteTrail
+
+ME = Principal(owner_id="me", agent_id="test")
+PATIENCE = 60.0
+
+
+@pytest.fixture
+async def trail(tmp_path: Path) -> AsyncIterator[SqliteTrail]:
+    opened = SqliteTrail(tmp_path / "trail.db", SystemClock())
+    yield opened
+    await opened.close()
+
+
+async def register(trail: SqliteTrail, tag: str) -> None:
+    await trail.deliveries.register(Consumer(name="c", selector=Selector(all_tags=(tag,))), by=ME)
+
+
+async def write(trail: SqliteTrail, tag: str, count: int = 1) -> None:
+    for _ in range(count):
+        await trail.records.create(Draft(title=tag, context={}, tags=(tag,)), by=ME)
+
+
+def wait_for_one(trail: SqliteTrail) -> asyncio.Future[list[Claim]]:
+    return asyncio.ensure_future(trail.deliveries.claim("c", by=ME, worker="w", wait=PATIENCE))
+
+
+async def cursor_of(trail: SqliteTrail) -> int:
+    [state] = await trail.deliveries.consumers(by=ME)
+    return state.cursor
+
+
+async def test_a_wanted_event_after_many_others_is_claimed(trail: SqliteTrail) -> None:
+    await register(trail, "wanted")
+    waiting = wait_for_one(trail)
+    await write(trail, "other", FAR + 20)
+    await write(trail, "wanted")
+    async with asyncio.timeout(PATIENCE):
+        [claim] = await waiting
+    assert claim.event.tags == ("wanted",)
+    await trail.deliveries.finish(claim, [], by=ME)
+    assert await cursor_of(trail) == await trail.log.head()
+
+
+async def test_the_cursor_comes_after_what_was_seen(trail: SqliteTrail) -> None:
+    await register(trail, "wanted")
+    waiting = wait_for_one(trail)
+    await write(trail, "other", 5)
+    async with asyncio.timeout(PATIENCE):
+        while await cursor_of(trail) < await trail.log.head():
+            await asyncio.sleep(0.01)  # nothing tells that a cursor has moved
+    assert not waiting.done()
+    waiting.cancel()
+
+
+async def test_a_selector_that_another_process_changed_holds_for_what_is_written_here(
+    trail: SqliteTrail, tmp_path: Path
+) -> None:
+    other = SqliteTrail(tmp_path / "trail.db", SystemClock())
+    try:
+        await register(trail, "wanted")
+        waiting = wait_for_one(trail)
+        await write(trail, "other", 3)
+        await register(other, "changed")
+        await write(trail, "changed")
+        async with asyncio.timeout(PATIENCE):
+            [claim] = await waiting
+        assert claim.event.tags == ("changed",)
+    finally:
+        await other.close()
+
+
+async def test_a_second_claim_of_a_worker_gets_the_first_again_when_its_lease_ends(trail: SqliteTrail) -> None:
+    await register(trail, "wanted")
+    lease = timedelta(milliseconds=50)
+    waiting = asyncio.ensure_future(trail.deliveries.claim("c", by=ME, worker="w", limit=5, lease=lease, wait=PATIENCE))
+    await write(trail, "wanted")
+    async with asyncio.timeout(PATIENCE):
+        [first] = await waiting
+        [second] = await trail.deliveries.claim("c", by=ME, worker="w", limit=5, wait=PATIENCE)
+    assert (second.event.seq, second.attempt) == (first.event.seq, 2)

@@ -1,0 +1,99 @@
+"""The newest events in memory: who may be concerned by them, and when they are not enough to say so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from clew.access import Principal
+from clew.clock import SystemClock
+from clew.trail.breadcrumb import Draft
+from clew.trail.selector import EVERYTHING, Selector
+from clew.trail.sqlite.tail import LENGTH, Tail
+from clew.trail.sqlite.trail import SqliteTrail
+
+ME = Principal(owner_id="me", agent_id="test")
+NOTES = Selector(schema_name="note.v1")
+PATIENCE = 30.0
+
+
+def rows(first: int, *schemas: str) -> list[tuple[object, ...]]:
+    return [(seq, 0, seq, "id", 1, 1, schema, '["a"]', 0) for seq, schema in enumerate(schemas, first)]
+
+
+def test_only_events_after_the_given_one_that_are_meant_may_bring_something() -> None:
+    tail = Tail()
+    tail.add(0, rows(1, "note.v1"))
+    assert tail.add(1, rows(2, "other.v1", "other.v1"))
+    assert not tail.may_bring(1, 3, NOTES)
+    assert tail.may_bring(0, 3, NOTES)
+    assert tail.may_bring(1, 3, EVERYTHING)
+    assert not tail.may_bring(3, 3, EVERYTHING)
+    assert not tail.may_bring(9, 3, EVERYTHING)
+
+
+def test_where_events_are_not_known_the_head_of_the_file_decides() -> None:
+    tail = Tail()
+    assert tail.may_bring(0, 1, NOTES)
+    assert tail.add(4, rows(5, "other.v1")) == []
+    assert tail.may_bring(3, 5, NOTES)
+    assert not tail.may_bring(4, 5, NOTES)
+    assert tail.may_bring(4, 6, NOTES)
+
+
+def test_no_more_is_kept_than_its_length() -> None:
+    tail = Tail()
+    tail.add(0, rows(1, "note.v1"))
+    tail.add(1, rows(2, *["other.v1"] * LENGTH))
+    assert tail.may_bring(0, LENGTH + 1, NOTES)
+    assert not tail.may_bring(1, LENGTH + 1, NOTES)
+
+
+async def write(trail: SqliteTrail, schema: str) -> None:
+    await trail.records.create(Draft(title=schema, context={}, schema_name=schema), by=ME)
+
+
+@pytest.fixture
+async def trail(tmp_path: Path) -> AsyncIterator[SqliteTrail]:
+    opened = SqliteTrail(tmp_path / "trail.db", SystemClock())
+    yield opened
+    await opened.close()
+
+
+async def test_a_wait_for_some_events_is_not_ended_by_others_of_this_process(trail: SqliteTrail) -> None:
+    await write(trail, "other.v1")
+    waiting = asyncio.ensure_future(trail.log.wait(await trail.log.head(), PATIENCE, selector=NOTES))
+    for _ in range(5):
+        await write(trail, "other.v1")
+    assert not waiting.done()
+    await write(trail, "note.v1")
+    async with asyncio.timeout(PATIENCE):
+        assert await waiting
+
+
+async def test_a_wait_hears_of_what_another_process_wrote(trail: SqliteTrail, tmp_path: Path) -> None:
+    await write(trail, "other.v1")
+    other = SqliteTrail(tmp_path / "trail.db", SystemClock())
+    try:
+        waiting = asyncio.ensure_future(trail.log.wait(await trail.log.head(), PATIENCE, selector=NOTES))
+        await write(other, "note.v1")
+        async with asyncio.timeout(PATIENCE):
+            assert await waiting
+        events, _ = await trail.log.read(0, by=ME, selector=NOTES)
+        assert [event.schema_name for event in events] == ["note.v1"]
+    finally:
+        await other.close()
+
+
+async def test_events_written_beside_a_failing_write_reach_those_who_wait(trail: SqliteTrail) -> None:
+    await write(trail, "other.v1")
+    waiting = asyncio.ensure_future(trail.log.wait(await trail.log.head(), PATIENCE, selector=NOTES))
+    taken = Draft(title="x", context={}, id="0190f3a0-0000-7000-8000-000000000001")
+    await trail.records.create(taken, by=ME)
+    together = [write(trail, "note.v1"), trail.records.create(taken, by=ME), write(trail, "other.v1")]
+    await asyncio.gather(*together, return_exceptions=True)
+    async with asyncio.timeout(PATIENCE):
+        assert await waiting
