@@ -46,7 +46,34 @@ STEERING_SCHEMAS = frozenset(("permission.request.v1", "permission.answer.v1", "
 """Schemas of records by which people steer agents. The doors write them once they know who asks, so that neither an
 agent's tool nor another writer of the same owner can put a question or an answer there."""
 
+RUN_SCHEMAS = frozenset(
+    (
+        *(
+            "agent.def.v1",
+            "tool.code.v1",
+            "tool.config.v1",
+            "workflow.def.v1",
+            "system.flow.v1",
+            "system.reliability.v1",
+        ),
+        *(
+            "agent.context.v1",
+            "context.request.v1",
+            "tool.request.v1",
+            "tool.response.v1",
+            "tool.error.v1",
+            "tool.fix.v1",
+        ),
+        *("agent.response.v1", "agent.delta.v1", "agent.stopped.v1", "context.checkpoint.v1", "tool.started.v1"),
+        *("toolset.snapshot.v1", "usage.v1", "budget.v1", "workflow.result.v1"),
+    )
+)
+"""Schemas of what runs, and of what runs believe: whoever writes them decides what is done with the owner's rights."""
+
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
+
+
+_GUARDED = OWN_SCHEMAS | STEERING_SCHEMAS | RUN_SCHEMAS
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +100,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         """Raise AccessDenied for a record that only looks like one of Clew's own. A curator may write them."""
         if name in STEERING_SCHEMAS and not self.steers:
             raise AccessDenied(f"write {name} as the tool of an agent", ["a person"])
-        if (name in OWN_SCHEMAS or name in STEERING_SCHEMAS) and not self.may("administer"):
+        if name in _GUARDED and not self.may("administer"):
             raise AccessDenied(f"write {name}, which is Clew's own", sorted(VERBS["administer"]))
 
     def require_scopes(self, scopes: Iterable[str]) -> None:

@@ -80,9 +80,11 @@ class UniversalExecutor:
 
 
 def inherit(draft: Draft, trigger: Breadcrumb) -> Draft:
-    """The draft with the session and the run of its trigger, unless it names its own. The bare tag of a run stands for
-    none: the draft begins one."""
+    """The draft with the session, the run and the scopes of its trigger, unless it names its own: who may not see what
+    came in may not see what comes of it. The bare tag of a run stands for none: the draft begins one."""
     own = {tag.partition(":")[0] for tag in draft.tags}
     missing = [tag for tag in inherited_tags(trigger) if tag.partition(":")[0] not in own]
     tags = tuple(tag for tag in (*draft.tags, *missing) if tag != RUN_TAG)
-    return draft if tags == tuple(draft.tags) else msgspec.structs.replace(draft, tags=tags)
+    scopes = draft.scopes or trigger.scopes
+    is_same = tags == tuple(draft.tags) and scopes == draft.scopes
+    return draft if is_same else msgspec.structs.replace(draft, tags=tags, scopes=scopes)

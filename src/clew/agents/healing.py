@@ -107,6 +107,7 @@ class Healing:
             title=f"Repair of {name}: {explanation}"[:200],
             schema_name=self._repairs.fix,
             tags=(repair_tag(failed.id), f"tool:{name}"[:300], f"error:{kind}", f"repair:{TRIED}"),
+            scopes=error.scopes,
             context={
                 "tool_name": name,
                 "tool_breadcrumb_id": failed.id,

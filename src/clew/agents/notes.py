@@ -90,6 +90,7 @@ async def _save(
         schema_name=schema,
         tags=(f"note:{note.id}", *tags, *session),
         context={"note_id": note.id, "note_version": note.version, **content},
+        scopes=note.scopes,
     )
     saved = await _put(trail, draft, context)
     edge = Edge(source=saved.id, target=note.id, type=EdgeType.BASED_ON.label)

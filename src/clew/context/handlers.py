@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from clew.access import Principal
 from clew.context.builder import ContextBuilder, ContextDraft
 from clew.context.definition import AgentDefinition
 from clew.context.requests import answer_request
-from clew.trail.breadcrumb import Draft
+from clew.trail.breadcrumb import Breadcrumb, Draft
 from clew.trail.correlation import CONSUMER_TAG
 from clew.trail.event import Event, RetryPolicy
 from clew.trail.flow import Flow
@@ -55,7 +57,7 @@ def context_handler(
         trigger = event.breadcrumb
         if trigger is None or (event.schema_name == flow.message and _is_for_others(event, mine)):
             return ()
-        return await _written(trail, await builder.build(trigger, agent, by=by), by)
+        return await _written(trail, await builder.build(trigger, agent, by=within(by, trigger)), by)
 
     return Handler(
         name=PREFIX + agent.agent_id,
@@ -77,9 +79,16 @@ def request_handler(builder: ContextBuilder, trail: Trail, flow: Flow, *, by: Pr
     async def answer(event: Event, deps: object = None) -> Sequence[Draft]:
         if event.breadcrumb is None:
             return ()
-        return await _written(trail, await answer_request(builder, trail, event.breadcrumb, by=by), by)
+        return await _written(
+            trail, await answer_request(builder, trail, event.breadcrumb, by=within(by, event.breadcrumb)), by
+        )
 
     return Handler(name=REQUESTS, selector=Selector(schema_name=flow.context_request), function=answer, retry=_RETRY)
+
+
+def within(by: Principal, trigger: Breadcrumb) -> Principal:
+    """The builder with the scopes of the trigger alone: who may read the trigger may read all of the context."""
+    return msgspec.structs.replace(by, scopes=by.scopes & set(trigger.scopes))
 
 
 async def _written(trail: Trail, draft: ContextDraft, by: Principal) -> Sequence[Draft]:
@@ -87,4 +96,4 @@ async def _written(trail: Trail, draft: ContextDraft, by: Principal) -> Sequence
     for each in draft.read:
         if each.ttl.max_reads is not None and each.id != draft.trigger.id:
             await trail.records.read(each.id, by=by)
-    return (draft.as_draft(),)
+    return (msgspec.structs.replace(draft.as_draft(), scopes=draft.trigger.scopes),)
