@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import sys
 import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from clew.catalog.answers import Item
 from clew.clock import ManualClock
 from clew.config import Config, HygieneConfig, WebhookConfig
 from clew.errors import ConfigError
+from clew.trail.event import Consumer
 from tests.trusting import trust_all
 
 PATIENCE = 60.0
@@ -133,3 +135,42 @@ async def test_a_refresh_that_fails_is_told_and_tried_again(
         trust_all(servers.parent)
         while "the server gone cannot be used yet" not in caplog.text:
             await asyncio.sleep(0.01)
+
+
+async def test_a_new_trail_is_the_users_in_whichever_process_opens_it_first(tmp_path: Path) -> None:
+    script = (
+        "import asyncio, sys\n"
+        "from pathlib import Path\n"
+        "from clew.app import open_app\n"
+        "from clew.config import Config\n"
+        "async def main():\n"
+        "    async with open_app(Config(folder=Path(sys.argv[1]), embedder='hash')) as app:\n"
+        "        await app.ownership.require()\n"
+        "asyncio.run(main())\n"
+    )
+    starting = (asyncio.create_subprocess_exec(sys.executable, "-c", script, str(tmp_path / ".clew")) for _ in range(4))
+    processes = await asyncio.gather(*starting)
+    async with asyncio.timeout(PATIENCE):
+        assert [await process.wait() for process in processes] == [0, 0, 0, 0]
+
+
+async def test_a_trail_whose_consent_cannot_be_read_runs_nothing(tmp_path: Path, trust_file: Path) -> None:
+    config = Config(folder=tmp_path / ".clew", embedder="hash")
+    async with open_app(config) as app:
+        assert await app.ownership.holds()
+    trust_file.write_text("{")
+    async with open_app(config) as app:
+        with pytest.raises(ConfigError, match="is damaged"):
+            await app.runtime()
+
+
+async def test_an_adopted_trail_has_another_identity_and_its_records(tmp_path: Path) -> None:
+    async with open_app(Config(folder=tmp_path / ".clew", embedder="hash")) as app:
+        await app.bootstrap()
+        before, head = await app.trail.upkeep.identity(), await app.trail.log.head()
+        after = await app.trail.upkeep.adopt()
+        assert (after == before, await app.trail.upkeep.identity()) == (False, after)
+        assert await app.trail.log.head() == head
+        for name, begins, cursor in (("late", head - 1, head), ("later", head, head)):
+            state = await app.trail.deliveries.register(Consumer(name=name, after=begins), by=app.me)
+            assert state.cursor == cursor

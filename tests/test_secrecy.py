@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.secrecy import MASK, mask_document, mask_secrets
+from clew.secrecy import MASK, mask_document, mask_in_place, mask_keys, mask_secrets
 
 PLACES = [
     "password=%s",
@@ -97,3 +97,20 @@ def test_a_document_is_kept_but_for_its_keys() -> None:
     assert mask_document("Look for `-----BEGIN PRIVATE KEY-----` in files.") == (
         "Look for `-----BEGIN PRIVATE KEY-----` in files."
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("url = https://ann:t0ken@example.com/x.git", "url = https://ann:[masked]@example.com/x.git"),
+        ("https://ann:p@ss@example.com", "https://ann:[masked]@example.com"),
+        ("postgres://:pw@db/x", "postgres://:[masked]@db/x"),
+        ("https://0123456789abcdef0123@example.com", "https://[masked]@example.com"),
+        ("https://x:${TOKEN}@example.com", "https://x:${TOKEN}@example.com"),
+        ("ssh://git@example.com:22/x", "ssh://git@example.com:22/x"),
+        ("http://localhost:8080/@ann and ben@example.com", "http://localhost:8080/@ann and ben@example.com"),
+    ],
+)
+def test_a_password_in_an_address_is_masked_in_documents(text: str, shown: str) -> None:
+    for mask in (mask_document, mask_in_place, mask_keys):
+        assert mask(f"a\n{text}\nb") == f"a\n{shown}\nb"

@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -222,6 +223,17 @@ def test_it_is_kept_in_the_configuration_folder_of_the_user(tmp_path: Path, monk
 def test_a_wish_can_be_shown_and_compared(given: dict[str, str]) -> None:
     with pytest.raises(InvalidInput):
         Wish(**{"folder": "/shop", "kind": "server", "name": "geo", "digest": "0" * 64} | given)
+
+
+def test_what_is_being_made_is_waited_for(trust: Trust) -> None:
+    made = wish("/shop")
+    assert not trust.holds_once_made(made)
+    with ThreadPoolExecutor(1) as pool:
+        with trust.making():
+            asked = pool.submit(Trust.open().holds_once_made, made)
+            trust.grant([made])
+        assert asked.result(60)
+    assert not Trust.open().holds_once_made(wish("/other"))
 
 
 def test_a_digest_tells_names_contents_and_places_apart(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from uuid import uuid4
 
 from speed.processes import clean_environment
 
@@ -59,12 +60,10 @@ class Served:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
-        self._turn = 0
 
     def run(self, sessions: int, steps: int) -> float:
         """Seconds that so many new sessions of so many steps took."""
-        self._turn += 1
-        names = [f"{self._process.pid}-{self._turn}-{at}" for at in range(sessions)]
+        names = [str(uuid4()) for _ in range(sessions)]  # as the runtime names its sessions
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"sessions": names, "steps": steps}) + "\n")
         self._process.stdin.flush()
@@ -89,7 +88,7 @@ def crash(name: str, folder: Path, steps: int, at: int) -> None:
     process = start(name, folder, "crash", steps, at)
     process.communicate(timeout=PATIENCE)
     if process.returncode != -9:
-        raise RuntimeError(f"{name} was to be killed, and ended with {process.returncode}")
+        raise RuntimeError(f"{name} was to be killed, and ended with {process.returncode}: {last_words(folder)}")
 
 
 def resume(name: str, folder: Path, steps: int) -> float:
@@ -109,16 +108,27 @@ def resume(name: str, folder: Path, steps: int) -> float:
 def start(name: str, folder: Path, what: str, *numbers: int) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "speed.step_process", name, str(folder), what, *map(str, numbers)]
     environment = clean_environment({"PYTHONPATH": str(Path(__file__).parents[1])})
-    return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
-    )
+    with errors_of(folder).open("w") as errors:
+        return subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
+        )
+
+
+def errors_of(folder: Path) -> Path:
+    """What a contender says of itself: beside its folder, which is weighed."""
+    return folder.with_name(f"{folder.name}.errors")
+
+
+def last_words(folder: Path) -> str:
+    return errors_of(folder).read_text(encoding="utf-8", errors="replace")[-2_000:]
 
 
 def read_answer(process: subprocess.Popen[str]) -> dict[str, float]:
     assert process.stdout is not None
     line = process.stdout.readline()
     if not line:
-        raise RuntimeError(f"{process.args[3:]} ended without an answer")  # type: ignore[index]  # a list, as given
+        name, folder = process.args[3:5]  # type: ignore[index, misc]  # a list, as given
+        raise RuntimeError(f"{name} ended without an answer: {last_words(Path(str(folder)))}")
     found: dict[str, float] = json.loads(line)
     return found
 

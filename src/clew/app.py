@@ -19,6 +19,7 @@ from clew.llm import open_embedder
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
 from clew.trail.hygiene import Hygiene
+from clew.trail.ownership import Ownership, open_owned
 from clew.trail.store import Embedder, Trail
 from clew.trust import Trust
 
@@ -36,7 +37,7 @@ REFRESH_SECONDS = 300.0
 """How often a server looks whether a source is stale."""
 
 LOOK_SECONDS = 5.0
-"""How often a server looks whether the folder's agents have changed."""
+"""How often a server looks whether the folder's agents have changed, or the user has agreed to the trail."""
 
 log = logging.getLogger(__name__)
 
@@ -44,10 +45,11 @@ log = logging.getLogger(__name__)
 class App:
     """An open trail with its sweeper, its workspace and the person at this machine. Made by `open_app`."""
 
-    def __init__(self, config: Config, clock: Clock, trail: Trail, me: Principal) -> None:
+    def __init__(self, config: Config, clock: Clock, trail: Trail, ownership: Ownership, me: Principal) -> None:
         self.config = config
         self.clock = clock
         self.trail = trail
+        self.ownership = ownership
         self.me = me
         self.hygiene = Hygiene(
             trail,
@@ -76,7 +78,8 @@ class App:
     async def runtime(self, models: Models | None = None) -> Runtime:
         """All that runs the agents of this folder, with the models of its settings unless others are given.
 
-        Raises ConfigError; SandboxUnavailable in production where nothing can shut code in.
+        Raises ConfigError, also on a trail that the user neither made nor agreed to; SandboxUnavailable in production
+        where nothing can shut code in.
         """
         # agents, models and the sandbox are for commands that run agents
         from clew.agents.assembly import build_runtime
@@ -88,6 +91,7 @@ class App:
         from clew.tools.folder import WorkingFolder
         from clew.tools.sandbox import open_sandbox
 
+        await self.ownership.require()
         await self.bootstrap()
         await self.mirror_agents()
         root, own = self.config.folder.absolute().parent, self.config.folder
@@ -146,6 +150,7 @@ class App:
 
     async def _run_agents(self) -> None:
         await self.trail.index.warm()
+        await self.ownership.wait(LOOK_SECONDS)
         runtime = await self.runtime()
         async with runtime.running():
             while True:
@@ -213,7 +218,9 @@ class App:
         building = asyncio.create_task(asyncio.to_thread(self._build_sender, on_delivery))
 
         async def send() -> None:
-            await (await building).run()
+            sender = await building
+            await self.ownership.wait(LOOK_SECONDS)
+            await sender.run()
 
         async def refresh() -> None:
             await (await building).refresh()
@@ -272,8 +279,11 @@ async def open_app(
 ) -> AsyncIterator[App]:
     """Open the trail of a configuration, and close it at the end. `scopes` are those of the person here."""
     clock = clock or SystemClock()
-    trail = await open_trail(config.trail_url, clock, build_embedder(config), queue_limit=config.server.queue)
-    app = App(config, clock, trail, Principal(owner_id=config.owner, agent_id="cli", scopes=scopes))
+    embedder = build_embedder(config)
+    trail, ownership = await open_owned(
+        config, lambda: open_trail(config.trail_url, clock, embedder, queue_limit=config.server.queue)
+    )
+    app = App(config, clock, trail, ownership, Principal(owner_id=config.owner, agent_id="cli", scopes=scopes))
     try:
         yield app
     finally:

@@ -142,6 +142,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def trail_url(self) -> str:
         return self.trail or f"sqlite://{self.folder / 'trail.db'}"
 
+    @property
+    def trail_file(self) -> Path | None:
+        """The file that holds the trail, or None where it is not in a file."""
+        scheme, _, place = self.trail_url.partition("://")
+        return Path(place) if scheme == "sqlite" and place != ":memory:" else None
+
 
 CHOICES = {"embedder": ("wordllama", "minilm", "hash", "none")}
 LIMITS: dict[str, tuple[float, float]] = {

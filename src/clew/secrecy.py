@@ -23,6 +23,12 @@ _SHAPES = re.compile(
     r"|AKIA[0-9A-Z]{16}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*|AIza[A-Za-z0-9_-]{30,})"
 )
 
+_IN_ADDRESS = re.compile(
+    # A password, or a long name without one; not where a variable stands for it.
+    r"(://[^/\s:@\"'<>]{0,200}:)(?!\$\{?\w+\}?@|\{\w*\}@|\[masked\])[^/\s\"'<>?#]{1,1000}(?=@)"
+    r"|(\bhttps?://)(?!\$|\{)[^/\s:@\"'<>?#]{20,1000}(?=@)"
+)
+
 _PRIVATE_KEY = re.compile(
     # Up to its end; without one, the lines directly below that look like headers or base 64.
     rf"({_KEY_BEGIN})(?:[^-]*+(?:-(?!----)[^-]*+)*+(?=-----END)"
@@ -50,7 +56,7 @@ def mask_private_keys(text: str) -> str:
 
 def mask_document(text: str) -> str:
     """The text of a whole document without keys of any unmistakable shape, to be cut afterwards."""
-    return _SHAPES.sub(MASK, mask_private_keys(text))
+    return _mask_shapes(mask_private_keys(text))
 
 
 def mask_in_place(text: str) -> str:
@@ -59,12 +65,17 @@ def mask_in_place(text: str) -> str:
     def mask(found: re.Match[str]) -> str:
         return found[1] + MASK + "\n" * found[0].count("\n")
 
-    return _SHAPES.sub(MASK, _PRIVATE_KEY.sub(mask, text))
+    return _mask_shapes(_PRIVATE_KEY.sub(mask, text))
 
 
 def mask_keys(text: str) -> str:
     """The text without what has the unmistakable shape of a key: for documents, which may speak of tokens."""
-    return _SHAPES.sub(MASK, _SECRETS[-1].sub(rf"\g<1>{MASK}", text))
+    return _mask_shapes(_SECRETS[-1].sub(rf"\g<1>{MASK}", text))
+
+
+def _mask_shapes(text: str) -> str:
+    masked = _SHAPES.sub(MASK, text)
+    return _IN_ADDRESS.sub(rf"\g<1>\g<2>{MASK}", masked) if "@" in masked and "://" in masked else masked
 
 
 def mask_secrets(text: str) -> str:

@@ -23,6 +23,9 @@ MAX_SUMMARY = 2_000
 MAX_BYTES = 100_000_000
 """So much may be behind one digest."""
 
+MAKING = ".making"
+"""How the name of the lock ends that is held while something is made."""
+
 _KIND = re.compile(r"[a-z][a-z_-]{0,29}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -146,6 +149,21 @@ class Trust:
         found = [each for each in self._read() if place is None or each.folder == place]
         return sorted(found, key=lambda each: (each.folder, each.kind, each.name))
 
+    @contextlib.contextmanager
+    def making(self) -> Iterator[None]:
+        """Alone among all processes while one makes what is granted as it comes to be. Raises ReadOnly."""
+        with self._locked(MAKING):
+            yield
+
+    def holds_once_made(self, wish: Wish) -> bool:
+        """As `holds`; where another process is `making` something, once it has done so. Raises also ReadOnly."""
+        if self.holds(wish):
+            return True
+        if not self._beside(MAKING).exists():
+            return False
+        with self.making():
+            return self.holds(wish)
+
     def state(self) -> tuple[int, ...]:
         """What is another after each change of the file, and costs little to ask."""
         try:
@@ -184,7 +202,7 @@ class Trust:
     def _write(self, grants: Iterable[Grant]) -> None:
         """Replace the file, whole or not at all; the lock is held."""
         content = msgspec.json.format(msgspec.json.encode(_File(version=FORMAT, grants=tuple(grants))), indent=2)
-        draft = self.path.with_name(f"{self.path.name}.new")
+        draft = self._beside(".new")
         with _told_as_read_only(self.path):
             draft.unlink(missing_ok=True)  # of a process that was ended in the middle
             file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -195,16 +213,19 @@ class Trust:
             draft.replace(self.path)
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _locked(self, suffix: str = ".lock") -> Iterator[None]:
         """Alone among all processes; a process that ends lets go by itself."""
         with _told_as_read_only(self.path):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self.path.with_name(f"{self.path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+            lock = os.open(self._beside(suffix), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _lock(lock)
             yield
         finally:
             os.close(lock)
+
+    def _beside(self, suffix: str) -> Path:
+        return self.path.with_name(f"{self.path.name}{suffix}")
 
 
 def user_file() -> Path:

@@ -100,6 +100,13 @@ async def test_a_stream_brings_the_events_of_the_run_and_ends_with_the_answer(
     schemas = [each["data"]["schema_name"] for each in seen]
     assert schemas == ["user.message.v1", "agent.delta.v1", "agent.delta.v1", "agent.response.v1"]
     assert [each["data"]["context"].get("text") for each in seen[1:3]] == ["a", "b"]
+    steps = [each["data"]["step"] for each in seen]
+    assert [step and (step["type"], step["text"]) for step in steps] == [
+        None,
+        ("text", "a"),
+        ("text", "b"),
+        ("answer", "a b"),
+    ]
 
 
 async def test_a_stream_that_broke_off_is_resumed_with_its_key_and_last_event_and_nothing_is_said_twice(
@@ -149,6 +156,15 @@ async def test_a_tool_that_waits_for_a_person_is_told_and_goes_on_when_allowed(
     async with playing(served.trail, ADA, ask_first):
         answer = await say(http)
         assert answer["status"] == "waiting"
+        assert answer["asked"] == {
+            "id": answer["asked"]["id"],
+            "request_id": answer["permission"],
+            "tool": "shell",
+            "input": {"command": "ls"},
+            "reason": "it writes",
+            "pattern": "shell *",
+            "choices": ["once", "session", "always", "deny"],
+        }
         place = f"/permissions/{answer['permission']}"
         assert (await http.post(place, json={"answer": "perhaps"})).status_code == 422
         assert (await http.post(place, json={"answer": "session"})).status_code == 204
@@ -168,7 +184,7 @@ async def test_a_run_can_be_cancelled_and_answers_that_it_was(served: Served, ht
                 pass
         cancelled = await http.post(f"/sessions/{sessions[0]['id']}/cancel", json={})
         answer = await asyncio.wait_for(waiting, PATIENCE)
-        again = await http.post(f"/sessions/{sessions[0]['id']}/cancel", json={})
+        again = await http.post(f"/sessions/{sessions[0]['id']}/cancel")
     assert cancelled.json() == {"runs": [answer["run"]]}
     assert (answer["status"], again.json()) == ("cancelled", {"runs": []})
     assert (await http.post("/sessions/none/cancel", json={})).status_code == 404

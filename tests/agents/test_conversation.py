@@ -198,8 +198,24 @@ async def test_the_same_key_sends_once_however_often_it_is_used(
     sents = await asyncio.gather(*(talks.send("hi", by=me, agent=AGENT, key="k1") for _ in range(5)))
     assert len({(sent.id, sent.session, sent.run) for sent in sents}) == 1
     await trail.records.create(Draft(title="x", context={}, idempotency_key="taken"), by=me)
+    await talks.send("hi", by=me, agent=AGENT, key="taken")
+    await talks.send("hi", by=me, agent=AGENT, key="taken", session=None)
+
+
+async def test_a_key_that_was_used_for_another_text_session_or_agent_gets_nothing_of_it(
+    talks: Conversations, trail: Trail, me: Principal
+) -> None:
+    sent = await talks.send("hi", by=me, agent=AGENT, key="k1")
+    assert (await talks.send("hi", by=me, agent=AGENT, key="k1", session=sent.session)).id == sent.id
     with pytest.raises(AlreadyExists, match="key"):
-        await talks.send("hi", by=me, agent=AGENT, key="taken")
+        await talks.send("something else", by=me, agent=AGENT, key="k1")
+    other = await talks.send("hi", by=me, agent=AGENT)
+    with pytest.raises(AlreadyExists, match="key"):
+        await talks.send("hi", by=me, agent=AGENT, key="k1", session=other.session)
+    await define(trail, me, "second")
+    assert (await talks.send("something else", by=me, agent="second", key="k1")).id != sent.id
+    with pytest.raises(InvalidInput):
+        await talks.send("hi", by=me, agent=AGENT, key="x" * 301)
 
 
 async def test_cancelling_is_one_record_for_each_run_without_an_answer(
@@ -236,7 +252,8 @@ async def test_a_permission_is_answered_once_and_the_first_answer_counts(
     with pytest.raises(AlreadyExists):
         await talks.answer_permission("t1", "deny", by=me)
     page = await trail.records.list(Selector(schema_name="permission.answer.v1"), by=me)
-    assert [each.context for each in page.items] == [{"request_id": "t1", "answer": "session", "by": "ann"}]
+    said = {"request_id": "t1", "question": asked.id, "answer": "session", "by": "ann"}
+    assert [each.context for each in page.items] == [said]
     assert {f"session:{sent.session}", f"run:{sent.run}", "request:t1", "permission:answered"} == set(
         page.items[0].tags
     )

@@ -89,7 +89,9 @@ class World:
         tags = (f"session:{session}", "consumer:guide" if name == self.flow.message else "agent:guide")
         return await self.write(Draft(title=text, schema_name=name, tags=tags, context={"message": text}))
 
-    async def prompt(self, message: Breadcrumb, *held: Breadcrumb, **fields: Any) -> PromptData:
+    async def prompt(
+        self, message: Breadcrumb, *held: Breadcrumb, dropped: Sequence[dict[str, str]] = (), **fields: Any
+    ) -> PromptData:
         """A first prompt as the agent runner makes one: its context is a record."""
         context = await self.write(
             Draft(
@@ -101,7 +103,7 @@ class World:
                     "trigger_event_id": message.id,
                     "trigger": {"id": message.id, "version": 1},
                     "formatted_context": "…",
-                    "receipt": {"items": [{"id": each.id} for each in held]},
+                    "receipt": {"items": [{"id": each.id} for each in held], "dropped": [*dropped]},
                 },
             )
         )
@@ -189,6 +191,16 @@ async def test_earlier_exchanges_come_by_reference_unless_the_context_holds_them
         ("assistant", answer.id),
     ]
     assert len(told.messages) == 1
+
+
+async def test_what_the_context_left_out_for_a_reason_does_not_come_back_as_history(world: World) -> None:
+    again = await world.say("what is my name?")
+    message = await world.say("what is my name?")
+    left_out = {"id": again.id, "why": f"says the same as {message.id}"}
+
+    done = await world.chain.run("pre_prompt", await world.prompt(message, dropped=(left_out,)))
+
+    assert len(done.messages) == 1
 
 
 async def test_a_run_that_no_message_started_and_the_words_of_other_agents_bring_no_history(world: World) -> None:

@@ -94,3 +94,18 @@ async def test_an_agent_has_no_more_than_the_one_that_called_it(trail: Trail, me
     )
     assert await judge(trail, me, child, "look") == "deny"
     assert await judge(trail, me, child, "act") == "ask"
+
+
+async def test_what_is_agreed_to_of_a_tool_that_is_a_record_holds_for_that_record_as_it_is(
+    trail: Trail, me: Principal
+) -> None:
+    await bootstrap(trail, me)
+    found = Judge(Registry(trail, FLOW, by=me), Toolbox(trail, FLOW, no_code, []), by=me)
+    patterns = []
+    for code, permissions in (("1", {"read": ["build"]}), ("2", {"read": ["build"]}), ("2", {"write": ["."]})):
+        context = {"name": "weather", "code": code, "permissions": permissions}
+        record = await trail.records.create(Draft(title="w", schema_name=FLOW.tool, context=context), by=me)
+        patterns.append((await found(None, "weather", {})).pattern)
+        assert record.id in patterns[-1]
+    assert len(set(patterns)) == 3
+    assert '"{\\"write\\":[\\".\\"]}"' in patterns[-1], "what it is let do is shown"

@@ -6,13 +6,14 @@ import asyncio
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+import msgspec
 import pytest
 
 from clew.access import Principal
 from clew.agents.conversation import Conversations
 from clew.agents.requests import response_draft
 from clew.agents.sessions import Sent
-from clew.agents.steps import Choice
+from clew.agents.steps import Choice, PermissionAsked
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, AlreadyExists, NotFound
 from clew.tools.permissions import read_policy
@@ -359,4 +360,97 @@ async def test_a_cancelled_run_that_waits_for_its_user_ends_and_a_late_answer_ru
         assert len(await run.written(sent.run, run.flow.answer)) == 1
         assert len(run.model.requests) == 1
     assert response.context["status"] == "cancelled"
+    assert bank.paid == []
+
+
+async def request(run: Running, amount: int, id: str = "r1", **more: Any) -> Breadcrumb:
+    """A request that the tools runner takes."""
+    draft = Draft(
+        title="A request",
+        schema_name=run.flow.request,
+        tags=("workspace:tools", f"request:{id}", "session:s"),
+        context={"tool": "pay", "input": {"amount": amount, **more}, "requestId": id, "requestedBy": CLERK},
+    )
+    return await run.trail.records.create(draft, by=run.me)
+
+
+async def test_a_second_request_of_the_same_id_is_refused_and_no_answer_runs_either(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    bank = Bank()
+    async with working(trail, clock, me, bank) as run:
+        await request(run, 9_000)
+        question = await asked(run)
+        await request(run, 3)
+        (response,) = await run.until(Selector(schema_name=run.flow.response))
+        assert "another request has the same id" in response.context["error"]
+        await answer(run, question, "once")
+        (said,) = await run.written(None, run.flow.permission_answer)
+        await is_done_with(run, PERMISSIONS, said)
+        assert len(await run.written(None, run.flow.permission_request)) == 1
+    assert bank.paid == []
+
+
+async def test_a_request_that_was_changed_after_the_question_is_not_run(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    bank = Bank()
+    async with working(trail, clock, me, bank) as run:
+        record = await request(run, 3)
+        question = await asked(run)
+        changed = {**record.context, "input": {"amount": 9_000}}
+        await trail.records.update(record.id, Change(context=changed), expect=record.version, by=me)
+        shown = await run.talk.permission("r1", by=me)
+        assert (shown.input, shown.choices) == (None, ("deny",))
+        early = await trail.records.create(answer_draft(run, "r1", "once"), by=me)
+        (response,) = await run.until(Selector(schema_name=run.flow.response))
+        assert "has changed" in response.context["error"]
+        await is_done_with(run, PERMISSIONS, early)
+    assert question.context["request"]["id"] == record.id
+    assert bank.paid == []
+
+
+async def test_an_answer_to_another_question_counts_for_none(trail: Trail, clock: ManualClock, me: Principal) -> None:
+    bank = Bank()
+    async with working(trail, clock, me, bank) as run:
+        await request(run, 3)
+        question = await asked(run)
+        draft = answer_draft(run, "r1", "once")
+        context = {**draft.context, "question": "another"}
+        wrong = await trail.records.create(msgspec.structs.replace(draft, context=context), by=me)
+        await is_done_with(run, PERMISSIONS, wrong)
+        assert bank.paid == []
+        with pytest.raises(NotFound):
+            await run.talk.answer_permission("r1", "once", by=me, question="another")
+        await trail.records.create(msgspec.structs.replace(draft, context={**context, "question": question.id}), by=me)
+        await run.until(Selector(schema_name=run.flow.response))
+    assert len(bank.paid) == 1
+
+
+async def test_a_person_is_shown_all_that_would_be_run_and_nothing_is_masked(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    hidden = 'password="$(touch PWNED)"' + "x" * 15_000 + "end"
+    async with working(trail, clock, me, Bank()) as run:
+        await hire(run)
+        await request(run, 3, token=hidden)
+        await asked(run)
+        assert (await run.talk.permission("r1", by=me)).input == {"amount": 3, "token": hidden}
+        sent = await say(run)
+        async with asyncio.timeout(60):
+            async for step in run.talk.follow(sent, by=me):
+                if isinstance(step, PermissionAsked):
+                    assert step.input == {"amount": 3, "token": "hunter2"}
+                    break
+
+
+async def test_what_is_too_long_to_be_shown_is_refused_and_not_asked_about(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    bank = Bank()
+    async with working(trail, clock, me, bank) as run:
+        await request(run, 3, token="x" * 20_001)
+        (response,) = await run.until(Selector(schema_name=run.flow.response))
+        assert "Write it to a file first" in response.context["error"]
+        assert await run.written(None, run.flow.permission_request) == []
     assert bank.paid == []

@@ -7,14 +7,16 @@ import os
 import pty
 import select
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clew.agents.steps import Said, Step
 from clew.app import App
 from clew.cli import INTERRUPTED
+from clew.cli.chat_turn import without_old_pieces
 from clew.trail.selector import Selector
 from tests.cli.conftest import COMMAND, PATIENCE, Clew, Result, start
 
@@ -32,6 +34,9 @@ SCRIPT = """
 - user: slowly
   delay: 0.2
   say: one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+- user: ponder
+  delay: 3
+  say: Hm.
 - user: fail
   fault: refused
   times: 9
@@ -152,13 +157,88 @@ def test_without_a_model_one_line_says_how_to_add_one_and_the_catalog_answers(
     (folder.parent / "README.md").write_text("# Kettles\n\nA kettle is mended with patience.\n")
     result = clew("chat", "how is a kettle mended")
     assert result.code == 0
-    first = result.err.splitlines()[0]
-    assert "no model is configured" in first
-    assert "[models]" in first
-    assert "Without a model" in result.err
+    new, told_how = result.err.splitlines()
+    assert new.startswith("A new trail: ")
+    assert "no model is configured" in told_how
+    assert "[models]" in told_how
     assert "repo://" in result.out
+    assert "Handle" not in result.out
+    assert "repo" in clew("chat", "zzyzx qwrtp").out
     told = clew("chat", "kettle", "--json").json
     assert (told["type"], "[models]" in told["reason"]) == ("without_model", True)
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("qwen3", "Write provider:model, such as ollama:qwen3"),
+        ("nowhere:x", "there is no provider 'nowhere'"),
+        ("lab:x", "you have not agreed that the provider lab"),
+        ("openai:x", "OPENAI_API_KEY is not set"),
+    ],
+)
+def test_a_model_that_is_configured_and_cannot_be_used_is_an_error(
+    clew: Clew, folder: Path, monkeypatch: pytest.MonkeyPatch, model: str, said: str
+) -> None:
+    folder.mkdir()
+    (folder / "config.toml").write_text('[providers.lab]\nbase_url = "https://models.example.org/v1"\n')
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("CLEW_MODELS_DEFAULT", model)
+    result = clew("chat", "hello")
+    assert (result.code, result.out) == (1, "")
+    assert said in result.err
+    doctor = {each["name"]: each for each in clew("doctor", "--json").json["findings"]}
+    assert doctor["models"]["level"] == "wrong"
+
+
+def test_the_sessions_of_a_folder_without_a_trail_are_none_and_none_is_made(clew: Clew, folder: Path) -> None:
+    assert clew("chat", "--list", "--json").json == {"items": []}
+    assert not folder.exists()
+
+
+def test_what_is_wrong_in_a_script_is_told_with_its_file(clew: Clew, folder: Path) -> None:
+    (folder.parent / "odd.yaml").write_text("- says: hello\n")
+    result = clew("chat", "hello", "--script", "odd.yaml")
+    assert result.code == 2
+    assert "odd.yaml" in result.err
+
+
+AGENT = "---\ndescription: Decides.\ntools: [read-file]\n---\nYou decide whether the ferry sails.\n"
+
+
+def test_an_agent_of_markdown_says_that_it_waits_that_it_changed_or_that_it_is_broken(
+    say: Say, clew: Clew, folder: Path
+) -> None:
+    path = folder / "agents" / "captain.md"
+    path.parent.mkdir(parents=True)
+    path.write_text(AGENT)
+    assert "you have not agreed to it yet" in say("greet me", "--agent", "captain").err
+    clew("trust", "--yes")
+    assert say("greet me", "--agent", "captain").code == 0
+    path.write_text(AGENT + "Take your time.\n")
+    changed = say("greet me", "--agent", "captain")
+    assert changed.code == 1
+    assert "it has changed since you agreed to it. Look at it and agree: `clew trust`" in changed.err
+    (told,) = clew("agents", "--json").json["kept_back"]
+    assert (told["name"], "changed" in told["reason"]) == ("captain", True)
+    assert "captain does not run: it has changed" in clew("agents").err
+    path.write_text("---\ntools: {\n---\n")
+    assert "captain does not run: " in clew("agents").err
+    assert "captain.md" in say("greet me", "--agent", "captain").err
+
+
+def test_rules_about_no_tool_and_rules_that_wait_for_consent_are_told(say: Say, clew: Clew, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "config.toml").write_text('[permissions]\nallow = ["write-file(*.txt)"]\ndeny = ["fech"]\n')
+    result = say("write it down")
+    assert "permissions.deny: 'fech' is about no tool. Did you mean fetch?" in result.err
+    assert "the rule write-file(*.txt) of this folder would allow it, and waits for `clew trust`" in result.err
+    assert not (folder.parent / "out.txt").exists()
+    assert "  permissions: lets agents do without asking: write-file(*.txt)" in clew("trust", "--yes").out
+    rules = [each for each in clew("doctor", "--json").json["findings"] if each["name"] == "rules"]
+    assert "Did you mean fetch?" in rules[0]["what"]
+    assert "waits for" not in say("write it down").err
+    assert (folder.parent / "out.txt").exists()
 
 
 @pytest.mark.parametrize(
@@ -301,7 +381,7 @@ def test_at_a_terminal_answers_stream_permission_is_asked_and_ctrl_d_ends(script
     terminal = Terminal("chat", "--script", str(script))
     terminal.until("you> ")
     terminal.type("write it down\r")
-    terminal.until("write-file wants to run with")
+    terminal.until("May it write out.txt?")
     terminal.until("[o]nce")
     terminal.type("perhaps\r")
     terminal.until("Please say")
@@ -316,6 +396,45 @@ def test_at_a_terminal_answers_stream_permission_is_asked_and_ctrl_d_ends(script
     assert terminal.end() == 0
     assert (folder.parent / "out.txt").read_text() == "kettle"
     assert "\x1b[31mmorning" not in terminal.shown
+
+
+@forks
+def test_one_question_at_a_terminal_asks_too_and_what_was_allowed_always_can_be_taken_back(
+    script: Path, folder: Path, clew: Clew
+) -> None:
+    terminal = Terminal("chat", "write it down", "--script", str(script))
+    terminal.until("May it write out.txt?")
+    terminal.until("session and always allow: write-file(out.txt)")
+    terminal.until("[o]nce, [s]ession, [a]lways, [d]eny: ")
+    terminal.type("a\r")
+    terminal.until("That is all I can say.")
+    assert terminal.end() == 0
+    assert "Ctrl-D" not in terminal.shown
+    (folder.parent / "out.txt").unlink()
+    assert "Denied" not in clew("chat", "write it down", "--script", str(script)).err
+    (allowed,) = clew("agents", "--permissions", "--json").json["items"]
+    assert (allowed["answer"], allowed["pattern"]) == ("always", "write-file(out.txt), any content")
+    assert clew("trail", "rm", allowed["id"], "--yes").code == 0
+    assert clew("agents", "--permissions", "--json").json == {"items": []}
+    assert "Denied" in clew("chat", "write it down", "--script", str(script)).err
+
+
+@forks
+def test_words_of_those_who_look_for_the_way_out_are_not_sent_and_thinking_is_shown(script: Path, clew: Clew) -> None:
+    terminal = Terminal("chat", "--script", str(script))
+    terminal.until("you> ")
+    for word in ("exit", "/help"):
+        terminal.type(f"{word}\r")
+        terminal.until("Ctrl-D ends the conversation")
+        terminal.until("you> ")
+    terminal.type("ponder\r")
+    terminal.until("Thinking ...")
+    terminal.until("Hm.")
+    terminal.until("you> ")
+    terminal.type("\x04")
+    assert terminal.end() == 0
+    (session,) = clew("chat", "--list", "--json").json["items"]
+    assert session["title"] == "ponder"
 
 
 @forks
@@ -385,5 +504,23 @@ def test_a_run_that_was_left_is_finished_by_whoever_takes_the_session_up(script:
     process.stderr.close()
     result = clew("chat", "greet me", "--session", session_of(clew), "--script", str(script))
     assert result.code == 0
+    assert "going on with it" in result.err
     assert result.out.startswith("one two three")
     assert result.lines[-1].endswith("to you.")
+
+
+async def test_pieces_of_an_attempt_that_never_ended_are_not_shown_again() -> None:
+    def said(seq: int, index: int, text: str, request: str = "r") -> Said:
+        return Said(seq=seq, session="s", run="r", id=str(seq), request_id=request, index=index, text=text)
+
+    async def shown(*steps: Said) -> list[str]:
+        async def given() -> AsyncIterator[Step]:
+            for step in steps:
+                yield step
+
+        return [step.text async for step in without_old_pieces(given(), 10) if isinstance(step, Said)]
+
+    assert await shown(said(1, 0, "old"), said(2, 1, "piece"), said(11, 0, "new")) == ["new"]
+    assert await shown(said(1, 0, "goes"), said(11, 1, "on")) == ["goes", "on"]
+    assert await shown(said(1, 0, "first"), said(2, 0, "second"), said(11, 1, "third")) == ["second", "third"]
+    assert await shown(said(1, 0, "old")) == []

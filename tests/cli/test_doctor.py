@@ -57,9 +57,12 @@ def test_a_healthy_trail_has_nothing_wrong(clew: Clew, put: Put, monkeypatch: py
         "sources",
         "servers",
         "trust",
+        "models",
+        "agents",
     ]
     assert list(found) == names
-    assert {name for name, (level, _) in found.items() if level != "ok"} <= {"isolation"}
+    assert {name for name, (level, _) in found.items() if level != "ok"} <= {"isolation", "models"}
+    assert found["agents"][1].startswith("3 agents")
     assert "no damage" in found["trail"][1]
     text = clew("doctor")
     assert (text.code, text.err) == (0, "")

@@ -10,7 +10,10 @@ import pytest
 
 from clew.access import OWN_SCHEMAS
 from clew.app import App
+from clew.cli.own import steps_of
+from clew.trail.bootstrap import read_pieces
 from clew.trail.breadcrumb import Draft
+from clew.trail.flow import shipped_flow
 from tests.cli.conftest import Clew
 
 MANY = 2_500
@@ -65,3 +68,38 @@ def test_every_schema_of_a_real_catalog_is_left_out(clew: Clew, folder: Path, pu
     mine = put("a kettle of mine")
     assert [line.split("\t")[0] for line in clew("trail", "ls").lines] == [mine]
     assert [line.split("\t")[0] for line in clew("trail", "search", "kettle").lines] == [mine]
+
+
+def test_the_steps_of_runs_are_left_out_and_what_was_said_is_not(
+    clew: Clew, put: Callable[..., str], in_trail: Callable[[Callable[[App], Awaitable[Any]]], Any]
+) -> None:
+    flow = shipped_flow(read_pieces())
+    written: dict[str, dict[str, Any]] = {
+        flow.request: {"tool": "kettle", "input": {}, "requestId": "r"},
+        flow.response: {"tool": "kettle", "status": "success", "request_id": "r", "output": "kettle"},
+        flow.delta: {"request_id": "r", "index": 0, "text": "kettle"},
+        flow.snapshot: {"tools": []},
+    }
+
+    async def run(app: App) -> None:
+        await app.bootstrap()
+        drafts = [
+            Draft(title="kettle", schema_name=name, context=context, embed="never") for name, context in written.items()
+        ]
+        await app.trail.records.create_many(drafts, by=app.me)
+
+    said = [
+        put(f"kettle {name}", "--schema", name, context={"message": "kettle"}) for name in (flow.message, "note.v1")
+    ]
+    in_trail(run)
+    listed, found = clew("trail", "ls"), clew("trail", "search", "kettle")
+    assert {line.split("\t")[0] for line in listed.lines} == {*said}
+    assert {line.split("\t")[0] for line in found.lines} == {*said}
+    assert "--system" in listed.err
+    assert "--system" in found.err
+    everything = clew("trail", "ls", "--system", "--limit", "200", "--json").json["items"]
+    assert {*written} <= {each["schema_name"] for each in everything}
+    assert clew("trail", "ls", "--schema", flow.delta).lines
+    kept = {flow.message, flow.answer, flow.stopped, flow.agent, flow.workflow_result}
+    assert {*written} < {*steps_of(flow)}
+    assert not kept & {*steps_of(flow)}

@@ -3,6 +3,7 @@ before the user agrees."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 import threading
@@ -157,7 +158,7 @@ def test_a_folder_that_stays_at_home_needs_no_consent(clew: Clew, folder: Path, 
     )
     assert "trust" not in clew("domains").err
     assert [each["outcome"] for each in clew("refresh", "--json").json] == ["refreshed"] * 3
-    assert not trust_file.exists()
+    assert [each["kind"] for each in json.loads(trust_file.read_text())["grants"]] == ["trail"]
 
 
 def test_a_source_that_is_agreed_to_joins_the_domain_that_others_fill(
@@ -176,7 +177,7 @@ def test_a_source_that_is_agreed_to_joins_the_domain_that_others_fill(
     async def work(app: Any) -> list[int]:
         workspace = await app.workspace()
         numbers = [len(await workspace.look_again())]
-        assert main(["trust", "--yes"]) == 0
+        assert await asyncio.to_thread(main, ["trust", "--yes"]) == 0
         await workspace.notice_consent()
         numbers += [len(await workspace.look_again()), len(workspace.catalog.registry.all_domains())]
         assert workspace.tell_problems() == []

@@ -318,11 +318,11 @@ def test_a_broken_file_of_grants_is_told_and_is_no_consent(repository: Repositor
 
 
 def test_a_folder_that_asks_for_nothing_needs_no_file_of_grants(clew: Clew, folder: Path, trust_file: Path) -> None:
+    assert "Nothing waits for your consent here." in clew("trust").err
+    assert not trust_file.exists()
     trust_file.write_text("{")
     asked = clew("ask", "anything")
     assert (asked.code, "trust" in asked.err) == (0, False)
-    trust_file.unlink()
-    assert "Nothing waits for your consent here." in clew("trust").err
 
 
 def test_where_consent_cannot_be_kept_nothing_is_granted(
@@ -344,7 +344,7 @@ def test_what_the_user_imports_is_trusted_and_what_was_there_is_not(repository: 
     states = {each["id"]: each["trusted"] for each in json.loads(run("mcp", "ls", "--json").stdout)}
     assert states == {"notes": False, "mine": True}
     assert run("mcp", "rm", "mine").returncode == 0
-    assert json.loads(run("trust", "--list", "--json").stdout) == []
+    assert [each["kind"] for each in json.loads(run("trust", "--list", "--json").stdout)] == ["trail"]
     assert repository.ran == []
 
 

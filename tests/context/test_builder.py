@@ -167,7 +167,7 @@ async def test_a_near_cause_is_kept_before_a_distant_likeness_when_tokens_are_fe
     trigger = await place.say("where is it?", link=False)
     cause = await place.write("cause " + "word " * 60, link=False)
     alike = await place.write("alike " + "other " * 60, link=False)
-    await place.link(trigger, alike, "semantic", weight=1.6)
+    await place.link(trigger, alike, "references", weight=1.6)
     await place.link(trigger, cause, "causal", weight=0.5)
     later = msgspec.structs.replace(trigger, updated_at=place.clock.now())
     sources = {"graph": {"enabled": True}, "tokens": 450, "shares": {"knowledge": 0.3}}

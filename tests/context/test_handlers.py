@@ -125,7 +125,7 @@ async def test_a_context_explains_every_item_and_what_is_not_in_it(place: Place)
     shown = await place.write("grapes are sweet")
     big = await place.write("grapes " + " ".join(f"w{number}" for number in range(60)))
     absent = await place.write("quarterly invoices", schema_name="other.v1", link=False)
-    trigger = await place.say("grapes")
+    trigger = await place.say("are grapes sweet?")
     sources = {"semantic": {"schemas": ["note.v1"]}, "tokens": 300, "shares": {"knowledge": 0.2}, "graph": {"hops": 0}}
     draft = await place.builder.build(trigger, agent(**sources), by=place.me)
     written = await place.trail.records.create(draft.as_draft(), by=place.me)

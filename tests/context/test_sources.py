@@ -4,6 +4,7 @@ import pytest
 from msgspec import convert
 
 from clew.context.definition import AlwaysSource, SemanticSource, SessionSource, Subscription
+from clew.context.meaning import question_of
 from clew.context.sources import fetch, find_always, find_pointed, find_seeds, find_session, find_similar
 from tests.context.conftest import Place, agent, ids_of
 
@@ -41,7 +42,9 @@ async def test_what_is_closest_to_a_trigger_is_never_the_trigger(place: Place) -
 async def test_a_trigger_without_any_words_has_nothing_close_to_it(place: Place) -> None:
     await place.write("plums")
     trigger = await place.write("", title="...", context={"n": 1})
-    found = await find_similar(place.trail, SemanticSource(), trigger, (), by=place.me)
+    found = await find_similar(
+        place.trail, SemanticSource(), trigger, (), question=question_of(trigger), flow=place.flow, by=place.me
+    )
     assert trigger.id not in [seed.breadcrumb.id for seed in found]
 
 
@@ -101,10 +104,9 @@ async def test_chat_has_twenty_of_the_session_and_ten_hybrid_hits_unless_told_ot
     for number in range(23):
         await place.say(f"line {number}", link=False)
     trigger = await place.say("which grapes?")
-    seeds, _ = await find_seeds(
-        place.trail, agent().context_sources, trigger, (place.flow.message,), results=place.flow, by=place.me
-    )
+    given = {"question": question_of(trigger), "flow": place.flow, "by": place.me}
+    seeds, _ = await find_seeds(place.trail, agent().context_sources, trigger, (place.flow.message,), **given)
     origins = [seed.origin for seed in seeds]
     assert origins.count("semantic") == 10
-    seeds, _ = await find_seeds(place.trail, agent().context_sources, trigger, (), results=place.flow, by=place.me)
+    seeds, _ = await find_seeds(place.trail, agent().context_sources, trigger, (), **given)
     assert [seed.origin for seed in seeds].count("session") == 20

@@ -52,12 +52,12 @@ def test_services_start_one_after_the_other_each_when_the_one_before_is_well() -
 
 @pytest.mark.req("RCR-54")
 def test_what_must_last_lies_on_a_named_volume() -> None:
-    folder = re.search(r"CLEW_FOLDER=(\S+)", IMAGE)
-    assert folder is not None
+    lasting = re.findall(r"(?:CLEW_FOLDER|CLEW_TRUST)=(\S+)", IMAGE)
+    assert len(lasting) == 2
     for name in ("check", "clew"):
         volume, _, place = SERVICES[name]["volumes"][0].partition(":")
         assert volume in COMPOSE["volumes"]
-        assert Path(folder[1]).is_relative_to(place)
+        assert all(Path(each).is_relative_to(place) for each in lasting)
 
 
 @pytest.mark.parametrize("words", commands(), ids=" ".join)

@@ -31,6 +31,19 @@ pytestmark = [
 ]
 
 TREASURE = "treasure-5d1f"
+SECRET_FILES = (
+    *(
+        "id_rsa",
+        "server.pem",
+        ".npmrc",
+        ".envrc",
+        "keys/.ENV",
+        "Server.KEY",
+        "credentials.json",
+        "deep/.git-credentials",
+    ),
+    *("node_modules/x/.env", "node_modules/@a/b/.npmrc", "site-packages/x/.env", "secrets.yaml"),
+)
 
 
 @pytest.fixture(params=BOXES)
@@ -43,7 +56,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with secrets, and below it the folder `project`, which tools are allowed to read and to write."""
     home = tmp_path / "home"
     secrets = (".ssh/id_ed25519", ".aws/credentials", ".env", "trail.db", "trail.db-wal", "sessions/other/notes.txt")
-    inside = (".env", ".env.local", "deep/down/.env", ".clew/trail.db", "store.db", "store.db-wal")
+    inside = (".env", ".env.local", "deep/down/.env", ".clew/trail.db", "store.db", "store.db-wal", *SECRET_FILES)
     for name in (*secrets, *(f"project/{each}" for each in inside)):
         file = home / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -180,6 +193,76 @@ async def test_a_folder_that_may_only_be_read_is_not_written(box: Box, home: Pat
     assert isinstance(outcome, ToolFailure)
     assert outcome.kind == "permission"
     assert not (home / "project/work/made.txt").exists()
+
+
+MOVE_JS = """
+function run(input) {
+  const got = [];
+  for (const folder of ["deep/down", "deep", "keys", "node_modules/x", "node_modules"]) {
+    const to = input.project + "/work/moved-" + folder.replace("/", "-");
+    try { Deno.renameSync(input.project + "/" + folder, to) } catch {}
+    for (const name of [".env", ".ENV", "down/.env", ".git-credentials", "x/.env"]) {
+      try { got.push(Deno.readTextFileSync(to + "/" + name)) } catch {}
+    }
+  }
+  return got;
+}
+"""
+MOVE = """
+import os
+
+def run(input, context):
+    got = []
+    for folder in ("deep/down", "deep", "keys", "node_modules/x", "node_modules"):
+        to = os.path.join(input["project"], "work", "moved-" + folder.replace("/", "-"))
+        try: os.rename(os.path.join(input["project"], folder), to)
+        except OSError: pass
+        for name in (".env", ".ENV", "down/.env", ".git-credentials", "x/.env"):
+            try: got.append(open(os.path.join(to, name)).read())
+            except OSError: pass
+    return got
+"""
+
+
+async def test_a_secret_is_not_laid_open_by_moving_its_folder(box: Box, home: Path) -> None:
+    outcome = await box.call(MOVE, MOVE_JS, allowed(home), project=str(home / "project"))
+    assert not isinstance(outcome, ToolFailure), told(outcome)
+    assert TREASURE not in told(outcome)
+
+
+SETTINGS = """
+import os
+
+def run(input, context):
+    for path in input["paths"]:
+        try: os.makedirs(os.path.dirname(path))
+        except OSError: pass
+        try:
+            with open(path, "w") as file: file.write("owned")
+        except OSError: pass
+"""
+SETTINGS_JS = """
+function run(input) {
+  for (const path of input.paths) {
+    try { Deno.mkdirSync(path.slice(0, path.lastIndexOf("/")), {recursive: true}) } catch {}
+    try { Deno.writeTextFileSync(path, "owned") } catch {}
+  }
+}
+"""
+
+
+async def test_code_leaves_nothing_that_makes_programs_run(box: Box, home: Path) -> None:
+    """Whether it was there before or not."""
+    project = home / "project"
+    names = (".git/config", ".git/hooks/post-checkout", ".vscode/tasks.json", "work/.claude/settings.json")
+    there = [project / "there" / name for name in names]
+    for path in there:
+        path.parent.mkdir(parents=True)
+        path.write_text("as it was")
+    new = [project / folder / name for folder in ("work", "work/new") for name in (*names, ".clew/config.toml")]
+    await box.call(SETTINGS, SETTINGS_JS, allowed(home), paths=[*map(str, there), *map(str, new)])
+    assert [path for path in there if path.read_text() != "as it was"] == []
+    assert [path for path in new if path.exists()] == []
 
 
 NET = """

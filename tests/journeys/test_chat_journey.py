@@ -210,6 +210,22 @@ async def test_without_a_model_the_answer_says_how_to_add_one_and_what_is_known(
         assert (await place.http.get("/sessions")).json() == {"items": []}
 
 
+async def test_a_model_that_is_configured_and_cannot_be_used_is_an_error_and_nothing_is_sent(tmp_path: Path) -> None:
+    (tmp_path / ".clew").mkdir()
+    (tmp_path / ".clew" / "config.toml").write_text('[models]\ndefault = "nowhere:x"\n')
+    async with serving(tmp_path / ".clew", script=None) as place:
+        response = await place.http.post("/chat", json={"message": "hello"})
+        assert (response.status_code, response.json()["error"]["code"]) == (502, "model_error")
+        assert (await place.http.get("/sessions")).json() == {"items": []}
+
+
+async def test_agents_are_told_with_their_models(place: Place) -> None:
+    (assistant,) = (
+        each for each in (await place.http.get("/agents")).json()["items"] if each["agent_id"] == "assistant"
+    )
+    assert (assistant["model"], assistant["problem"]) == ("scripted:model", "")
+
+
 async def test_a_context_can_be_looked_at_before_anything_is_sent(place: Place) -> None:
     await place.say("what is in it?")
     before = await place.app.trail.log.head()

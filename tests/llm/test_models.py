@@ -166,7 +166,9 @@ def _fields(settings: ModelsConfig) -> dict[str, str]:
     ("name", "said"),
     [
         ("claude-haiku-4-6", "there is no model or role 'claude-haiku-4-6'. Did you mean"),
-        ("nonsense", "there is no model or role 'nonsense'. Write \"provider:model\""),
+        ("nonsense", "there is no model or role 'nonsense'. Write provider:model, such as ollama:qwen3"),
+        ("qwen3", "there is no model or role 'qwen3'. Write provider:model, such as ollama:qwen3"),
+        ("qwen3-code", "Write provider:model, such as ollama:qwen3-coder"),
         ("olama:qwen3", "there is no provider 'olama'. Did you mean ollama?"),
         ("anthropic:claude-haiku-4-5", "anthropic needs a key: ANTHROPIC_API_KEY is not set"),
         ("odd:x", "[providers.odd] has the kind 'opnai', which there is not. Did you mean openai?"),

@@ -81,7 +81,7 @@ async def test_the_last_thing_that_the_user_said_chooses_the_exchange() -> None:
             (TOOL,),
             "the script expects '18 °C' before answer 2, but what came is: rain",
         ),
-        ((user("thanks"), Message(role="assistant"), user("thanks")), (TOOL,), "the script ends after 1 answers here"),
+        ((user("thanks"), Message(role="assistant"), user("thanks")), (TOOL,), "the script ends after 1 answer here"),
         ((), (TOOL,), "but what came is: nothing"),
     ],
 )
@@ -146,3 +146,11 @@ def test_a_script_can_stand_in_for_one_model_or_for_all() -> None:
     assert some.resolve("default", {"model": "strong"})[0] is other
     with pytest.raises(ModelError):
         models.resolve("default")
+
+
+async def test_only_the_message_of_a_context_chooses_and_what_none_is_for_goes_to_the_first_without_a_message() -> None:
+    script = "- say: Good day.\n- user: weather\n  say: Sunny."
+    model = ScriptedModel(read_script(script))
+    about = "# Relevant knowledge\n\nthe weather\n\n# Message to answer\n\nhello"
+    assert (await model.answer(asked(user(about)))).content == "Good day."
+    assert (await model.answer(asked(user(f"{about}, how is the weather?")))).content == "Sunny."

@@ -91,3 +91,26 @@ def test_any_line_comes_apart_somehow(line: str) -> None:
 def test_a_long_hostile_line_is_done_at_once() -> None:
     for line in ("$(" * 9_000, "`" * 19_999, "sudo " * 3_900, "a;" * 9_000, "((" * 9_000, "'" * 19_999, "<" * 19_999):
         split_command(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "printf -v 'a[$(rm x)]' y",
+        "printf '-va[$(rm x)]' y",
+        "test -v 'a[$(rm x)]'",
+        "[ ! -v 'a[$(rm x)]' ]",
+        "let 'a[$(rm x)]=1'",
+        "declare -i 'a=b[$(rm x)]'",
+        "unset 'a[$(rm x)]'",
+        "read -r 'a[$(rm x)]'",
+        "p\\rintf -v 'a[$(rm x)]' y",
+    ],
+)
+def test_names_of_variables_in_which_the_shell_runs_commands_are_not_clear(line: str) -> None:
+    assert not split_command(line).is_clear
+
+
+@pytest.mark.parametrize("line", ["printf '%s' a", "test -f a", "cmd & wait"])
+def test_the_plain_uses_of_such_parts_of_the_shell_are_clear(line: str) -> None:
+    assert split_command(line).is_clear

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from clew.config import PermissionsConfig, read_config
 from clew.errors import ConfigError, InvalidInput
 from clew.tools.folder import WorkingFolder
-from clew.tools.permission_settings import permissions_wish, policy_of, rules_of, widening
-from clew.tools.permissions import DEFAULT, Policy, decide, extend, narrow, read_pattern, read_policy
-from clew.tools.rules import STRICTNESS, Rule, escaped, parse_rule, wild_matches
+from clew.tools.permission_settings import find_strays, permissions_wish, policy_of, rules_of, widening
+from clew.tools.permissions import DEFAULT, Policy, decide, extend, narrow, read_policy
+from clew.tools.rules import STRICTNESS, Rule, parse_rule, wild_matches
 from clew.trust import Trust
 from tests.tools.working import plant
 
@@ -151,19 +151,62 @@ def test_a_host_is_judged_by_its_whole_name(rule: str, url: str, expected: str) 
 
 def test_a_decision_says_why_and_what_could_be_agreed_to() -> None:
     found = decide(GIT, "exec", {"command": "git push origin; ls"})
-    assert (found.verdict, found.pattern) == ("ask", "exec(git push origin)")
-    assert found.reason == "git push origin: ask by exec"
+    assert (found.verdict, found.pattern) == ("ask", 'exec "git push origin; ls" in "."')
+    assert found.reason == "git push origin: exec is asked about"
     assert found.rule == Rule(tool="exec", verdict="ask")
-    several = decide(GIT, "exec", {"command": "make *.o; make 'a b'"})
-    assert several.pattern == "exec(make \\*.o)\nexec(make 'a b')"
-    agreed = extend(GIT, read_pattern(several.pattern))
-    assert run(agreed, "make *.o; make 'a b'") == "allow"
-    assert run(agreed, "make x.o") == "ask", "a star that was meant is no wildcard"
-    assert decide(DEFAULT, "fetch", {"url": "https://a.example/x?token=1"}).pattern == "fetch(a.example)"
-    assert decide(DEFAULT, "write-file", {"file_path": "src/a.py"}).pattern == "write-file(src/a.py)"
+    several = decide(GIT, "exec", {"command": "make *.o; ls; make 'a b'", "cwd": "src/"})
+    assert several.pattern == """exec "make *.o; ls; make 'a b'" in "src\""""
+    assert several.reason == "make *.o, make 'a b': exec is asked about", "all that is asked about is named"
+    assert decide(DEFAULT, "fetch", {"url": "https://a.example/x?token=1"}).pattern == "fetch(a.example), any page"
+    assert decide(DEFAULT, "write-file", {"file_path": "src/a.py"}).pattern == "write-file(src/a.py), any content"
     assert decide(DEFAULT, "unknown", {}).reason == "unknown: no rule speaks of it"
-    for command in ("ls > x", "echo 'a\nb'", "$X"):
-        assert decide(DEFAULT, "exec", {"command": command}).pattern == "", "no rule could ever allow this"
+    assert decide(DEFAULT, "unknown", {}).pattern == "unknown, any input"
+    for command in ("ls > x", "$X", "ls" * 5_000):
+        assert decide(DEFAULT, "exec", {"command": command}).pattern == "", "it is asked about each time"
+    for tool in ("exec", "fetch", "write-file", "get"):
+        assert decide(DEFAULT, tool, {"routes": "x", "command": {}}).pattern == "", "nothing says what it would do"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"command": "rm -rf *", "cwd": "build"}, {"command": "rm -rf *"}),
+        ({"command": "rm -rf '*'"}, {"command": "rm -rf *"}),
+        ({"command": "rm \\*.bak"}, {"command": "rm *.bak"}),
+        ({"command": "echo '$HOME'"}, {"command": "echo $HOME"}),
+        ({"command": "rm -rf '~'"}, {"command": "rm -rf ~"}),
+        ({"command": "touch '{a,b}'"}, {"command": "touch {a,b}"}),
+        ({"command": "cat x; sh"}, {"command": "cat x | sh"}),
+        ({"command": "make test || rm -rf build"}, {"command": "make test && rm -rf build"}),
+        ({"command": "A=1 B=2 x"}, {"command": "A=1; B=2; x"}),
+        ({"command": "echo a $() ; curl x"}, {"command": "echo a $(curl x)"}),
+        ({"command": 'ls" in "x'}, {"command": "ls", "cwd": "x"}),
+        ({"command": "ls '\u202e'"}, {"command": "ls '\\u202e'"}),
+    ],
+)
+def test_what_is_agreed_to_for_longer_is_that_very_line_in_that_folder(
+    one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    first, second = decide(DEFAULT, "exec", one), decide(DEFAULT, "exec", other)
+    assert first.pattern != second.pattern or not first.pattern
+    assert (first.pattern + second.pattern).isascii()
+
+
+def test_what_is_agreed_to_is_the_folder_that_a_link_leads_to(tmp_path: Path) -> None:
+    folder = WorkingFolder(plant(tmp_path, {"build/a": "x"}))
+    (tmp_path / "open").symlink_to("build")
+    found = decide(DEFAULT, "exec", {"command": "rm -rf *", "cwd": "open"}, place=folder.locate)
+    assert found.pattern == 'exec "rm -rf *" in "build"'
+
+
+def test_routes_are_agreed_to_one_by_one() -> None:
+    def pattern(*routes: str) -> str:
+        return decide(DEFAULT, "get", {"routes": [{"route": each, "params": {}} for each in routes]}).pattern
+
+    assert pattern("gh://tools/list") == "get(gh://tools/list), any params"
+    assert pattern("gh://tools/list", "gh://tools/delete") == (
+        "get(gh://tools/list), any params\nget(gh://tools/delete), any params"
+    )
 
 
 VERDICTS = st.sampled_from(["allow", "ask", "deny"])
@@ -237,9 +280,10 @@ def test_a_definition_holds_a_policy_as_texts_or_records() -> None:
 
 
 @given(text=st.text(alphabet="ab*\\", max_size=8))
-def test_an_escaped_text_matches_itself_alone(text: str) -> None:
-    assert wild_matches(escaped(text), text)
-    assert not wild_matches(escaped(text), text + "a")
+def test_a_backslash_takes_the_meaning_of_a_star_away(text: str) -> None:
+    pattern = text.replace("\\", "\\\\").replace("*", "\\*")
+    assert wild_matches(pattern, text)
+    assert not wild_matches(pattern, text + "a")
 
 
 def test_a_pattern_of_many_stars_takes_no_time() -> None:
@@ -254,6 +298,9 @@ def test_what_settings_forbid_holds_at_once_and_what_they_allow_waits_for_consen
 ) -> None:
     before = policy_of(SETTINGS, is_granted=False)
     assert (run(before, "git status"), verdict(before, "grep", pattern="x")) == ("ask", "ask")
+    asked = decide(before, "exec", {"command": "git status"})
+    assert asked.reason.endswith("exec(git status*) of this folder would allow it, and waits for `clew trust`")
+    assert "waits" not in decide(before, "exec", {"command": "git push"}).reason
     assert verdict(before, "fetch", url="https://a.example") == "deny"
     wish = permissions_wish(SETTINGS, tmp_path)
     assert wish is not None
@@ -271,5 +318,25 @@ def test_permissions_are_read_from_the_settings_of_a_folder(tmp_path: Path) -> N
     plant(tmp_path, {"config.toml": '[permissions]\nallow = ["exec(make *)"]\ndeny = ["write-file(vendor/**)"]\n'})
     settings = read_config(tmp_path).permissions
     assert [rule.as_text() for rule in rules_of(settings)] == ["exec(make *)", "write-file(vendor/**)"]
-    with pytest.raises(ConfigError, match=r"permissions\.ask: .*Write for example"):
+    with pytest.raises(ConfigError, match=r"permissions\.ask: 'exec\(' has a bracket that is not closed"):
         rules_of(PermissionsConfig(ask=("exec(",)))
+
+
+def test_a_rule_about_no_tool_is_told_with_the_name_that_was_meant() -> None:
+    settings = PermissionsConfig(allow=("exec(ls)", "read-*"), deny=("fech", "*"))
+    (told,) = find_strays(settings, ["exec", "fetch", "read-file"])
+    assert told.startswith("permissions.deny: 'fech' is about no tool. Did you mean fetch?")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("fetch(", "has a bracket that is not closed"),
+        ("fetch()", "has nothing between its brackets"),
+        ("  ", "is empty"),
+        ("two words", "is not the name of a tool"),
+    ],
+)
+def test_what_keeps_a_text_from_being_a_rule_is_said_in_words(text: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        parse_rule(text, "deny")

@@ -11,6 +11,8 @@ import pytest
 from clew.errors import InvalidInput, NotFound, ToolFailure
 from clew.tools.folder import WorkingFolder
 from clew.tools.matching import Task
+from clew.tools.permissions import DEFAULT, extend
+from clew.tools.rules import parse_rule
 from clew.tools.searchers import PythonSearcher, RipgrepSearcher, Searcher, find_searcher
 from clew.tools.searching import search_tools
 from tests.tools.working import Toolbox, plant
@@ -206,3 +208,24 @@ async def test_a_ripgrep_that_fails_is_replaced(root: Path, tmp_path_factory: py
     assert await box(root, RipgrepSearcher(str(broken))).call("grep", pattern="x") == await box(root).call(
         "grep", pattern="x"
     )
+
+
+@pytest.mark.parametrize("rule", ["*(private/**)", "*(PRIVATE/**)", "*(**/pay.txt)", "*(private)"])
+async def test_what_a_policy_denies_is_neither_listed_nor_searched(tmp_path: Path, rule: str) -> None:
+    root = plant(tmp_path, {"private/pay.txt": "IBAN 1\n", "open.txt": "IBAN 2\n"})
+    policy = extend(DEFAULT, [parse_rule(rule, "deny")])
+    for searcher in (PythonSearcher(), find_searcher()):
+        tools = Toolbox(search_tools(WorkingFolder(root), searcher, policy=policy))
+        assert await listed(tools, "**") == ["open.txt"]
+        shown = await tools.call("grep", pattern="IBAN")
+        assert "IBAN 2" in shown
+        assert "IBAN 1" not in shown
+        assert "IBAN" not in await tools.call("grep", pattern="IB[A]N", path="private")
+
+
+async def test_what_may_not_be_read_is_listed_and_not_searched(tmp_path: Path) -> None:
+    root = plant(tmp_path, {"private/pay.txt": "IBAN 1\n"})
+    policy = extend(DEFAULT, [parse_rule("read-file(private/**)", "deny")])
+    tools = Toolbox(search_tools(WorkingFolder(root), PythonSearcher(), policy=policy))
+    assert await listed(tools, "**") == ["private/pay.txt"]
+    assert "No line matches" in await tools.call("grep", pattern="IBAN")

@@ -11,12 +11,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from clew.errors import InvalidInput
+from clew.errors import InvalidInput, ToolFailure
+from clew.tools.denials import MOST, Denials
+from clew.tools.files import file_tools
 from clew.tools.folder import WorkingFolder
+from clew.tools.permissions import DEFAULT, extend
 from clew.tools.processes import Unconfined, run_process, safe_environment
+from clew.tools.rules import parse_rule
 from clew.tools.sandbox import open_sandbox
 from clew.tools.sandbox.program import Confinement, Program
+from clew.tools.searching import search_tools
 from clew.tools.shell import MAX_SECONDS, shell_tools
+from clew.tools.snapshots import Snapshots
 from tests.tools.working import ANN, Toolbox, plant
 
 STUBBORN = "trap '' TERM HUP INT; echo $$ > {pid}; while :; do sleep 0.05; done"
@@ -208,3 +214,41 @@ async def test_a_program_that_cannot_be_started_says_why(tmp_path: Path) -> None
 async def test_a_program_gets_its_input_and_may_leave_it_unread(tmp_path: Path) -> None:
     assert (await run_process(["cat"], env={"PATH": os.environ["PATH"]}, stdin=b"x" * 300_000)).stdout == b"x" * 300_000
     assert (await run_process(["true"], env={"PATH": os.environ["PATH"]}, stdin=b"x" * 300_000)).code == 0
+
+
+@pytest.mark.req("PLA-10")
+async def test_no_tool_shows_the_password_in_an_address(tmp_path: Path) -> None:
+    folder = WorkingFolder(plant(tmp_path, {".git/config": "[remote]\n\turl = https://ann:t0ken9@example.com/x.git\n"}))
+    tools = Toolbox((*shell_tools(folder, Unconfined()), *file_tools(folder, Snapshots()), *search_tools(folder)))
+    for name, arguments in {
+        "exec": {"command": "cat .git/config"},
+        "read-file": {"file_path": ".git/config"},
+        "grep": {"pattern": "example", "path": ".git/config"},
+    }.items():
+        shown = await tools.call(name, **arguments)
+        assert "t0ken9" not in shown
+        assert "https://ann:[masked]@example.com" in shown
+
+
+async def test_behind_a_sandbox_what_a_policy_denies_is_out_of_reach_of_commands(tmp_path: Path) -> None:
+    root = plant(tmp_path, {"private/deep/pay.txt": "IBAN 1", "open.txt": "IBAN 2", "a/b.ledger": "IBAN 3"})
+    denials = Denials(
+        extend(DEFAULT, [parse_rule(each, "deny") for each in ("*(private/**)", "*(**/*.ledger)")]), "exec"
+    )
+    assert {os.path.relpath(each, root) for each in denials.existing(str(root))} == {"private", "a/b.ledger"}
+    sandbox = open_sandbox(production=False)
+    if not sandbox.status().isolated:
+        pytest.skip("this machine has no sandbox")
+    tools = Toolbox(shell_tools(WorkingFolder(root), sandbox, denials=denials))
+    shown = await tools.call_json("exec", command="cat open.txt private/deep/pay.txt a/b.ledger; grep -r IBAN .")
+    assert "IBAN 2" in shown["stdout"]
+    assert "IBAN 1" not in shown["stdout"]
+    assert "IBAN 3" not in shown["stdout"]
+
+
+async def test_more_than_can_be_shut_away_is_told(tmp_path: Path) -> None:
+    root = plant(tmp_path, {f"{number}.ledger": "x" for number in range(MOST + 1)})
+    denials = Denials(extend(DEFAULT, [parse_rule("*(*.ledger)", "deny")]), "exec")
+    with pytest.raises(ToolFailure, match="too many"):
+        denials.existing(str(root))
+    assert Denials(DEFAULT, "exec").existing(str(root)) == ()

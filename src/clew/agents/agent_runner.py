@@ -11,12 +11,13 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
+from clew.agents.beginning import is_early_end
 from clew.agents.cancelling import cancel_called
 from clew.agents.executor import Gather, Gathered, UniversalExecutor
 from clew.agents.hooks import HookChain, PromptData
 from clew.agents.progress import Call, find_loop, fingerprint
 from clew.agents.prompts import Snapshot, keep_snapshot, model_input, read_run, source_of, text_at
-from clew.agents.requests import MODEL_TOOL, TURN_TAG, ToolResponse, read_response, request_draft, response_draft
+from clew.agents.requests import TURN_TAG, ToolResponse, read_response, request_draft, response_draft
 from clew.agents.run_state import RunState, Turn, calls_of, read_state
 from clew.agents.stopping import Stop, stop_for_budget, stop_for_loop, stop_for_turns, stopped_draft
 from clew.clock import Clock
@@ -97,7 +98,10 @@ class AgentRunner:
             return () if state.model_requests else await self._ask(trigger, [text], state)
         if trigger.schema_name == self._flow.response:
             return await self._on_response(trigger, state)
-        return () if state.model_requests else await self._ask(trigger, [_gathered_message(gathered)], state)
+        is_addressed = CONSUMER_TAG + self._agent.agent_id in trigger.tags
+        if state.model_requests or (is_early_end(trigger, self._flow) and not is_addressed):
+            return ()
+        return await self._ask(trigger, [_gathered_message(gathered)], state)
 
     # -- responses ----------------------------------------------------------------------------------------
 
@@ -108,7 +112,7 @@ class AgentRunner:
         if (turn := state.find_turn(response)) is not None:
             return await self._on_result(turn, state)
         parsed = read_response(response)
-        if parsed.tool != MODEL_TOOL:
+        if parsed.tool != self._flow.model_tool:
             return ()
         if parsed.status != "success":
             return await self._stop(_model_failed(response, parsed))
@@ -187,7 +191,7 @@ class AgentRunner:
         )
         request = request_draft(
             self._flow,
-            MODEL_TOOL,
+            self._flow.model_tool,
             input,
             request_id=self._deps.clock.new_id(),
             requested_by=self._agent.agent_id,

@@ -33,10 +33,11 @@ from clew.context.handlers import context_handler, request_handler
 from clew.context.sources import fetch
 from clew.errors import ModelError
 from clew.llm.model import Models
-from clew.tools.permissions import Place, Policy
+from clew.tools.lasting import Place
+from clew.tools.permissions import Policy
 from clew.tools.tool import Tool, ToolContext
 from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.correlation import CONSUMER_TAG, find_run
+from clew.trail.correlation import CONSUMER_TAG, find_root
 from clew.trail.event import Event
 from clew.trail.flow import read_flow
 from clew.trail.handlers import Handler, HandlerFunction
@@ -81,7 +82,7 @@ async def build_runtime(
     accounts = Accounts(budgets, registry, by)
     toolbox.add(note_tools(trail, reliability.notes))
     toolbox.add(healing_tools(Healing(trail, flow, reliability.repairs)))
-    toolbox.add([spawn_tool(flow, clock, budgets, registry.find_agent, accounts.of_context)])
+    toolbox.add([spawn_tool(flow, clock, budgets, registry.find_agent, accounts.of_context, toolbox)])
     builder = ContextBuilder(trail, models, flow, clock)
 
     async def specs(agent: AgentDefinition) -> Any:
@@ -144,11 +145,11 @@ class Accounts:
 
     async def of_agent(self, agent: AgentDefinition, record: Breadcrumb) -> str | None:
         """The name of a budget that is there; None where nothing limits the agent."""
-        return await self._of(agent, record.session or find_run(record) or record.id)
+        return await self._of(agent, record.session or find_root(record))
 
     async def of_context(self, agent_id: str, context: ToolContext) -> str | None:
         agent = await self._registry.find_agent(agent_id)
-        return None if agent is None else await self._of(agent, context.by.session or context.run)
+        return None if agent is None else await self._of(agent, context.by.session or context.root or context.run)
 
     async def _of(self, agent: AgentDefinition, session: str) -> str | None:
         caller = agent.metadata.get("called_by")

@@ -47,20 +47,21 @@ async def preview_context(
     agent: str,
     session: str | None = None,
 ) -> ContextDraft:
-    """What the agent's model would see of a message. Nothing is written. Raises InvalidInput, NotFound."""
+    """What the agent's model would see of a message, the same as if it were sent now. Nothing is written. Raises
+    InvalidInput, NotFound."""
     by.require("read")
     check_message(text)
     definition = await conversations.find_agent(agent, by=by)
     if session is not None:
         await conversations.sessions.first(session, by=by)
-    message = _unsent(text, conversations.flow.message, agent, session, by, clock)
+    message = _unsent(text, conversations.flow.message, agent, session or clock.new_id(), by, clock)
     return await builder.build(message, definition, by=by)
 
 
-def _unsent(text: str, schema: str, agent: str, session: str | None, by: Principal, clock: Clock) -> Breadcrumb:
+def _unsent(text: str, schema: str, agent: str, session: str, by: Principal, clock: Clock) -> Breadcrumb:
     """The message as it would stand on the trail."""
     id, now = clock.new_id(), clock.now()
-    tags = ("chat:input", *((SESSION_TAG + session,) if session else ()), CONSUMER_TAG + agent, run_tag(id))
+    tags = ("chat:input", SESSION_TAG + session, CONSUMER_TAG + agent, run_tag(id))
     return Breadcrumb(
         id=id,
         owner_id=by.owner_id,

@@ -7,18 +7,20 @@ began the session.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncGenerator, Iterable
 
 import msgspec
 
 from clew.access import ROLES, Principal
+from clew.agents.questions import show_whole
 from clew.agents.sessions import SESSION_TAG, Sent, Sessions, sent_of, title_of
 from clew.agents.steps import ENDS, Answered, Choice, GaveUp, PermissionAsked, Step, read_step, shown_schemas, step_of
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition, read_definition
 from clew.errors import AccessDenied, AlreadyExists, InvalidInput, NotFound, TooLarge
 from clew.trail.bootstrap import read_pieces
-from clew.trail.breadcrumb import Breadcrumb, Draft
+from clew.trail.breadcrumb import Breadcrumb, Draft, check_key
 from clew.trail.correlation import CONSUMER_TAG, REQUEST_TAG, run_tag
 from clew.trail.flow import Flow, read_flow, shipped_flow
 from clew.trail.selector import ContextMatch, Selector
@@ -34,9 +36,11 @@ _NAME = 200
 
 
 class Conversations:
-    """The conversations of a trail. Every call is made for the principal that it is given."""
+    """The conversations of a trail. Every call is made for the principal that it is given. `scopes` are those that a
+    message has, as far as its writer holds them: what needs others stays out of its context."""
 
-    def __init__(self, trail: Trail, flow: Flow, clock: Clock) -> None:
+    def __init__(self, trail: Trail, flow: Flow, clock: Clock, *, scopes: frozenset[str] = frozenset()) -> None:
+        self._scopes = scopes
         self._trail = trail
         self.flow = flow
         self._clock = clock
@@ -52,7 +56,8 @@ class Conversations:
         source: str = "chat",
         key: str | None = None,
     ) -> Sent:
-        """Write a message for an agent, in a new session unless one is named. The same `key` writes it once.
+        """Write a message for an agent, in a new session unless one is named. The same `key` for the same agent of an
+        owner writes it once.
 
         Raises InvalidInput, TooLarge, AccessDenied, NotFound (a session or an agent that there is not), AlreadyExists
         (a key that was used for something else).
@@ -69,10 +74,12 @@ class Conversations:
             schema_name=self.flow.message,
             tags=("chat:input", SESSION_TAG + (session or self._clock.new_id()), CONSUMER_TAG + agent, run_tag(id)),
             context={"message": text, "content": text, "source": source},
-            idempotency_key=key,
+            scopes=tuple(sorted(self._scopes & by.scopes)),
+            idempotency_key=None if key is None else _key_of(key, agent),
         )
         written = await self._trail.records.create(draft, by=by)
-        if written.schema_name != self.flow.message:
+        is_same = written.context.get("message") == text and session in (None, written.session)
+        if written.schema_name != self.flow.message or not is_same:
             raise AlreadyExists("idempotency key", repr(key))
         return sent_of(written, after if written.id == id else 0)
 
@@ -94,13 +101,21 @@ class Conversations:
         while not is_over:
             events, after = await self._trail.log.read(after, by=by, selector=selector)
             for step in filter(None, (step_of(each, self.flow) for each in events)):
-                yield step
+                yield await self.whole(step, by=by)
                 if is_end(step, sent):
                     return
             if not events and not await self._trail.log.wait(after, LOOK_EVERY, selector=selector):
                 reason = await self._given_up(sent, by=by)
                 is_over = bool(reason)
         yield GaveUp(seq=after, session=sent.session, run=sent.run, id=sent.id, reason=reason)
+
+    async def whole(self, step: Step, *, by: Principal) -> Step:
+        """A step as a person is to see it: a question for permission with all that would be run, and nothing masked."""
+        return await show_whole(self._trail, step, by=_inside(by)) if isinstance(step, PermissionAsked) else step
+
+    async def newest(self) -> int:
+        """The number of the newest event."""
+        return await self._trail.log.head()
 
     async def cancel(self, session: str, *, by: Principal, reason: str, run: str | None = None) -> tuple[str, ...]:
         """Wish the runs of a session to end that have no answer yet, or the one that is named; their ids. Raises
@@ -123,21 +138,29 @@ class Conversations:
             await self._trail.records.create_many(drafts, by=_inside(by))
         return tuple(each.run for each in wanted)
 
-    async def permission(self, request_id: str, *, by: Principal) -> PermissionAsked:
-        """What a tool waits for. Raises NotFound."""
-        tag = REQUEST_TAG + request_id[:_NAME]
-        found = await self._newest(Selector(schema_name=self.flow.permission_request, all_tags=(tag,)), by=by)
-        asked = read_step(found, self.flow) if found is not None else None
+    async def permission(self, request_id: str, *, by: Principal, question: str | None = None) -> PermissionAsked:
+        """What a tool waits for; the question of that id where one is named. Raises NotFound, InvalidInput where
+        several wait under one request id and none is named."""
+        asking = Selector(schema_name=self.flow.permission_request, all_tags=(REQUEST_TAG + request_id[:_NAME],))
+        page = await self._trail.records.list(asking, by=by, limit=_NAME)
+        found = [each for each in page.items if question is None or each.id == question]
+        if len(found) > 1:
+            hint = "Name the id of the one that you answer as question"
+            raise InvalidInput("request_id", f"{len(found)} questions have it", hint=hint)
+        asked = read_step(found[0], self.flow) if found else None
         if not isinstance(asked, PermissionAsked):
             raise NotFound("permission", request_id[:_NAME])
-        return asked
+        return await show_whole(self._trail, asked, by=_inside(by))
 
-    async def answer_permission(self, request_id: str, answer: Choice, *, by: Principal) -> None:
-        """Say whether a tool may run. The first answer counts; the same one again is accepted.
+    async def answer_permission(
+        self, request_id: str, answer: Choice, *, by: Principal, question: str | None = None
+    ) -> None:
+        """Say whether a tool may run: to the `question` that was shown. The first answer counts; the same one again is
+        accepted.
 
         Raises NotFound, AccessDenied, InvalidInput (not one of its choices), AlreadyExists (answered otherwise).
         """
-        asked = await self.permission(request_id, by=_inside(by))
+        asked = await self.permission(request_id, by=_inside(by), question=question)
         if not by.may("administer"):
             _require_say(await self.sessions.first(asked.session, by=_inside(by)), by)
         if answer not in asked.choices:
@@ -153,7 +176,7 @@ class Conversations:
             title=f"Permission for {asked.tool}: {answer}"[:_NAME],
             schema_name=self.flow.permission_answer,
             tags=(*tags, *((run_tag(asked.run),) if asked.run else ()), "permission:answered"),
-            context={"request_id": asked.request_id, "answer": answer, "by": by.agent_id},
+            context={"request_id": asked.request_id, "question": asked.id, "answer": answer, "by": by.agent_id},
             embed="never",
         )
         await self._trail.records.create(draft, by=_inside(by))
@@ -166,17 +189,19 @@ class Conversations:
         """Why nobody works on a run any more, empty while somebody may."""
         for letter in await self._trail.dead_letters.list(by=_inside(by), limit=MAX_LETTERS):
             if _is_needed(letter.consumer, sent.agent) and run_tag(sent.run) in letter.event.tags:
-                return f"{letter.consumer} gave up after {letter.attempts} attempts: {letter.reason}"
+                return f"{letter.consumer} gave up after {_attempts(letter.attempts)}: {letter.reason}"
         return ""
 
 
-async def open_conversations(trail: Trail, clock: Clock, *, by: Principal) -> Conversations:
+async def open_conversations(
+    trail: Trail, clock: Clock, *, by: Principal, scopes: frozenset[str] = frozenset()
+) -> Conversations:
     """The conversations of an owner; with the names that come with Clew where its trail has none of its own."""
     try:
         flow = await read_flow(trail, by=_inside(by))
     except NotFound:
         flow = shipped_flow(read_pieces())
-    return Conversations(trail, flow, clock)
+    return Conversations(trail, flow, clock, scopes=scopes)
 
 
 def check_message(text: str) -> None:
@@ -197,9 +222,20 @@ def is_end(step: Step, sent: Sent) -> bool:
     return isinstance(step, ENDS) and not (isinstance(step, Answered) and step.agent not in ("", sent.agent))
 
 
+def _key_of(key: str, agent: str) -> str:
+    """A key as the trail keeps it: of this agent alone, and of none but messages. Raises InvalidInput."""
+    check_key(key)
+    digest = hashlib.blake2b(f"{agent}\0{key}".encode(), digest_size=16).hexdigest()
+    return f"message/{digest}"
+
+
+def _attempts(number: int) -> str:
+    return "1 attempt" if number == 1 else f"{number:,} attempts"
+
+
 def _is_needed(consumer: str, agent: str) -> bool:
     """Whether a run does not go on without a consumer. Others only listen."""
-    return consumer.startswith(("agent/", "tools-runner")) or consumer == f"context/{agent}"
+    return consumer.startswith(("agent/", "tools-runner", "models-runner")) or consumer == f"context/{agent}"
 
 
 def _require_say(first: Breadcrumb, by: Principal) -> None:

@@ -12,6 +12,7 @@ from clew.agents.catalog_tools import OpenCatalog, catalog_tools
 from clew.agents.toolbox import FromRecord
 from clew.clock import Clock
 from clew.tools.code import tool_from_record
+from clew.tools.denials import Denials
 from clew.tools.fetching import fetch_tools
 from clew.tools.files import FileHook, file_tools
 from clew.tools.folder import WorkingFolder
@@ -43,8 +44,8 @@ def folder_tools(
     return (
         *catalog_tools(open_catalog),
         *file_tools(folder, Snapshots(clock), hook, EditJournal(own / JOURNAL)),
-        *search_tools(folder),
-        *shell_tools(folder, sandbox),
+        *search_tools(folder, policy=policy),
+        *shell_tools(folder, sandbox, denials=Denials(policy, "exec", "read-file")),
         *fetch_tools(policy),
     )
 

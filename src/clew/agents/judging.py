@@ -5,6 +5,7 @@ it. Where no rule speaks of a tool, what it does decides: what only looks, or is
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -13,7 +14,9 @@ from clew.access import Principal
 from clew.agents.registry import Registry
 from clew.agents.toolbox import SPAWN, Toolbox
 from clew.context.definition import AgentDefinition
-from clew.tools.permissions import DEFAULT, Decision, Place, Policy, decide, narrow, read_policy
+from clew.tools.lasting import Place, quoted
+from clew.tools.permissions import DEFAULT, Decision, Policy, decide, narrow, read_policy
+from clew.trail.breadcrumb import encode_canonical
 
 QUIET = "it only looks, or is shut in"
 RESOURCES = "://resources/"
@@ -45,7 +48,17 @@ class Judge:
         found = decide(await self._policy_of(agent), tool, arguments, place=self._place)
         if found.verdict == "ask" and found.rule is None and await self._is_quiet(tool, arguments):
             return msgspec.structs.replace(found, verdict="allow", reason=QUIET, pattern="")
-        return found
+        return msgspec.structs.replace(found, pattern=await self._of_this_tool(tool, found.pattern))
+
+    async def _of_this_tool(self, name: str, pattern: str) -> str:
+        """What would be remembered, for a tool that is a record together with what it is: its code, and how far out
+        of its sandbox it is let. Another record of the name, or other code, is asked about anew."""
+        record = await self._toolbox.find_record(name, by=self._by) if pattern else None
+        if record is None:
+            return pattern
+        code = sha256(encode_canonical(record.context, "context")).hexdigest()[:32]
+        permissions = quoted(encode_canonical(record.context.get("permissions") or {}, "permissions").decode())
+        return f"{pattern}; as it is now: record {record.id}, code {code}, permissions {permissions}"
 
     async def _policy_of(self, agent: AgentDefinition | None) -> Policy:
         policy = self._policy

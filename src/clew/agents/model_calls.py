@@ -108,6 +108,7 @@ class Pieces:
     def __init__(self, calls: ModelCalls, record: Breadcrumb, request: ToolRequest) -> None:
         self._calls = calls
         self._tags = (*inherited_tags(record), f"request:{request.request_id}", f"agent:{request.requested_by}")
+        self._scopes = record.scopes
         self._request = request
         self._waiting: list[str] = []
         self._index = 0
@@ -130,6 +131,7 @@ class Pieces:
                 schema_name=self._calls.flow.delta,
                 tags=self._tags,
                 context={"request_id": self._request.request_id, "index": self._index, "text": text},
+                scopes=self._scopes,
                 embed="never",
             )
             await self._calls.trail.records.create(draft, by=self._calls.by)

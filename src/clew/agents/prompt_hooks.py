@@ -85,7 +85,7 @@ def skill_loading(trail: Trail, by: Principal, skills: Skills | None) -> HookFun
 
 
 def history_injection(trail: Trail, flow: Flow, by: Principal) -> HookFunction:
-    """Brings the last exchanges of an agent with its user that the context does not hold already, the oldest first.
+    """Brings the last exchanges of an agent with its user that the context has not weighed already, the oldest first.
     Their texts stay where they are: a message names its record. A run that no message started has no history."""
 
     async def inject(data: PromptData) -> PromptData:
@@ -98,7 +98,7 @@ def history_injection(trail: Trail, flow: Flow, by: Principal) -> HookFunction:
         mine = (f"{CONSUMER_TAG}{data.agent_id}", f"agent:{data.agent_id}")
         selector = Selector(schema_names=(flow.message, flow.answer), session=data.session, any_tags=mine)
         found = (await trail.records.list(selector, by=by, limit=MAX_HISTORY)).items
-        known = {trigger.id, *_held(opening)}
+        known = {trigger.id, *_weighed(opening)}
         earlier = [each for each in reversed(found) if each.id not in known and each.context.get("message")]
         said = tuple(_as_message(each, flow) for each in earlier)
         return msgspec.structs.replace(data, messages=(*said, *data.messages))
@@ -221,11 +221,12 @@ def _text_of(trigger: Breadcrumb) -> str:
     return said if isinstance(said, str) else trigger.title
 
 
-def _held(opening: Breadcrumb | None) -> set[str]:
-    """The breadcrumbs that a context holds."""
+def _weighed(opening: Breadcrumb | None) -> set[str]:
+    """The breadcrumbs that a context holds, and those that it left out for a reason."""
     receipt = opening.context.get("receipt") if opening is not None else None
-    items = receipt.get("items") if isinstance(receipt, dict) else None
-    return {str(each.get("id")) for each in items if isinstance(each, dict)} if isinstance(items, list) else set()
+    listed = [receipt.get(name) for name in ("items", "dropped")] if isinstance(receipt, dict) else []
+    found = [each for items in listed if isinstance(items, list) for each in items]
+    return {str(each.get("id")) for each in found if isinstance(each, dict)}
 
 
 def _as_message(record: Breadcrumb, flow: Flow) -> Message:

@@ -8,7 +8,7 @@ import msgspec
 
 from clew.errors import InvalidInput
 from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.correlation import find_request_id, find_requester, reply_tags
+from clew.trail.correlation import CONSUMER_TAG, REQUEST_TAG, find_request_id, find_requester, is_tag, reply_tags
 from clew.trail.flow import Flow
 from clew.wording import in_plain_words
 
@@ -49,12 +49,17 @@ class ToolResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_request(breadcrumb: Breadcrumb) -> ToolRequest:
-    """Raises InvalidInput that names the field. A request without an id of its own has that of its record."""
+    """Raises InvalidInput that names the field. A request without an id of its own has that of its record. An id, or
+    a name of who asks, that cannot be a tag is refused: no response would find its way back."""
     context = breadcrumb.context
     given = {name: context[name] for name in ("tool", "config_id", "input") if context.get(name) is not None}
+    requester = find_requester(breadcrumb) or ""
     ids = {"id": breadcrumb.id, "request_id": find_request_id(breadcrumb) or breadcrumb.id}
+    for field, tag in (("request_id", REQUEST_TAG + ids["request_id"]), ("requested_by", CONSUMER_TAG + requester)):
+        if not is_tag(tag):
+            raise InvalidInput(f"context.{field}", "is too long, or not plain text", hint="Choose a shorter one")
     try:
-        return msgspec.convert({**given, **ids, "requested_by": find_requester(breadcrumb) or ""}, ToolRequest)
+        return msgspec.convert({**given, **ids, "requested_by": requester}, ToolRequest)
     except msgspec.ValidationError as error:
         raise in_plain_words(error, ToolRequest, "context") from None
 
@@ -111,15 +116,17 @@ def response_draft(
     milliseconds: float = 0.0,
     extra: dict[str, Any] | None = None,
 ) -> Draft:
-    """A response that finds its way back to whoever asked."""
+    """A response that finds its way back to whoever asked; under the id of the request's record where its own cannot
+    be used."""
+    own = find_request_id(request)
     result = {"output": output} if status == "success" else {"error": error}
     turn = tuple(tag for tag in request.tags if tag.startswith(TURN_TAG))
     return Draft(
-        title=f"Response of {tool}: {status}"[:200],
+        title=f"Response of {_in_line(tool)}: {status}",
         schema_name=flow.response,
         tags=("tool:response", TOOLS, *reply_tags(request), *turn),
         context={
-            "request_id": find_request_id(request) or request.id,
+            "request_id": own if own is not None and is_tag(REQUEST_TAG + own) else request.id,
             "tool": tool,
             "status": status,
             **result,
@@ -128,3 +135,8 @@ def response_draft(
         },
         embed="never",
     )
+
+
+def _in_line(name: str) -> str:
+    """A name of any kind as a part of a title."""
+    return "".join(each if each.isprintable() else " " for each in name[:150])

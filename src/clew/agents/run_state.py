@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from clew.agents.requests import (
-    MODEL_TOOL,
     TURN_TAG,
     ToolRequest,
     read_request,
     read_response,
 )
+from clew.errors import InvalidInput
 from clew.llm.messages import ToolCall
 from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.correlation import find_requester
@@ -62,17 +62,17 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
 def read_state(flow: Flow, records: Mapping[str, Breadcrumb], agent_id: str) -> RunState:
     """What the records of a run, in order, say of one agent."""
     mine = [each for each in records.values() if each.schema_name == flow.request and find_requester(each) == agent_id]
-    requests = [(each, read_request(each)) for each in mine]
+    requests = [(each, request) for each in mine if (request := _read(each)) is not None]
     responses: dict[str, Breadcrumb] = {}
     asked = {request.request_id for _, request in requests}
     for each in records.values():
         if each.schema_name == flow.response and (id := read_response(each).request_id) in asked:
             responses.setdefault(id, each)
-    model_requests = [each for each, request in requests if request.tool == MODEL_TOOL]
+    model_requests = [each for each, request in requests if request.tool == flow.model_tool]
     answers = [
         responses[request.request_id]
         for _, request in requests
-        if request.tool == MODEL_TOOL and request.request_id in responses
+        if request.tool == flow.model_tool and request.request_id in responses
     ]
     return RunState(
         records=records,
@@ -101,6 +101,14 @@ def _turn(
         requests=tuple(record for record, _ in asked),
         responses=tuple(responses[request.request_id] for _, request in asked if request.request_id in responses),
     )
+
+
+def _read(record: Breadcrumb) -> ToolRequest | None:
+    """The request, unless it is one that no runner would take."""
+    try:
+        return read_request(record)
+    except InvalidInput:
+        return None
 
 
 def _author(answer: Breadcrumb) -> str:

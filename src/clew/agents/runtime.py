@@ -11,18 +11,23 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from clew.access import Principal
 from clew.agents.agent_runner import AgentDeps, agent_executor
+from clew.agents.beginning import Beginnings, begun, refused, stop_for_hops
 from clew.agents.cancelling import Cancelling
 from clew.agents.guard import Guard
 from clew.agents.registry import Entry, Registry
+from clew.agents.stopping import stopped_draft
 from clew.agents.tools_runner import ToolDeps, tools_handlers
 from clew.agents.workers import free_the_dead, worker_name
 from clew.agents.workflow_runner import WorkflowDeps, workflow_executor
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition
 from clew.errors import ClewError, NotFound, StorageError
+from clew.trail.breadcrumb import Draft
+from clew.trail.event import Event
 from clew.trail.flow import Flow
 from clew.trail.handlers import Handler, Worker
 from clew.trail.selector import Selector
@@ -32,6 +37,8 @@ _log = logging.getLogger(__name__)
 
 CONCURRENCY = 32
 """How many events of one handler are worked on at a time."""
+CALLS = 128
+"""How many calls of models, and of tools, run or wait for a seat; see `clew.agents.seats`."""
 
 UNHURRIED = 0.2
 """The part of the time that handlers work which can wait."""
@@ -83,7 +90,8 @@ class Runtime:
         await free_the_dead(parts.trail, by=parts.by)
         head = await parts.trail.log.head()
         await parts.registry.load()
-        await self._start("tools", [*tools_handlers(parts.tools), *parts.always])
+        await self._start("tools", tools_handlers(parts.tools), concurrency=CALLS)
+        await self._start("always", parts.always)
         await self._start("unhurried", parts.unhurried, share=UNHURRIED)
         known = {each.consumer.name for each in await parts.trail.deliveries.consumers(by=parts.by)}
         for entry in list(parts.registry.entries()):
@@ -136,8 +144,27 @@ class Runtime:
         agent = entry.agent
         assert agent is not None
         own = agent_executor(agent, self.parts.agents).handlers(entry.name, after=after, agent_id=agent.agent_id)
-        contexts = [_after(each, after) for each in self.parts.contexts(agent)]
+        contexts = [replace(self._bounded(each, agent), after=after) for each in self.parts.contexts(agent)]
         return [*own, *contexts]
+
+    def _bounded(self, handler: Handler, agent: AgentDefinition) -> Handler:
+        """The handler that begins runs of an agent, for what may begin one."""
+        parts = self.parts
+        beginnings = Beginnings(parts.trail, parts.flow, by=parts.by)
+
+        async def handle(event: Event, deps: Any) -> Sequence[Draft] | None:
+            trigger = event.breadcrumb
+            if trigger is None:
+                return ()
+            verdict = await beginnings.judge_agent(trigger, agent.agent_id)
+            if verdict.may:
+                return begun(list(await handler.function(event, deps) or ()), trigger)
+            if not verdict.reason:
+                return ()
+            stop = stop_for_hops(f"it did not begin: {verdict.reason}")
+            return [refused(stopped_draft(parts.flow, stop, agent=agent.agent_id), trigger, agent.agent_id)]
+
+        return replace(handler, function=handle)
 
     async def _seq_of(self, entry: Entry) -> int | None:
         """The event that brought a definition which nobody has worked for yet: what came after it waits."""
@@ -152,7 +179,9 @@ class Runtime:
                     return event.seq
         return None
 
-    async def _start(self, name: str, handlers: Sequence[Handler], share: float = 1.0) -> None:
+    async def _start(
+        self, name: str, handlers: Sequence[Handler], share: float = 1.0, concurrency: int = CONCURRENCY
+    ) -> None:
         if not handlers:
             return
         parts = self.parts
@@ -161,7 +190,7 @@ class Runtime:
             handlers,
             by=parts.by,
             worker_id=self._worker,
-            concurrency=CONCURRENCY,
+            concurrency=concurrency,
             share=share,
         )
         try:
@@ -186,10 +215,6 @@ class Runtime:
         for name in consumers:
             with contextlib.suppress(NotFound):  # another runtime was as quick
                 await self.parts.trail.deliveries.unregister(name, by=self.parts.by)
-
-
-def _after(handler: Handler, after: int | None) -> Handler:
-    return replace(handler, after=after)
 
 
 def _tell_of_failure(task: asyncio.Task[None]) -> None:

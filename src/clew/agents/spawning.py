@@ -14,7 +14,7 @@ import msgspec
 from clew.agents.amounts import Limits, read_limits
 from clew.agents.budgets import Budgets
 from clew.agents.requests import CALLED_TAG
-from clew.agents.toolbox import SPAWN, may_call
+from clew.agents.toolbox import SPAWN, Toolbox, may_call
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition
 from clew.errors import AccessDenied, InvalidInput
@@ -28,6 +28,9 @@ from clew.trail.flow import Flow
 LIFE = timedelta(days=1)
 """How long an agent that another one called stays."""
 MAX_TASK = 100_000
+PATTERNS = "*?["
+MAX_DEPTH = 8
+"""How many agents may have called one another."""
 
 _DESCRIPTION = """Let a new agent do one part of the work, and get its answer.
 
@@ -51,7 +54,7 @@ class Caller(TypedDict):
     budget: str | None
 
 
-def spawn_tool(flow: Flow, clock: Clock, budgets: Budgets, find_agent: Any, budget_of: Any) -> Tool:
+def spawn_tool(flow: Flow, clock: Clock, budgets: Budgets, find_agent: Any, budget_of: Any, toolbox: Toolbox) -> Tool:
     """The tool by which an agent that may calls another one."""
     fields = [
         ("task", str),
@@ -68,12 +71,24 @@ def spawn_tool(flow: Flow, clock: Clock, budgets: Budgets, find_agent: Any, budg
         task = str(arguments["task"])
         if not task.strip() or len(task) > MAX_TASK:
             raise InvalidInput("task", f"must be 1 to {MAX_TASK:,} characters")
+        await _check_lent(parent, arguments.get("tools") or (), context)
         name = f"{parent.agent_id}.{hashlib.blake2b(context.key.encode(), digest_size=5).hexdigest()}"
         lent = await _lend(name, read_limits(arguments.get("budget")), context)
         caller = Caller(agent=parent.agent_id, request=context.route, budget=lent)
         child = _definition(flow, parent, name, arguments, caller)
         drafts = (_definition_draft(flow, clock, child, context), _task_draft(flow, name, task, context))
         return Deferred(content=f"{name} has begun", drafts=drafts)
+
+    async def _check_lent(parent: AgentDefinition, wanted: Sequence[str], context: ToolContext) -> None:
+        """Raises AccessDenied for a tool that the caller does not have, InvalidInput for what names none."""
+        for name in wanted:
+            found = await toolbox.find_named(name, by=context.by)
+            if found is None or any(each in name for each in PATTERNS):
+                raise InvalidInput(
+                    "tools", f"there is no {name[:100]!r}", hint="Name each tool that it gets, by itself"
+                )
+            if not may_call(parent, name, named_only=not found):
+                raise AccessDenied(f"lend {name}", [f"a tool that {parent.agent_id} has"])
 
     async def _lend(name: str, limits: Limits, context: ToolContext) -> str | None:
         """Raises BudgetExceeded where the caller has less left."""
@@ -98,14 +113,25 @@ def spawn_tool(flow: Flow, clock: Clock, budgets: Budgets, find_agent: Any, budg
     )
 
 
+async def may_caller_call(agent: AgentDefinition, tool: Tool, find_agent: Any) -> bool:
+    """Whether those who called an agent, one after the other, may call a tool as well. True for one that nobody
+    called; one whose caller is gone may call nothing."""
+    for _ in range(MAX_DEPTH):
+        caller = agent.metadata.get("called_by")
+        if not isinstance(caller, dict):
+            return True
+        parent: AgentDefinition | None = await find_agent(str(caller.get("agent")))
+        if parent is None or not may_call(parent, tool.name, named_only=not tool.searchable):
+            return False
+        agent = parent
+    return False
+
+
 def _definition(
     flow: Flow, parent: AgentDefinition, name: str, arguments: dict[str, Any], caller: Caller
 ) -> dict[str, Any]:
-    """The new agent. Raises AccessDenied for a tool that its caller does not have."""
+    """The new agent."""
     wanted: Sequence[str] | None = arguments.get("tools")
-    for tool in wanted or ():
-        if not may_call(parent, tool):
-            raise AccessDenied(f"lend {tool}", [f"a tool that {parent.agent_id} has"])
     tools = list(wanted) if wanted is not None else parent.capabilities.tools
     return {
         "agent_id": name,

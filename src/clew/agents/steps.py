@@ -79,7 +79,8 @@ class ToolAnswered(Step, frozen=True, kw_only=True, tag="tool_result"):
 
 
 class PermissionAsked(Step, frozen=True, kw_only=True, tag="permission"):
-    """A tool waits for a person. `pattern` is what an answer beyond this once would allow."""
+    """A tool waits for a person. `input` is what it would be given, whole where a conversation gives it, and an
+    overview where it is read off the question; `pattern` is what an answer beyond this once would be remembered for."""
 
     request_id: str
     tool: str

@@ -9,12 +9,13 @@ from typing import Any, Protocol
 import msgspec
 
 from clew.access import Principal
-from clew.agents.failures import bounded_input
 from clew.agents.hooks import HookFunction, ToolData
+from clew.agents.questions import CHANGED as OTHER_THAN_ASKED
+from clew.agents.questions import find_question, is_too_long, is_used_twice, question_draft
 from clew.agents.steps import CHOICES
 from clew.context.definition import AgentDefinition
 from clew.errors import Abort
-from clew.trail.breadcrumb import MAX_TAG, Draft
+from clew.trail.breadcrumb import MAX_TAG
 from clew.trail.correlation import REQUEST_TAG, find_request_id
 from clew.trail.flow import Flow
 from clew.trail.selector import ContextMatch, Selector
@@ -59,13 +60,15 @@ def permission_check(trail: Trail, flow: Flow, by: Principal, decide: Decide) ->
         if decision.verdict == "deny":
             hint = "The permissions of the agent say so; its owner can change them"
             raise Abort(f"{name} is not allowed: {decision.reason}", hint=hint)
-        if decision.verdict == "allow" or data.permitted in CHOICES[:-1]:
+        if decision.verdict == "allow":
             return data
         if data.permitted is not None:
-            raise Abort(f"the user did not allow {name}", hint="Do without it, or ask why")
+            await _require_consent(trail, flow, by, data, decision.pattern)
+            return data
         if await _was_allowed(trail, flow, by, data, decision.pattern):
             return msgspec.structs.replace(data, permitted=CHOICES[1])
-        asked = _question(flow, data, decision)
+        await _require_askable(trail, flow, by, data)
+        asked = question_draft(flow, data.request, name, decision.reason, decision.pattern)
         return msgspec.structs.replace(data, is_waiting=True, drafts=(*data.drafts, asked))
 
     return check
@@ -129,40 +132,44 @@ def state_update() -> HookFunction:
     return update
 
 
+async def _require_consent(trail: Trail, flow: Flow, by: Principal, data: ToolData, pattern: str) -> None:
+    """Raises Abort where the user said no, or yes to what has become something else."""
+    name = data.tool.name
+    if data.permitted not in CHOICES[:-1]:
+        raise Abort(f"the user did not allow {name}", hint="Do without it, or ask why")
+    request_id = find_request_id(data.request) or data.request.id
+    asked = Selector(schema_name=flow.permission_request, all_tags=(f"{REQUEST_TAG}{request_id}",))
+    for question in (await trail.records.list(asked, by=by, limit=_LOOK_BACK)).items:
+        if question.context.get("pattern") != pattern:
+            raise Abort(f"{name} was not run: {OTHER_THAN_ASKED}", hint="Call it again, and the user is asked anew")
+
+
+async def _require_askable(trail: Trail, flow: Flow, by: Principal, data: ToolData) -> None:
+    """Raises Abort for a call that no question can be asked about: nobody could read all of it, or an answer might be
+    taken for that to another."""
+    name = data.tool.name
+    if is_too_long(data.arguments):
+        hint = "Write it in parts" if name == "write-file" else "Write it to a file first, then name that file"
+        raise Abort(f"{name} is given too much for the user to read before allowing it", hint=hint)
+    if await is_used_twice(trail, flow, data.request, by=by):
+        raise Abort(f"{name} was not run: another request has the same id", hint="Use a new id for each request")
+
+
 async def _was_allowed(trail: Trail, flow: Flow, by: Principal, data: ToolData, pattern: str) -> bool:
-    """Whether the user allowed this kind of call for longer than once."""
+    """Whether the user allowed just this for longer than once."""
     if not pattern:
         return False
     same = (ContextMatch(path="tool", value=data.tool.name), ContextMatch(path="pattern", value=pattern))
     asked = Selector(schema_name=flow.permission_request, context_match=same)
-    questions = {
-        find_request_id(each): each.session for each in (await trail.records.list(asked, by=by, limit=_LOOK_BACK)).items
-    }
-    if not questions:
+    questions = (await trail.records.list(asked, by=by, limit=_LOOK_BACK)).items
+    tags = [f"{REQUEST_TAG}{id}" for each in questions if (id := find_request_id(each))]
+    if not tags:
         return False
-    tags = [f"{REQUEST_TAG}{each}" for each in questions if each]
     answered = Selector(schema_name=flow.permission_answer, any_tags=tags)
     for answer in (await trail.records.list(answered, by=by, limit=_LOOK_BACK)).items:
-        said = answer.context.get("answer")
-        session = questions.get(find_request_id(answer))
-        if said == "always" or (said == "session" and session is not None and session == data.request.session):
+        said, question = answer.context.get("answer"), find_question(answer, questions)
+        session = question.session if question is not None else None
+        is_here = session is not None and session == data.request.session
+        if question is not None and (said == "always" or (said == "session" and is_here)):
             return True
     return False
-
-
-def _question(flow: Flow, data: ToolData, decision: Decision) -> Draft:
-    request_id = find_request_id(data.request) or data.request.id
-    return Draft(
-        title=f"May {data.tool.name} run?"[:200],
-        schema_name=flow.permission_request,
-        tags=(f"{REQUEST_TAG}{request_id}", "permission:asked"),
-        context={
-            "request_id": request_id,
-            "tool": data.tool.name,
-            "input": bounded_input(dict(data.arguments)),
-            "reason": decision.reason,
-            "pattern": decision.pattern,
-            "choices": list(CHOICES),
-        },
-        embed="never",
-    )

@@ -70,6 +70,12 @@ class Toolbox:
         )
         return page.items[0] if page.items else None
 
+    async def find_named(self, name: str, *, by: Principal) -> bool | None:
+        """Whether the tool of that very name is among "all"; None where there is none."""
+        if (tool := self._built_in.get(name)) is not None:
+            return tool.searchable
+        return True if await self.find_record(name, by=by) is not None else None
+
     async def names(self, *, by: Principal) -> list[str]:
         """All names, for whoever asked for one that there is not."""
         records = await self._records(by)

@@ -7,42 +7,54 @@ ended in between: that is told, and the call is not made again.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import msgspec
 
 from clew.access import Principal
 from clew.agents.agent_runner import BudgetOf
+from clew.agents.beginning import MAX_HOPS, begun
 from clew.agents.cancelling import Cancelling, RunCancelled
-from clew.agents.executor import Gathered, UniversalExecutor
+from clew.agents.executor import Gathered, UniversalExecutor, inherit
 from clew.agents.failures import FailedTool, Failure, is_retryable
 from clew.agents.guard import Guard
 from clew.agents.hooks import HookChain, ToolData
 from clew.agents.model_calls import ModelCalls
+from clew.agents.questions import CHANGED, find_question, find_subject, is_for
 from clew.agents.repairs import RepairDesk
-from clew.agents.requests import MODEL_TOOL, TOOLS, ToolRequest, read_request, response_draft
-from clew.agents.spawning import Deferred
-from clew.agents.toolbox import Found, Toolbox, may_call
+from clew.agents.requests import TOOLS, ToolRequest, read_request, response_draft
+from clew.agents.seats import Seats, seats_of
+from clew.agents.spawning import Deferred, may_caller_call
+from clew.agents.tool_configs import find_config
+from clew.agents.tool_outputs import output_of
+from clew.agents.toolbox import SPAWN, Found, Toolbox, may_call
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition, Subscription
-from clew.errors import BudgetExceeded, InvalidInput, NotFound, ToolFailure
-from clew.tools.content import GuidedContent, Valued
+from clew.errors import BudgetExceeded, ClewError, InvalidInput, ToolFailure
+from clew.tools.content import GuidedContent
 from clew.tools.tool import Effects, ToolContext
 from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.correlation import find_run, inherited_tags
+from clew.trail.correlation import find_root, find_run, inherited_tags, next_hop
 from clew.trail.event import Event, RetryPolicy
 from clew.trail.flow import Flow
 from clew.trail.handlers import Handler
-from clew.trail.selector import Selector
+from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
+MODELS, RUNNER = "models-runner", "tools-runner"
+"""The queues: of requests to models, and of all others, which no long call of the one kind keeps waiting."""
+UNASKED_SECONDS = 60.0
+"""How long code of the trail may run at most where nobody was asked about the call."""
 ATTEMPTS = 3
 """How often a call that failed for a passing reason is made in all."""
 PATIENCE = RetryPolicy(attempts=20, backoff=0.5, backoff_limit=30.0)
 """Beyond the attempts at a call: deaths of the process."""
+
+MAX_WHY = 500
 
 FindAgent = Callable[[str], Awaitable[AgentDefinition | None]]
 
@@ -68,13 +80,23 @@ class ToolDeps:
 def tools_handlers(deps: ToolDeps) -> list[Handler]:
     """What handles requests, side by side, and the answers of users to what they were asked."""
     runner = ToolsRunner(deps)
-    requests = UniversalExecutor(
-        [Subscription(schema_name=deps.flow.request, all_tags=(TOOLS,))], runner.on_request
-    ).handlers("tools-runner", ordered=False, retry=PATIENCE)
+    models = UniversalExecutor([_requests(deps.flow, "eq")], runner.on_request).handlers(
+        MODELS, ordered=False, retry=PATIENCE
+    )
+    tools = UniversalExecutor([_requests(deps.flow, "ne")], ToolsRunner(deps).on_request).handlers(
+        RUNNER, ordered=False, retry=PATIENCE
+    )
+    requests = [replace(each, refused=runner.on_refused) for each in (*models, *tools)]
     answers = UniversalExecutor([Subscription(schema_name=deps.flow.permission_answer)], runner.on_permission).handlers(
-        "tools-runner/permissions", ordered=False, retry=PATIENCE
+        f"{RUNNER}/permissions", ordered=False, retry=PATIENCE
     )
     return [*requests, *answers]
+
+
+def _requests(flow: Flow, op: Literal["eq", "ne"]) -> Subscription:
+    """The requests to models, or all the others."""
+    match = ContextMatch(path="tool", op=op, value=flow.model_tool)
+    return Subscription(schema_name=flow.request, all_tags=(TOOLS,), context_match=(match,))
 
 
 class ToolsRunner:
@@ -83,33 +105,48 @@ class ToolsRunner:
     def __init__(self, deps: ToolDeps) -> None:
         self._deps = deps
         self._flow = deps.flow
+        self._seats = Seats()
 
     async def on_request(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
-        return await self._respond(trigger, event, permitted=None)
+        """All that comes of a request, once it has a seat. Raises NotNow where others of the same kind have them."""
+        async with self._seats.taken(seats_of(trigger, self._deps.by)):
+            return await self._respond(trigger, event, permitted=None)
+
+    def on_refused(self, event: Event, error: ClewError) -> Sequence[Draft]:
+        """The response in place of one that cannot be written: the call was made, and is not made again."""
+        record = event.breadcrumb
+        if record is None:
+            return ()
+        tool = str(record.context.get("tool") or "unknown")
+        why = f"what came of it cannot be kept: {error}"[:MAX_WHY]
+        return [inherit(response_draft(self._flow, record, tool, "error", error=why), record)]
 
     async def on_permission(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
-        """Go on with a request that waited for its user. An answer to anything else brings nothing."""
-        request = await self._waiting_request(trigger)
-        if request is None:
+        """Go on with a request that waited for its user. An answer to anything else brings nothing, and a request that
+        is no longer what the user was shown is not run."""
+        question = await self._open_question(trigger)
+        if question is None:
             return ()
+        request = await find_subject(self._deps.trail, question, by=self._deps.by)
+        if request is None:
+            tool = str(question.context.get("tool") or "unknown")
+            return [response_draft(self._flow, question, tool, "error", error=f"{tool} was not run: {CHANGED}")]
         return await self._respond(request, event, permitted=str(trigger.context.get("answer") or "deny"))
 
-    async def _waiting_request(self, answer: Breadcrumb) -> Breadcrumb | None:
-        """The request that an answer is for, if its user was asked, said nothing else before, and it has no response
-        yet. Of several records that claim to be the request the first is: that one was asked about."""
+    async def _open_question(self, answer: Breadcrumb) -> Breadcrumb | None:
+        """The question that an answer is to, if nothing else was said to it before, and its request has no response
+        yet."""
         flow = self._flow
-        schemas = (flow.request, flow.permission_request, flow.permission_answer, flow.response)
-        tags = (f"request:{answer.context.get('request_id') or ''}",)
-        selector = Selector(schema_names=schemas, all_tags=tags)
+        schemas = (flow.permission_request, flow.permission_answer, flow.response)
+        selector = Selector(schema_names=schemas, all_tags=(f"request:{answer.context.get('request_id') or ''}",))
         page = await self._deps.trail.records.list(selector, by=self._deps.by, limit=100, oldest_first=True)
-        first: dict[str | None, Breadcrumb] = {}
-        for each in page.items:
-            if each.schema_name != flow.permission_answer or flow.permission_request in first:
-                first.setdefault(each.schema_name, each)
-        counted = first.get(flow.permission_answer)
-        if counted is None or counted.id != answer.id or flow.response in first:
+        question = find_question(answer, [each for each in page.items if each.schema_name == flow.permission_request])
+        if question is None or any(each.schema_name == flow.response for each in page.items):
             return None
-        return first.get(flow.request)
+        later = page.items[page.items.index(question) :]
+        answers = (each for each in later if each.schema_name == flow.permission_answer and is_for(each, question))
+        first = next(answers, None)
+        return question if first is not None and first.id == answer.id else None
 
     async def _respond(self, record: Breadcrumb, event: Event, permitted: str | None) -> Sequence[Draft]:
         """All that is written for a request. Raises only where a later attempt may do better."""
@@ -135,17 +172,21 @@ class ToolsRunner:
         self, request: ToolRequest, record: Breadcrumb, event: Event, permitted: str | None, began: float
     ) -> Sequence[Draft]:
         agent = await self._deps.find_agent(request.requested_by) if request.requested_by else None
-        config = await self._config(request)
+        config = await find_config(self._deps.trail, self._flow, request, by=self._deps.by)
         run = find_run(record) or record.id
-        if request.tool == MODEL_TOOL:
+        if request.tool == self._flow.model_tool:
             budget = await self._deps.budget_of(agent, record) if agent is not None else None
             output, extra = await self._guarded(
-                f"{MODEL_TOOL}:{request.requested_by}",
+                f"{request.tool}:{request.requested_by}",
                 run,
                 lambda: self._deps.models.call(request, record, config, budget=budget, key=event.key),
             )
             return [self._success(record, request, output, began), *extra]
         found = await self._find(request, agent, config)
+        if request.tool == SPAWN and next_hop(record) >= MAX_HOPS:
+            raise ToolFailure(
+                "permission", f"{MAX_HOPS} runs have begun one another", hint="Do it without another agent"
+            )
         data = ToolData(
             tool=found.tool,
             arguments=request.input,
@@ -163,8 +204,8 @@ class ToolsRunner:
             return [*data.drafts, lost]
         content = await self._guarded(found.guarded_as, run, lambda: self._call(found, data, event, run))
         if isinstance(content, Deferred):
-            return [*data.drafts, *content.drafts]
-        output = _output(content, found.tool.limits.characters)
+            return [*data.drafts, *begun(list(content.drafts), record)]
+        output = output_of(content, found.tool.limits.characters)
         data = msgspec.structs.replace(data, result=output, seconds=time.monotonic() - began)
         data = await self._deps.hooks.run("post_tool", data)
         return [self._success(record, request, data.result, began, data.tags), *data.drafts]
@@ -174,7 +215,9 @@ class ToolsRunner:
     async def _call(self, found: Found, data: ToolData, event: Event, run: str) -> GuidedContent:
         agreed = data.permitted is not None  # a no has ended the call before
         context = ToolContext(by=data.by, key=event.key, run=run, route=data.request.id, permitted=agreed)
-        async with asyncio.timeout(found.tool.limits.seconds):
+        context = msgspec.structs.replace(context, root=find_root(data.request))
+        most = UNASKED_SECONDS if found.record is not None and not agreed else math.inf
+        async with asyncio.timeout(min(found.tool.limits.seconds, most)):
             return await found.tool.call(dict(data.arguments), context)
 
     async def _guarded(self, name: str, run: str, call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
@@ -192,6 +235,7 @@ class ToolsRunner:
             schema_name=self._flow.started,
             tags=(f"request:{request.request_id}", *inherited_tags(record)),
             context={"request_id": request.request_id, "tool": request.tool},
+            scopes=record.scopes,
             embed="never",
         )
         await self._deps.trail.records.create(mark, by=self._deps.by)
@@ -212,20 +256,10 @@ class ToolsRunner:
         if agent is not None and not may_call(agent, request.tool, named_only=not found.tool.searchable):
             hint = "capabilities.tools of its definition names what it has"
             raise ToolFailure("permission", f"{agent.agent_id} may not call {request.tool}", hint=hint)
+        if agent is not None and not await may_caller_call(agent, found.tool, self._deps.find_agent):
+            hint = "An agent that another one called has no more than that one has now"
+            raise ToolFailure("permission", f"the caller of {agent.agent_id} may not call {request.tool}", hint=hint)
         return found
-
-    async def _config(self, request: ToolRequest) -> dict[str, Any]:
-        """The configuration that a request names, or the newest one for its tool."""
-        records = self._deps.trail.records
-        if request.config_id is not None:
-            try:
-                return dict((await records.get(request.config_id, by=self._deps.by)).context)
-            except NotFound:
-                hint = "Write one, or leave config_id out"
-                raise InvalidInput("config_id", f"there is no {request.config_id}", hint=hint) from None
-        selector = Selector(schema_name=self._flow.tool_config, all_tags=(f"tool:{request.tool}",))
-        page = await records.list(selector, by=self._deps.by, limit=1)
-        return dict(page.items[0].context) if page.items else {}
 
     def _principal(self, request: ToolRequest, record: Breadcrumb) -> Principal:
         """Who a tool works for. It cannot answer in the place of a person."""
@@ -267,23 +301,6 @@ class ToolsRunner:
             limits=limits if isinstance(limits, dict) else {},
         )
         return await self._deps.desk.drafts(record, failure, tool, made_of)
-
-
-def _output(content: GuidedContent, most: int) -> Any:
-    """What a response holds: a value as it is, where it is not too long, and else text."""
-    if isinstance(content, Valued) and len(content.content) <= most:
-        return content.value
-    return _within(content, most)
-
-
-def _within(content: GuidedContent, most: int) -> str:
-    """What a tool gave back as text, no longer than its limit."""
-    text = content.content
-    steps = "\n".join(f"- {step.route}: {step.prose}" for step in content.guidance)
-    text = f"{text}\n\nNext steps:\n{steps}" if steps else text
-    if len(text) <= most:
-        return text
-    return f"{text[:most]}\n[{len(text) - most:,} more characters were left out]"
 
 
 def _milliseconds(began: float) -> float:

@@ -4,6 +4,7 @@ group waits for them; `depends_on` says it more exactly. What has been done is r
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +12,11 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
+from clew.agents.beginning import Beginnings, begun, refused
 from clew.agents.executor import Gathered, UniversalExecutor
 from clew.agents.prompts import read_run
 from clew.agents.requests import ToolResponse, read_response, request_draft
-from clew.context.definition import Subscription
+from clew.context.definition import Subscription, check_trigger
 from clew.errors import InvalidInput
 from clew.trail.breadcrumb import Breadcrumb, Draft
 from clew.trail.correlation import CONSUMER_TAG, find_requester, find_run, run_tag
@@ -61,6 +63,7 @@ def read_workflow(breadcrumb: Breadcrumb) -> Workflow:
     except msgspec.ValidationError as error:
         raise in_plain_words(error, Workflow, "context") from None
     check_selector(found.trigger)
+    check_trigger(found.trigger, "trigger")
     if not 1 <= len(found.steps) <= MAX_STEPS:
         raise InvalidInput("steps", f"must be 1 to {MAX_STEPS}")
     _check_order(found)
@@ -122,18 +125,32 @@ class WorkflowRunner:
         self._workflow = workflow
         self._deps = deps
         self._flow = deps.flow
+        self._beginnings = Beginnings(deps.trail, deps.flow, by=deps.by)
 
     async def execute(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
-        is_response = find_requester_of(trigger) == self._workflow.requester
+        """What comes next of a run, or the beginning of one. What the workflow itself brought about begins none."""
+        if find_requester_of(trigger) == self._workflow.requester:
+            return await self._further(trigger, is_response=True)
+        if self._workflow.requester in (find_requester(trigger), *trigger.tags):
+            return ()
+        verdict = await self._beginnings.judge(trigger, self._workflow.requester)
+        if verdict.may:
+            return begun(await self._further(trigger, is_response=False), trigger)
+        if not verdict.reason:
+            return ()
+        result = self._result(trigger.id, "error", {}, f"it did not begin: {verdict.reason}")
+        return [refused(result, trigger, self._workflow.requester)]
+
+    async def _further(self, trigger: Breadcrumb, *, is_response: bool) -> list[Draft]:
         run = (find_run(trigger) if is_response else None) or trigger.id
         records = await read_run(self._deps.trail, self._flow, run, by=self._deps.by)
         started = trigger if not is_response else await self._deps.trail.records.get(run, by=self._deps.by)
         asked, done = self._standing(records)
         if not is_response and asked:
-            return ()
+            return []
         if failed := [step for step, response in done.items() if response.status != "success"]:
             is_last = set(done) == set(asked)
-            return [self._result(run, "error", done, f"{failed[0]} failed")] if is_last else ()
+            return [self._result(run, "error", done, f"{failed[0]} failed")] if is_last else []
         if len(done) == len(self._workflow.steps):
             return [self._result(run, "success", done)]
         needs = dependencies(self._workflow)
@@ -180,10 +197,12 @@ class WorkflowRunner:
         )
 
     def _result(self, run: str, status: str, done: Mapping[str, ToolResponse], reason: str = "") -> Draft:
+        """The end of a run, which is written once however many responses find all done."""
         steps = {
             step: {"status": each.status, **({"output": each.output} if not each.error else {"error": each.error})}
             for step, each in done.items()
         }
+        digest = hashlib.blake2b(f"{self._workflow.workflow_id}\0{run}".encode(), digest_size=16).hexdigest()
         return Draft(
             title=f"Result of {self._workflow.workflow_id}: {status}"[:200],
             schema_name=self._flow.workflow_result,
@@ -195,6 +214,7 @@ class WorkflowRunner:
                 "steps": steps,
                 **({"reason": reason} if reason else {}),
             },
+            idempotency_key=f"result/{digest}",
         )
 
 

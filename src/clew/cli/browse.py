@@ -22,13 +22,14 @@ from clew.cli.output import (
     show_day,
     show_time,
 )
-from clew.cli.own import list_others, search_others
+from clew.cli.own import has_steps, list_others, search_others
 from clew.trail.breadcrumb import Breadcrumb, Ttl, View
 from clew.trail.query import Ranking, SearchRequest
 
 Id = Annotated[str, Parameter(help="The id of a breadcrumb, or six or more of its first or last characters.")]
 
 NONE_YET = """No breadcrumbs yet. Write one: clew trail put --title "Hello" --context '{"text": "my first one"}'"""
+STEPS = "Steps of runs (requests, responses, contexts, pieces of answers) are left out; --system shows them."
 
 
 async def ls(
@@ -44,7 +45,8 @@ async def ls(
     """List breadcrumbs, newest first.
 
     On a terminal this is a table; elsewhere each line has id, time, schema, title and tags, separated by tabs.
-    Clew's own breadcrumbs are left out, also of the JSON, unless --system or --schema asks for them.
+    Clew's own breadcrumbs and the steps of runs are left out, also of the JSON, unless --system or --schema asks for
+    them.
 
         clew trail ls --schema note.v1 --limit 5
         clew trail ls --tag session:42 --since 2h --oldest
@@ -52,11 +54,12 @@ async def ls(
     """
     async with open_here(here) as app:
         now = app.clock.now()
-        wanted, passed = which.selector(now), 0
+        wanted, passed, hides_steps = which.selector(now), 0, False
         if system or which.schema:
             page = await app.trail.records.list(wanted, by=app.me, limit=limit, cursor=cursor, oldest_first=oldest)
         else:
             page, passed = await list_others(app, wanted, limit=limit, cursor=cursor, oldest_first=oldest)
+            hides_steps = await has_steps(app, wanted)
     if json:
         print_json(page)
         return
@@ -67,6 +70,8 @@ async def ls(
         note(NONE_YET if which == EVERY and cursor is None else "No breadcrumb fits that.")
     if passed:
         note(f"{count(passed, 'breadcrumb')} of Clew's own left out; --system shows them.", dim=True)
+    if hides_steps:
+        note(STEPS, dim=True)
     if page.cursor is not None:
         note(f"There are more: --cursor {page.cursor}", dim=True)
 
@@ -119,7 +124,8 @@ async def search(
     """Find breadcrumbs by words and by meaning.
 
     On a terminal this is a table; elsewhere each line has id, score, schema and title, separated by tabs.
-    Clew's own breadcrumbs are left out, also of the JSON, unless --system or --schema asks for them.
+    Clew's own breadcrumbs and the steps of runs are left out, also of the JSON, unless --system or --schema asks for
+    them.
 
         clew trail search "how do we rotate keys"
         clew trail search create_invoice --schema tool.code.v1 --limit 3
@@ -130,6 +136,7 @@ async def search(
         request = SearchRequest(text=text, selector=wanted, limit=limit, ranking=ranking)
         shows_all = system or bool(which.schema)
         result = await (app.trail.index.search(request, by=app.me) if shows_all else search_others(app, request))
+        hides_steps = not shows_all and await has_steps(app, wanted)
     if json:
         print_json(result)
         return
@@ -141,6 +148,8 @@ async def search(
     print_rows(("id", "score", "schema", "title"), rows, main=3, spare=(2, 1))
     if not rows and is_terminal():
         note("Nothing was found. `clew trail ls` lists what there is.")
+    if hides_steps:
+        note(STEPS, dim=True)
 
 
 async def history(id: Id, /, *, json: Json = False, here: Here = HERE) -> None:

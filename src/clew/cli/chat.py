@@ -15,22 +15,27 @@ from cyclopts import Parameter
 from clew.agents.adapting import load_adapter, wrap_all
 from clew.agents.conversation import DEFAULT_AGENT, Conversations, check_message, open_conversations
 from clew.agents.core import Agent, AgentCore
+from clew.agents.kept_back import find_kept_back
 from clew.agents.modelless import ask_instead, find_missing_model
 from clew.agents.steps import Answered, Step
 from clew.app import App
 from clew.cli import INTERRUPTED
 from clew.cli.chat_input import Lines, is_person, open_lines
 from clew.cli.chat_screen import Display, JsonLines, Screen, show_turns
-from clew.cli.chat_sessions import find_session, show_sessions
+from clew.cli.chat_sessions import find_session, show_sessions, tell_sessions
 from clew.cli.chat_turn import Asker, Chat, Interrupts, Left, answer_from, ask_person, interrupts
 from clew.cli.markdown import print_markdown
 from clew.cli.options import HERE, Here, open_here
 from clew.cli.output import is_terminal, note, print_json
+from clew.cli.project import trail_file
 from clew.context.definition import AgentDefinition
 from clew.errors import ClewError, InvalidInput, ModelError, NotFound
 from clew.llm.model import Models, open_models
+from clew.tools.permission_settings import find_strays
 
 PROMPT = "you> "
+NO_MESSAGES = frozenset(("exit", "quit", "bye", "help", "/exit", "/quit", "/bye", "/help", "?", "/?"))
+"""What is typed by one who looks for the way out; a model is not asked about it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +83,12 @@ async def chat(
     logging.getLogger("clew.agents").setLevel(logging.ERROR)  # what goes wrong is part of the conversation
     wishes = Wishes(agent=agent, session=session, allow=allow, adapters=adapter, script=script, last=last, json=json)
     _check(message, wishes, listed=list)
+    if list and (file := trail_file(here.config())) is not None and not file.exists():
+        tell_sessions([], as_json=json)
+        return 0
     async with open_here(here, create=True) as app:
         await app.bootstrap()
-        conversations = await open_conversations(app.trail, app.clock, by=app.me)
+        conversations = await open_conversations(app.trail, app.clock, by=app.me, scopes=app.me.scopes)
         if list:
             await show_sessions(conversations, by=app.me, as_json=json)
             return 0
@@ -107,10 +115,10 @@ async def _talk(app: App, conversations: Conversations, message: str, wishes: Wi
     display: Display = JsonLines() if wishes.json else Screen(streams=is_terminal())
     async with _working(app, conversations, models, wishes) as agent:
         with interrupts() as caught, open_lines(await _said(conversations, session, app)) as lines:
-            asker = _asker(lines, wishes.allow, is_asked=not message and is_person() and not wishes.json)
+            asker = _asker(lines, wishes.allow, is_asked=is_person() and not wishes.json)
             talk = Chat(agent, conversations, display, asker, caught, by=app.me, session=session)
             try:
-                await _take_up(talk, conversations, app, wishes)
+                await _take_up(talk, conversations, app, wishes, is_long=not message)
                 return await (_once(talk, message) if message else _converse(talk, lines, caught))
             except Left:
                 return INTERRUPTED
@@ -119,18 +127,18 @@ async def _talk(app: App, conversations: Conversations, message: str, wishes: Wi
 
 
 async def _find_agent(app: App, conversations: Conversations, name: str) -> AgentDefinition:
-    """The agent of that name, on the trail or in the folder's markdown. Raises NotFound."""
-    try:
-        return await conversations.find_agent(name, by=app.me)
-    except NotFound:
-        await app.mirror_agents()
+    """The agent of that name, on the trail or in the folder's markdown as it is now. Raises NotFound, ClewError for one
+    that does not run."""
+    await app.mirror_agents()
     try:
         return await conversations.find_agent(name, by=app.me)
     except NotFound as error:
-        definitions = (await app.workspace()).definitions
-        waits = definitions is not None and definitions.is_waiting(name)
-        error.hint = "It waits for your consent: `clew trust`" if waits else "`clew agents` lists them"
-        raise
+        kept_back = {each.name: each for each in find_kept_back((await app.workspace()).definitions)}
+        if name not in kept_back:
+            error.hint = "`clew agents` lists them"
+            raise
+        found = kept_back[name]
+        raise ClewError(f"the agent {name} cannot be talked to: {found.reason}", hint=found.hint) from None
 
 
 def _models(app: App, script: Path | None) -> Models:
@@ -144,7 +152,10 @@ def _models(app: App, script: Path | None) -> Models:
         text = script.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput("--script", f"{script} cannot be read: {error}") from None
-    return models.with_model("*", ScriptedModel(read_script(text)))
+    try:
+        return models.with_model("*", ScriptedModel(read_script(text)))
+    except InvalidInput as error:
+        raise InvalidInput(f"{script}: {error.field}", error.reason, hint=error.hint) from None
 
 
 @asynccontextmanager
@@ -153,6 +164,8 @@ async def _working(app: App, conversations: Conversations, models: Models, wishe
     handled by one of them."""
     adapters = [load_adapter(path) for path in wishes.adapters]
     runtime = await app.runtime(models)
+    for line in find_strays(app.config.permissions, await runtime.parts.tools.toolbox.names(by=app.me)):
+        note(line)
     registry = (await app.workspace()).catalog.registry if adapters else None
     core = AgentCore(wishes.agent, conversations, by=app.me, running=runtime.running, registry=registry)
     agent = wrap_all(core, adapters)
@@ -176,15 +189,17 @@ async def _said(conversations: Conversations, session: str | None, app: App) -> 
     return [turn.text for turn in turns if turn.role == "user"]
 
 
-async def _take_up(talk: Chat, conversations: Conversations, app: App, wishes: Wishes) -> None:
+async def _take_up(talk: Chat, conversations: Conversations, app: App, wishes: Wishes, *, is_long: bool) -> None:
     """Show where a session was left, and wait for answers that are still to come."""
-    if is_person() and not wishes.json:
+    if is_long and is_person() and not wishes.json:
         note(f"Talking to {wishes.agent}. Ctrl-C cancels an answer, Ctrl-D ends.", dim=True)
     if talk.session is None:
         return
     if wishes.last and not wishes.json:
         show_turns(await conversations.sessions.turns(talk.session, by=app.me, limit=wishes.last))
     for sent in await conversations.sessions.open_runs(talk.session, by=app.me):
+        if not wishes.json:
+            note("The last message has no answer yet: going on with it.", dim=True)
         await talk.wait_for(sent)
 
 
@@ -197,6 +212,9 @@ async def _converse(talk: Chat, lines: Lines, caught: Interrupts) -> int:
     code = 0
     while (text := await caught.unless_left(lines.read(PROMPT))) is not None:
         if not text.strip():
+            continue
+        if is_person() and text.strip().lower() in NO_MESSAGES:
+            note("Ctrl-D ends the conversation; Ctrl-C cancels an answer. `clew chat --help` tells the rest.")
             continue
         try:
             code = _code(await talk.say(text))
@@ -246,5 +264,4 @@ def _show_known(found: str, why: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"type": "without_model", "text": found, "reason": why})
         return
-    note("Without a model: what is known, and what can be done.", dim=True)
     print_markdown(found)

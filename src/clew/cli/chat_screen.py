@@ -14,28 +14,34 @@ import msgspec
 from clew.agents.sessions import Turn
 from clew.agents.steps import (
     Answered,
+    Begun,
     Cancelling,
     Gathered,
     GaveUp,
     Modelled,
     PermissionAnswered,
-    PermissionAsked,
     Said,
     Step,
     ToolAnswered,
     ToolCalled,
 )
 from clew.cli.output import CYAN, DIM, GREEN, RED, YELLOW, clean_json, count, one_line, paint
-from clew.fences import clean, is_unseen
+from clew.cli.progress import SignOfLife
+from clew.fences import clean
 
-SHOWN, ASKED = 100, 4_000
-"""Characters of what a tool is given or gives back, and of what a person is asked to allow."""
+SHOWN, ERROR = 100, 500
+"""Characters of what a tool is given or gives back, and of what went wrong."""
+
+FOLLOWED = (Begun, Gathered, ToolCalled, ToolAnswered, PermissionAnswered)
+"""After one of these something is waited for."""
 
 
 class Display(Protocol):
-    """Shows steps."""
+    """Shows steps; `rest` is called where no more are to come for now."""
 
     def show(self, step: Step) -> None: ...
+
+    def rest(self) -> None: ...
 
 
 class JsonLines:
@@ -44,6 +50,9 @@ class JsonLines:
     def show(self, step: Step) -> None:
         sys.stdout.write(clean_json(msgspec.json.encode(step).decode()) + "\n")
         sys.stdout.flush()
+
+    def rest(self) -> None:
+        """Nothing is left to take away."""
 
 
 class Screen:
@@ -55,8 +64,19 @@ class Screen:
         self._index = -1
         self._written = ""
         self._tokens = [0, 0]
+        self._sign = SignOfLife()
 
     def show(self, step: Step) -> None:
+        self._sign.end()
+        self._show(step)
+        if self._streams and isinstance(step, FOLLOWED):
+            self._finish_line()
+            self._sign.begin(one_line(step.tool) if isinstance(step, ToolCalled) else "Thinking")
+
+    def rest(self) -> None:
+        self._sign.end()
+
+    def _show(self, step: Step) -> None:
         match step:
             case Said():
                 self._add(step)
@@ -126,7 +146,7 @@ def describe(step: Step) -> str:
             )
         case ToolAnswered():
             is_well = step.status == "success"
-            what = shortened(step.output if is_well else step.error or step.status)
+            what = shortened(step.output) if is_well else shortened(step.error or step.status, ERROR)
             mark = paint("←", GREEN if is_well else RED, sys.stderr)
             return f"{mark} {one_line(step.tool)} {paint(f'{step.milliseconds:,.0f} ms', DIM, sys.stderr)} {what}"
         case PermissionAnswered():
@@ -135,14 +155,6 @@ def describe(step: Step) -> str:
             return paint("Cancelling ...", YELLOW, sys.stderr)
         case _:
             return ""
-
-
-def describe_question(step: PermissionAsked) -> str:
-    """A question for permission. What is asked for is shown as it is, with what nobody would see spelled out, since
-    that is what is agreed to."""
-    given = _spelled_out(step.input if isinstance(step.input, str) else _json(step.input))
-    why = f"\n  {one_line(step.reason)}" if step.reason else ""
-    return f"{paint('?', YELLOW, sys.stderr)} {one_line(step.tool)} wants to run with {given}{why}\n"
 
 
 def show_turns(turns: Sequence[Turn]) -> None:
@@ -154,17 +166,10 @@ def show_turns(turns: Sequence[Turn]) -> None:
     sys.stderr.flush()
 
 
-def shortened(value: Any) -> str:
+def shortened(value: Any, limit: int = SHOWN) -> str:
     """A value on one line, cut to what fits."""
     text = one_line(clean(value if isinstance(value, str) else _json(value)))
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
-
-
-def _spelled_out(text: str) -> str:
-    """A text in which every character is seen; of a very long one the beginning and the end."""
-    if len(text) > ASKED:
-        text = f"{text[: ASKED // 2]} … {len(text) - ASKED:,} more characters … {text[-ASKED // 2 :]}"
-    return "".join(f"\\u{ord(each):04x}" if is_unseen(each) else each for each in text)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _json(value: Any) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from clew.access import Principal
 from clew.agents.conversation import Conversations
-from clew.agents.sessions import MAX_SESSIONS
+from clew.agents.sessions import MAX_SESSIONS, SessionInfo
 from clew.cli.identify import SHORTEST
 from clew.cli.output import is_terminal, note, print_json, print_rows, short_ids, show_time
 from clew.errors import ClewError, NotFound
@@ -14,7 +16,11 @@ LISTED = "`clew chat --list` shows them"
 
 async def show_sessions(conversations: Conversations, *, by: Principal, as_json: bool) -> None:
     """All sessions, newest first."""
-    found = await conversations.sessions.recent(by=by, limit=MAX_SESSIONS)
+    tell_sessions(await conversations.sessions.recent(by=by, limit=MAX_SESSIONS), as_json=as_json)
+
+
+def tell_sessions(found: Sequence[SessionInfo], *, as_json: bool) -> None:
+    """These sessions, in their order."""
     if as_json:
         print_json({"items": found})
         return

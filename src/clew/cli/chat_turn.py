@@ -14,9 +14,10 @@ from clew.access import Principal
 from clew.agents.conversation import Conversations
 from clew.agents.core import Agent, AgentInput
 from clew.agents.sessions import Sent
-from clew.agents.steps import Begun, Choice, PermissionAsked, Step
+from clew.agents.steps import Begun, Choice, Modelled, PermissionAsked, Said, Step
 from clew.cli.chat_input import Lines
-from clew.cli.chat_screen import Display, describe_question
+from clew.cli.chat_question import describe_question
+from clew.cli.chat_screen import Display
 from clew.cli.output import note, one_line
 from clew.errors import AlreadyExists
 
@@ -127,16 +128,21 @@ class Chat:
             return await self._show_all(steps, ended)
 
     async def _go_on(self, sent: Sent, ended: asyncio.Event) -> Step | None:
+        head = await self._conversations.newest()
         async with self._cancelling(sent.run, ended):
-            return await self._show_all(self._conversations.follow(sent, by=self._by), ended)
+            steps = self._conversations.follow(sent, by=self._by)
+            return await self._show_all(without_old_pieces(steps, head), ended)
 
     async def _show_all(self, steps: AsyncIterator[Step], ended: asyncio.Event) -> Step | None:
         last: Step | None = None
-        async for step in steps:
-            last = step
-            self._display.show(step)
-            if isinstance(step, PermissionAsked):
-                await self._answer(step, ended)
+        try:
+            async for step in steps:
+                last = step
+                self._display.show(step)
+                if isinstance(step, PermissionAsked):
+                    await self._answer(step, ended)
+        finally:
+            self._display.rest()
         return last
 
     @contextlib.asynccontextmanager
@@ -167,9 +173,27 @@ class Chat:
         if asking.cancelled() or not asking.done():
             return
         try:
-            await self._conversations.answer_permission(asked.request_id, asking.result(), by=self._by)
+            await self._conversations.answer_permission(
+                asked.request_id, asking.result(), by=self._by, question=asked.id
+            )
         except AlreadyExists:
             note("It was answered elsewhere.", dim=True)
+
+
+async def without_old_pieces(steps: AsyncIterator[Step], head: int) -> AsyncIterator[Step]:
+    """The steps of a run that was left, without the pieces that were written up to `head` of an answer that never came
+    whole. Where an answer goes on from there, they come with its next piece."""
+    kept: list[Said] = []
+    async for step in steps:
+        if isinstance(step, Said) and step.seq <= head:
+            is_next = bool(kept) and step.index > 0 and step.request_id == kept[-1].request_id
+            kept = [*kept, step] if is_next else [step]
+            continue
+        if kept and isinstance(step, Said | Modelled) and step.request_id == kept[-1].request_id:
+            for each in kept if isinstance(step, Modelled) or step.index > 0 else ():
+                yield each
+            kept = []
+        yield step
 
 
 def ask_person(lines: Lines, allowed: Sequence[str] = ()) -> Asker:
@@ -179,7 +203,7 @@ def ask_person(lines: Lines, allowed: Sequence[str] = ()) -> Asker:
         if _is_among(asked.tool, allowed):
             return "once"
         sys.stderr.write(describe_question(asked))
-        offered = [f"[{choice[0]}]{choice[1:]}{_meaning(choice, asked)}" for choice in asked.choices]
+        offered = [f"[{choice[0]}]{choice[1:]}" for choice in asked.choices]
         while True:
             typed = await lines.read(f"  {', '.join(offered)}: ")
             if typed is None:
@@ -198,6 +222,8 @@ def answer_from(allowed: Sequence[str]) -> Asker:
         if _is_among(asked.tool, allowed):
             return "once"
         note(f"Denied: {asked.tool}. Allow it with --allow {asked.tool}")
+        if asked.reason:
+            note(f"  {one_line(asked.reason)}", dim=True)
         return "deny"
 
     return answer
@@ -213,7 +239,3 @@ def _choice(typed: str, choices: Sequence[str]) -> Choice | None:
     found = [choice for choice in choices if word and choice.startswith(word)]
     chosen: Choice | None = found[0] if len(found) == 1 else None  # type: ignore[assignment]  # of CHOICES
     return chosen
-
-
-def _meaning(choice: str, asked: PermissionAsked) -> str:
-    return f" ({one_line(asked.pattern)})" if choice in ("session", "always") and asked.pattern else ""

@@ -16,6 +16,7 @@ from typing import Literal
 import msgspec
 
 from clew.app import open_app
+from clew.cli.output import count
 from clew.cli.project import describe_folder, trail_file
 from clew.cli.up import check_address
 from clew.config import Config
@@ -142,7 +143,7 @@ def _check_private(folder: Path, trail: Path | None) -> Iterator[Finding]:
         if os.name == "posix" and mode & 0o077:
             yield wrong("keys", f"{file} can be read by others ({mode:o})", f"chmod 600 {file}")
             return
-    yield ok("keys", f"{len(present)} private files, readable by you only" if present else "none yet")
+    yield ok("keys", f"{count(len(present), 'private file')}, readable by you only" if present else "none yet")
 
 
 def check_port(config: Config) -> Iterator[Finding]:
@@ -165,9 +166,12 @@ async def check_trail(config: Config) -> AsyncIterator[Finding]:
         async with open_app(config) as app:
             damage = await app.trail.upkeep.check()
             stats = await app.trail.upkeep.stats(by=app.me)
+            foreign = None if await app.ownership.holds() else await app.ownership.wish(by=app.me)
     except ClewError as error:
         yield wrong("trail", error.message, _next_step(error, file))
         return
+    if foreign is not None:
+        yield remark("trail", f"nothing runs on {foreign.summary}", "Look at it, then agree with `clew trust`")
     for at, line in enumerate(damage, 1):
         yield wrong("trail", line, _next_step(Corrupted(line), file) if at == len(damage) else "")
     if not damage:

@@ -36,7 +36,7 @@ class Group:
 
 
 COMMANDS: tuple[Command | Group, ...] = (
-    Command("chat", "Talk to an agent of this folder.", "clew.cli.chat:chat", "MESSAGE..."),
+    Command("chat", "Talk to an agent of this folder.", "clew.cli.chat:chat", "[MESSAGE...]"),
     Command("ask", "Ask what can be done and what is known.", "clew.cli.catalog:ask", "QUERY..."),
     Command(
         "get",
@@ -192,7 +192,9 @@ COMMANDS: tuple[Command | Group, ...] = (
             Command("rm", "Remove secrets.", "clew.cli.secret:rm", "NAMES..."),
         ),
     ),
-    Command("doctor", "Check the installation, the folder, the trail and the catalog.", "clew.cli.doctor:doctor"),
+    Command(
+        "doctor", "Check the installation, the folder, the trail, the catalog and the agents.", "clew.cli.doctor:doctor"
+    ),
 )
 
 _EXAMPLES = """\

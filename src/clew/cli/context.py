@@ -101,10 +101,15 @@ def _show_receipt(receipt: Receipt, tokens: int, budget: int, model: str) -> Non
         note(f"and {unlisted:,} more were left out", dim=True)
     for missing in receipt.missing:
         note(f"missing: {missing.source}: {missing.reason}")
-    of = f" of {budget:,}" if budget else ""
-    note(
-        f"{count(len(receipt.items), 'breadcrumb')}, {tokens:,}{of} tokens{f' for {model}' if model else ''}", dim=True
-    )
+    note(f"{count(len(receipt.items), 'breadcrumb')}, {_size(tokens, budget, model)}", dim=True)
+
+
+def _size(tokens: int, budget: int, model: str) -> str:
+    """What a context takes of what it may. Without a model nobody knows what that is."""
+    if model and budget:
+        return f"{tokens:,} of {budget:,} tokens for {model}"
+    cut = f", so it was made for one that takes {budget:,}" if budget else ""
+    return f"{count(tokens, 'token')}; no model is configured{cut}"
 
 
 def _show_item(item: ItemExplanation) -> None:

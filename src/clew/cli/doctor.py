@@ -1,4 +1,4 @@
-"""`clew doctor`: what is right and wrong with the installation, the folder, the trail and the catalog."""
+"""`clew doctor`: what is right and wrong with the installation, the folder, the trail, the catalog and the agents."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
+from clew.cli.agent_checks import check_agents
 from clew.cli.catalog_checks import check_catalog
 from clew.cli.checks import (
     Finding,
@@ -26,11 +27,11 @@ _MARKS = {"ok": ("ok", GREEN), "note": ("note", YELLOW), "wrong": ("WRONG", RED)
 
 
 async def doctor(*, json: Json = False, here: Here = HERE) -> int:
-    """Check the installation, the folder, the trail and the catalog.
+    """Check the installation, the folder, the trail, the catalog and the agents.
 
-    Reads the whole trail: the file's structure and the checksum of every version. Domains are loaded and sources and
-    servers looked up, without a network and without starting any. The exit code is 1 when something is wrong; each
-    problem comes with the next step.
+    Reads the whole trail: the file's structure and the checksum of every version. Domains are loaded and sources,
+    servers and models looked up, without a network and without starting any. The exit code is 1 when something is
+    wrong; each problem comes with the next step.
 
         clew doctor
         clew doctor --folder backup/.clew --json
@@ -63,7 +64,7 @@ async def _examine(here: Here, isolation: Isolation) -> AsyncIterator[Finding]:
     for check in (check_folder, check_port):
         for finding in check(config):
             yield finding
-    for look in (check_trail, check_catalog):
+    for look in (check_trail, check_catalog, check_agents):
         async for finding in look(config):
             yield finding
 

@@ -88,9 +88,8 @@ async def open_here(here: Here, *, create: bool = False) -> AsyncIterator[App]:
     async with open_app(config, scopes=here.scope_set) as app:
         if is_new:
             await app.bootstrap()
+            note(f"A new trail: {file}", dim=True)
         yield app
-    if is_new:
-        note(f"A new trail: {file}", dim=True)
 
 
 def _where_else(folder: Path) -> str:

@@ -1,4 +1,5 @@
-"""What Clew itself keeps on a trail (definitions, policies, reports, the catalog), which people rarely want to see."""
+"""What Clew itself keeps on a trail (definitions, policies, reports, the catalog, the steps of runs), which people
+rarely want to see."""
 
 from __future__ import annotations
 
@@ -6,8 +7,10 @@ import msgspec
 
 from clew.access import OWN_SCHEMAS, Principal
 from clew.app import App
-from clew.trail.bootstrap import own_ids
+from clew.errors import NotFound
+from clew.trail.bootstrap import own_ids, read_pieces
 from clew.trail.breadcrumb import Breadcrumb, Page
+from clew.trail.flow import Flow, read_flow, shipped_flow
 from clew.trail.query import MAX_LIMIT, SearchRequest, SearchResult
 from clew.trail.selector import Selector
 
@@ -17,29 +20,54 @@ ROUNDS = 5
 
 
 class Own:
-    """Tells Clew's own breadcrumbs of an owner: what bootstrap sets up, the catalog, and schemas `system.…`."""
+    """Tells Clew's own breadcrumbs of an owner: what bootstrap sets up, the catalog, schemas `system.…`, and the steps
+    of runs."""
 
-    def __init__(self, by: Principal) -> None:
+    def __init__(self, by: Principal, flow: Flow) -> None:
         self.ids = own_ids(by)
+        self.steps = steps_of(flow)
+        self.schemas = (*OWN_SCHEMAS, *self.steps)
 
     def has(self, id: str, schema_name: str | None) -> bool:
-        return id in self.ids or (schema_name or "").startswith(SYSTEM) or schema_name in OWN_SCHEMAS
+        return id in self.ids or (schema_name or "").startswith(SYSTEM) or schema_name in self.schemas
 
     def leaves(self, breadcrumbs: tuple[Breadcrumb, ...]) -> tuple[Breadcrumb, ...]:
         """Those that are not Clew's own."""
         return tuple(each for each in breadcrumbs if not self.has(each.id, each.schema_name))
 
+    def without(self, selector: Selector) -> Selector:
+        """The same, but for the schemas that are Clew's own."""
+        return msgspec.structs.replace(selector, except_schemas=(*selector.except_schemas, *self.schemas))
 
-def _without_catalog(selector: Selector) -> Selector:
-    return msgspec.structs.replace(selector, except_schemas=(*selector.except_schemas, *OWN_SCHEMAS))
+
+def steps_of(flow: Flow) -> tuple[str, ...]:
+    """The parts of a flow by which a run goes on. What was said, what people define, and how work ended is none."""
+    kept = {flow.message, flow.answer, flow.agent, flow.tool, flow.tool_config, flow.workflow, flow.workflow_result}
+    kept |= {flow.stopped, flow.model_tool}
+    return tuple(name for name in msgspec.structs.astuple(flow) if name not in kept)
+
+
+async def read_own(app: App) -> Own:
+    """What is Clew's own on the trail, by the names that the trail has for the parts of a run."""
+    try:
+        flow = await read_flow(app.trail, by=app.me)
+    except NotFound:  # nothing has been set up there
+        flow = shipped_flow(read_pieces())
+    return Own(app.me, flow)
+
+
+async def has_steps(app: App, selector: Selector) -> bool:
+    """Whether steps of runs are among what is meant."""
+    steps = msgspec.structs.replace(selector, schema_names=(await read_own(app)).steps)
+    return bool((await app.trail.records.list(steps, by=app.me, limit=1)).items)
 
 
 async def list_others(
     app: App, selector: Selector, *, limit: int, cursor: str | None, oldest_first: bool
 ) -> tuple[Page, int]:
     """One page without Clew's own, and how many of these were passed over on the way. Raises InvalidInput."""
-    own, passed = Own(app.me), 0
-    selector = _without_catalog(selector)
+    own, passed = await read_own(app), 0
+    selector = own.without(selector)
     kept: list[Breadcrumb] = []
 
     async def read(number: int) -> Page:
@@ -62,8 +90,8 @@ async def list_others(
 
 async def search_others(app: App, request: SearchRequest) -> SearchResult:
     """The best breadcrumbs that are not Clew's own."""
-    own = Own(app.me)
-    request = msgspec.structs.replace(request, selector=_without_catalog(request.selector))
+    own = await read_own(app)
+    request = msgspec.structs.replace(request, selector=own.without(request.selector))
     excluded = set(own.ids)
     for _ in range(ROUNDS):
         asked = msgspec.structs.replace(request, exclude=sorted(excluded)[:MAX_LIMIT])

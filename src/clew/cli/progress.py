@@ -58,6 +58,31 @@ class Progress:
         return f"{self._label} ...{far} ({time.monotonic() - self._began:.0f} s)"
 
 
+class SignOfLife:
+    """A line that comes and goes while something is waited for, where a person looks."""
+
+    def __init__(self) -> None:
+        self._shown: tuple[Progress, threading.Thread] | None = None
+
+    def begin(self, label: str) -> None:
+        """Show it after a moment, unless it has ended by then."""
+        self.end()
+        if sys.stderr.isatty():
+            shown = Progress(label)
+            thread = threading.Thread(target=shown.run, daemon=True)
+            self._shown = shown, thread
+            thread.start()
+
+    def end(self) -> None:
+        """Take it away."""
+        if self._shown is not None:
+            shown, thread = self._shown
+            shown.end()
+            thread.join()
+            shown.clear()
+            self._shown = None
+
+
 @contextmanager
 def progress(label: str) -> Iterator[Progress]:
     """Something that may take long. Nothing is shown where no person looks, nor when it is over in a moment."""

@@ -106,8 +106,7 @@ def describe_folder(folder: Path) -> str:
 
 def trail_file(config: Config) -> Path | None:
     """The file that holds the trail, or None where it is not in a file."""
-    scheme, _, place = config.trail_url.partition("://")
-    return Path(place) if scheme == "sqlite" and place != ":memory:" else None
+    return config.trail_file
 
 
 def render_settings() -> str:

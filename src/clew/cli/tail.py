@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from clew.app import App
 from clew.cli.options import EVERY, HERE, Here, Json, System, Which, open_here
 from clew.cli.output import DIM, GREEN, RED, SHORT, YELLOW, clean_json, is_terminal, note, one_line, paint, show_time
-from clew.cli.own import Own
+from clew.cli.own import Own, read_own
 from clew.errors import InvalidInput
 from clew.trail.event import Event, sse_payload
 from clew.trail.selector import Selector, check_selector
@@ -51,7 +51,7 @@ async def tail(
         raise InvalidInput("--last, --count, --after", "must not be negative, and --count at least 1")
     async with open_here(here) as app:
         selector = check_selector(which.selector(app.clock.now()))
-        own = None if system or which.schema else Own(app.me)
+        own = None if system or which.schema else await read_own(app)
         start = after if after is not None else await _start(app, selector, last, own)
         if is_terminal() and start == await app.trail.log.head():
             note("Waiting for changes; Ctrl-C ends it.", dim=True)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import sys
 from collections.abc import Sequence, Set
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from clew.app import open_app
 from clew.cli.options import HERE, Here, Json
 from clew.cli.output import count, interruptible, is_terminal, note, print_json, print_rows, say, show_time
 from clew.config import Config
-from clew.errors import InvalidInput, NotFound
+from clew.errors import InvalidInput, NotFound, StorageError
+from clew.trail.ownership import KIND as TRAIL
+from clew.trail.ownership import MADE
 from clew.trust import Grant, Trust, Wish
 from clew.wording import suggest
 
@@ -24,7 +29,7 @@ def trust(
     yes: Annotated[bool, Parameter(help="Agree without being asked.")] = False,
     list: Annotated[bool, Parameter(help="Show what you have agreed to, in all folders.")] = False,
     revoke: Annotated[
-        bool, Parameter(help="Take your consent back: for these names, or for all of this folder.")
+        bool, Parameter(help="Take your consent back: for these names, or for all that this folder brought.")
     ] = False,
     json: Json = False,
     here: Here = HERE,
@@ -33,9 +38,10 @@ def trust(
 
     A folder can bring MCP servers (mcp.json) and Python modules (catalog.domains in config.toml), which run with your
     rights; sources and providers of models that send a secret, contact a host of their own choice or read outside of
-    the folder; and agents, skills and rules (AGENTS.md and its like). None is used before you have agreed to it here,
-    and again when it has changed. This is kept in your own configuration folder, or in the file that CLEW_TRUST names.
-    Ends with 1 when you do not agree, and with 2 when there is nobody to ask.
+    the folder; agents, skills and rules (AGENTS.md and its like); and a trail that you did not make, with agents, tools
+    and permissions of its own. None is used before you have agreed to it here, and again when it has changed. This is
+    kept in your own configuration folder, or in the file that CLEW_TRUST names. What waits on a trail is dropped when
+    you agree to it. Ends with 1 when you do not agree, and with 2 when there is nobody to ask.
 
         clew trust
         clew trust geo --yes
@@ -56,13 +62,14 @@ def _agree(config: Config, names: Sequence[str], *, yes: bool, as_json: bool) ->
     from clew.catalog.consent import read_wishes
 
     trusted = Trust.open()
-    waiting = [trusted.compare(each) for each in _named(read_wishes(config), names) if not trusted.holds(each)]
+    wishes = [*read_wishes(config), *asyncio.run(_read_trail(config))]
+    waiting = [trusted.compare(each) for each in _named(wishes, names) if not trusted.holds(each)]
     if waiting and not as_json:
         _show(waiting)
     if waiting and not yes and not _is_agreed(waiting, as_json=as_json):
         note("Nothing was granted.")
         return 1
-    trusted.grant(waiting)
+    _grant(config, trusted, waiting)
     if as_json:
         print_json({"granted": waiting, "awaiting": []})
     elif waiting:
@@ -70,6 +77,31 @@ def _agree(config: Config, names: Sequence[str], *, yes: bool, as_json: bool) ->
     else:
         note(f"{', '.join(names)}: trusted already." if names else "Nothing waits for your consent here.")
     return 0
+
+
+async def _read_trail(config: Config) -> list[Wish]:
+    """What the trail of the folder would bring. None where there is no trail; one that cannot be opened, of which
+    `clew doctor` tells, brings nothing."""
+    if config.trail_file is None or not config.trail_file.exists():
+        return []
+    with contextlib.suppress(StorageError):
+        async with open_app(config) as app:
+            return [await app.ownership.wish(by=app.me)]
+    return []
+
+
+def _grant(config: Config, trusted: Trust, wishes: Sequence[Wish]) -> None:
+    """Remember consent. What waits on a trail is dropped before, and the trail gets an identity of its own."""
+    others = [each for each in wishes if each.kind != TRAIL]
+    trusted.grant(others)
+    if len(others) < len(wishes):
+        asyncio.run(_adopt_trail(config, trusted))
+
+
+async def _adopt_trail(config: Config, trusted: Trust) -> None:
+    async with open_app(config) as app:
+        with trusted.making():  # which fails before anything is dropped, where nothing can be remembered
+            trusted.grant([await app.ownership.adopt(by=app.me)])
 
 
 def _is_agreed(waiting: Sequence[Wish], *, as_json: bool) -> bool:
@@ -99,7 +131,7 @@ def _named(wishes: Sequence[Wish], names: Sequence[str]) -> list[Wish]:
     """The wishes of these names, or all. Raises NotFound."""
     for name in names:
         if not any(each.name == name for each in wishes):
-            error = NotFound("server, domain, source, provider, agent, skill or rules", name)
+            error = NotFound("server, domain, source, provider, agent, skill, rules or trail", name)
             known = dict.fromkeys(each.name for each in wishes)
             error.hint = suggest(name, known, "The files of this folder bring") or "The files of this folder bring none"
             raise error
@@ -110,7 +142,8 @@ def _show(wishes: Sequence[Wish]) -> None:
     """Each in full: a person agrees to nothing that was cut."""
     say(f"The files of {wishes[0].folder} bring what works with your rights:")
     for each in wishes:
-        say(f"  {each.kind} {each.name}: {each.summary}{f' ({each.note})' if each.note else ''}")
+        named = each.kind if each.name == each.kind else f"{each.kind} {each.name}"
+        say(f"  {named}: {each.summary}{f' ({each.note})' if each.note else ''}")
 
 
 def _list(grants: Sequence[Grant], names: Sequence[str], *, as_json: bool) -> int:
@@ -136,11 +169,12 @@ def _revoke(config: Config, names: Sequence[str], *, as_json: bool) -> int:
             error = NotFound("grant for", name)
             error.hint = suggest(name, sorted(known), "Of this folder you trust") or "Of this folder you trust nothing"
             raise error
-    revoked = sum(trusted.revoke(project, name=name) for name in names or sorted(known))
+    brought = {each.name for each in grants if (each.kind, each.summary) != (TRAIL, MADE)}
+    revoked = sum(trusted.revoke(project, name=name) for name in names or sorted(brought))
     if as_json:
         print_json({"revoked": revoked})
     elif revoked:
-        kinds = {each.kind for each in grants if not names or each.name in names}
+        kinds = {each.kind for each in grants if each.name in (names or brought)}
         note(f"{count(revoked, 'grant')} revoked.{_effect(kinds)}")
     else:
         note("There was nothing to revoke for this folder.")

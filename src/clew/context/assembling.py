@@ -8,14 +8,18 @@ import msgspec
 
 from clew.context.budget import Candidate, Fit, Limits, fit
 from clew.context.receipts import MAX_DROPPED, DroppedItem, Item
-from clew.context.rendering import Rendered
+from clew.context.rendering import REPEATED, Rendered
 from clew.context.sections import HISTORY, NUMBER_TOKENS, compose, ordered
 from clew.llm.tokens import count_tokens
 from clew.trail.breadcrumb import Breadcrumb
 
+_RANK = {"trigger": 0, "always": 1, "session": 2}
+"""Of two that say the same the one of the lower rank stays; of others the better one."""
+
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """A breadcrumb that wants to be in a context, as it would be shown."""
+    """A breadcrumb that wants to be in a context, as it would be shown. `repeats` is the id of one that is known to say
+    the same."""
 
     breadcrumb: Breadcrumb
     origin: str
@@ -23,6 +27,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     score: float
     section: str
     rendered: Rendered
+    repeats: str = ""
     hops: int = 0
     path: tuple[str, ...] = ()
 
@@ -59,20 +64,29 @@ def assemble(parts: Sequence[Part], limits: Limits) -> Assembled:
 
 def _candidates(parts: Sequence[Part]) -> tuple[list[Candidate], dict[str, str]]:
     """What may be in, and why the rest may not."""
-    best = sorted(parts, key=lambda part: (part.origin != "trigger", -part.score))
+    best = sorted(parts, key=lambda part: (_RANK.get(part.origin, len(_RANK)), -part.score))
     candidates: list[Candidate] = []
     dropped: dict[str, str] = {}
     said: dict[str, str] = {}
     for part in best:
         id, gist = part.breadcrumb.id, part.rendered.gist
+        same = part.repeats or said.get(gist, "")
         if not part.rendered.text:
             dropped[id] = "not even its heading fits into what one item may take"
-        elif gist and gist in said and part.origin not in ("trigger", "always"):
-            dropped[id] = f"says the same as {said[gist]}"
+        elif same and _may_go(part):
+            dropped[id] = f"says the same as {same}"
         else:
-            said.setdefault(gist, id)
+            said.update({gist: id} if gist and gist not in said else {})
             candidates.append(_candidate(part))
     return candidates, dropped
+
+
+def _may_go(part: Part) -> bool:
+    """Whether a part that says nothing new can be missed. In a conversation a short line has its place, often as it is
+    said."""
+    if part.origin == "session":
+        return len(part.rendered.gist) >= REPEATED
+    return part.origin not in ("trigger", "always")
 
 
 def _candidate(part: Part) -> Candidate:

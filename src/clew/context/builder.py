@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -20,6 +20,7 @@ from clew.context.budget import SHARES, Limits
 from clew.context.definition import AgentDefinition, GraphSource
 from clew.context.edges import bounded, plumbing
 from clew.context.graph_cache import GraphCache
+from clew.context.meaning import question_of
 from clew.context.receipts import Receipt, as_record
 from clew.context.rendering import Rendered, render
 from clew.context.schemas import SchemaBook, Schemas
@@ -27,6 +28,7 @@ from clew.context.scoring import parts_of, quality
 from clew.context.sections import HEADING_TOKENS, NUMBER_TOKENS, section_for
 from clew.context.sources import Missing, Seed, find_seeds
 from clew.context.walking import WIDER, Walked, walk
+from clew.context.ways import is_beside_close, tell_way, without_own
 from clew.errors import ModelError, NotFound
 from clew.llm.tokens import count_tokens
 from clew.skills.remembering import Recent
@@ -123,8 +125,9 @@ class ContextBuilder:
         the receipt."""
         schemas = await self._book.read(by=by)
         hidden = self._hidden(schemas)
+        question = question_of(trigger, schemas.view(trigger))
         seeds, missing = await find_seeds(
-            self._trail, agent.context_sources, trigger, hidden, results=self._flow, by=by
+            self._trail, agent.context_sources, trigger, hidden, question=question, flow=self._flow, by=by
         )
         unique = _once(seeds)
         walked = await self._walk(unique, agent.context_sources.graph, trigger, by)
@@ -132,7 +135,8 @@ class ContextBuilder:
         shares = {**SHARES, **agent.context_sources.shares}
         limits = Limits(total=budget, heading=HEADING_TOKENS, shares=shares)
         parts = [self._part(seed, None, schemas, limits, trigger) for seed in unique]
-        parts += await self._reached(walked, agent.context_sources.graph, schemas, limits, trigger, hidden, by)
+        starts = {seed.breadcrumb.id: seed for seed in unique}
+        parts += await self._reached(walked, starts, agent.context_sources.graph, schemas, limits, trigger, hidden, by)
         assembled = assemble(parts, limits)
         counts = dict(sorted(Counter(seed.origin for seed in unique).items()))
         return self._draft(trigger, agent, assembled, missing, counts, model, budget, reply_tags)
@@ -174,11 +178,14 @@ class ContextBuilder:
             return []
         starts = {seed.breadcrumb.id: seed.cost for seed in seeds}
         expand = self.cache.expander(self._trail, trigger.session, by=by)
+        if trigger.schema_name == self._flow.message:
+            expand = without_own(trigger.id, expand)
         return await walk(starts, expand, hops=graph.hops, limit=WIDER * graph.limit, costs=graph.costs)
 
     async def _reached(
         self,
         walked: Sequence[Walked],
+        starts: Mapping[str, Seed],
         graph: GraphSource,
         schemas: Schemas,
         limits: Limits,
@@ -195,10 +202,17 @@ class ContextBuilder:
             found = await self._find(each.id, by)
             if found is None or found.schema_name in hidden or found.created_at > trigger.updated_at:
                 continue
-            seed = Seed(breadcrumb=found, origin="graph", reason=_way(each), cost=each.cost, section=graph.section)
+            if self._is_elsewhere(found, trigger) and not is_beside_close(each, starts):
+                continue
+            seed = Seed(breadcrumb=found, origin="graph", reason=tell_way(each), cost=each.cost, section=graph.section)
             parts.append(self._part(seed, each, schemas, limits, trigger))
             tokens += parts[-1].rendered.tokens
         return parts
+
+    def _is_elsewhere(self, found: Breadcrumb, trigger: Breadcrumb) -> bool:
+        """Whether it was said in another session."""
+        is_here = found.session is not None and found.session == trigger.session
+        return found.schema_name in (self._flow.message, self._flow.answer) and not is_here
 
     async def _find(self, id: str, by: Principal) -> Breadcrumb | None:
         try:
@@ -223,6 +237,7 @@ class ContextBuilder:
                 limits.item(section, is_pinned=is_trigger) - NUMBER_TOKENS,
                 is_spoken=found.schema_name == self._flow.message and found.session == trigger.session,
             ),
+            repeats=seed.repeats,
             hops=walked.hops if walked is not None else 0,
             path=walked.path if walked is not None else (),
         )
@@ -284,7 +299,3 @@ def _once(seeds: Sequence[Seed]) -> list[Seed]:
             cost = min(first.cost, seed.cost)
             found[seed.breadcrumb.id] = msgspec.structs.replace(first, similarity=better, cost=cost)
     return list(found.values())
-
-
-def _way(walked: Walked) -> str:
-    return f"{walked.hops} {'hop' if walked.hops == 1 else 'hops'} from a seed by {', '.join(walked.kinds)}"

@@ -147,11 +147,23 @@ def definition_of(context: Mapping[str, Any]) -> AgentDefinition:
         raise in_plain_words(error, AgentDefinition, "context") from None
     if found.context_trigger is not None:
         _check_below(found.context_trigger, "context_trigger")
+        check_trigger(found.context_trigger, "context_trigger")
     for at, subscription in enumerate(found.subscriptions.selectors):
         _check_below(subscription, f"subscriptions.selectors[{at}]")
+        if subscription.role == "trigger":
+            check_trigger(subscription, f"subscriptions.selectors[{at}]")
     for at, source in enumerate(found.context_sources.always):
         _check_always(source, f"context_sources.always[{at}]")
     return found
+
+
+def check_trigger(selector: Selector, place: str) -> None:
+    """Raise InvalidInput for a trigger that means everything: all that it starts would start it again."""
+    tags = (*selector.any_tags, *selector.all_tags)
+    texts = (*selector.schemas, *tags, selector.tag_prefix, selector.session, selector.path)
+    matches = [each for each in selector.context_match if each.op != "ne" and each.value is not False]
+    if not any(texts) and not matches:
+        raise InvalidInput(place, "means everything", hint="Name a schema, a tag, a session, a path or a value")
 
 
 def _check_below(selector: Selector, place: str) -> None:

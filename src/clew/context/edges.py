@@ -30,6 +30,10 @@ KINDS = (CAUSAL, TEMPORAL, TAG, SEMANTIC)
 COSTS = {CAUSAL: 0.5, TEMPORAL: 0.75, TAG: 1.0, SEMANTIC: 1.0}
 """What it costs to follow an edge of a kind. One by meaning costs more the farther apart the two are."""
 
+FOUND_ANEW = frozenset((TEMPORAL, TAG, SEMANTIC))
+"""The kinds that lead from a message where the sources of its context look themselves. Whether the handler has written
+them yet decides nothing."""
+
 HANDLER = "context/edges"
 MAX_PARTNERS = 8
 """Breadcrumbs of one request that are linked."""

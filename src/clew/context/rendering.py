@@ -20,8 +20,11 @@ from clew.trail.breadcrumb import Breadcrumb
 MAX_TITLE = 120
 _LETTERS_A_TOKEN = 8
 """No text that is worth reading has more; what is beyond is not even counted."""
-_REPEATED = 40
+REPEATED = 40
 """A text of so many letters that stands in two breadcrumbs is the same thing said twice."""
+_FOLDED = 20_000
+"""So many letters are compared without regard to case and space, what follows as it is."""
+_SUMMARIES = ("description", "summary")
 
 _MARKS = re.compile(r"^([ \t]*)(#|\[\d)", re.MULTILINE)
 _ESCAPED = r"\1\\\2"
@@ -29,7 +32,8 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Rendered(msgspec.Struct, frozen=True, kw_only=True):
-    """A breadcrumb as it is shown, and what that takes. `gist` is its longest text, empty where that is short."""
+    """A breadcrumb as it is shown, and what that takes. `gist` is what two that say the same have in common: the
+    longest text, or all that is shown where that is short; without regard to case and space."""
 
     text: str
     tokens: int
@@ -42,13 +46,14 @@ def render(breadcrumb: Breadcrumb, view: Mapping[str, Any], *, cap: int, is_spok
     there is no text."""
     room = max(0, cap) * _LETTERS_A_TOKEN
     body = clean(_spoken(view, room + 1) if is_spoken else body_of(view, room + 1))
-    heading = heading_of(breadcrumb)
+    heading = heading_of(breadcrumb, body)
+    gist = _gist(view) or fold(f"{_title(breadcrumb, body)} {body}")
     write = _quoted if is_spoken else _fenced
     whole = write(heading, body)
     tokens = count_tokens(whole)
     if tokens <= cap and len(body) <= room:
-        return Rendered(text=whole, tokens=tokens, gist=_gist(view))
-    return _excerpt(heading, body, tokens, cap, write, _gist(view))
+        return Rendered(text=whole, tokens=tokens, gist=gist)
+    return _excerpt(heading, body, tokens, cap, write, gist)
 
 
 def _excerpt(heading: str, body: str, tokens: int, cap: int, write: Callable[[str, str], str], gist: str) -> Rendered:
@@ -83,16 +88,29 @@ def _spoken(view: Mapping[str, Any], room: int) -> str:
     return said[:room] or body_of(view, room)
 
 
-def heading_of(breadcrumb: Breadcrumb) -> str:
-    """What it is called, of which schema, from when: one line."""
-    title = " ".join(clean(breadcrumb.title).split())
+def heading_of(breadcrumb: Breadcrumb, body: str = "") -> str:
+    """What it is called, unless its body begins so; of which schema, from when: one line."""
+    title = _title(breadcrumb, body)
     shown = title if len(title) <= MAX_TITLE else f"{title[:MAX_TITLE]}…"
-    return f"{shown} ({breadcrumb.schema_name or 'no schema'}, {breadcrumb.updated_at:%Y-%m-%d %H:%M})"
+    facts = f"{breadcrumb.schema_name or 'no schema'}, {breadcrumb.updated_at:%Y-%m-%d %H:%M}"
+    return f"{shown} ({facts})" if shown else facts
+
+
+def _title(breadcrumb: Breadcrumb, body: str) -> str:
+    """The title on one line; empty where the body begins with it."""
+    title = " ".join(clean(breadcrumb.title).split())
+    begun = fold(title.rstrip("…"))
+    return "" if begun and fold(body[: 4 * len(title)].lstrip("# ")).startswith(begun) else title
+
+
+def fold(text: str) -> str:
+    """A text without regard to case and space."""
+    return " ".join(text[:_FOLDED].casefold().split()) + text[_FOLDED:]
 
 
 def body_of(view: Mapping[str, Any], room: int) -> str:
     """The content of a view in plain words: a lone text as it is, else a line for each field; at most `room` letters.
-    A text that stands under two names is shown once."""
+    A text that stands under two names is shown once, and a description not at all where another text holds it."""
     fields = dict(_without_repeats(view))
     if len(fields) == 1 and isinstance(alone := next(iter(fields.values())), str):
         return alone[:room]
@@ -107,13 +125,23 @@ def body_of(view: Mapping[str, Any], room: int) -> str:
 
 
 def _without_repeats(view: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    texts = {name: fold(value) for name, value in view.items() if isinstance(value, str)}
     seen: set[str] = set()
     for name, value in view.items():
-        if value is None or value in ("", [], {}) or (isinstance(value, str) and value in seen):
+        text = texts.get(name)
+        if value is None or value in ("", [], {}) or (text is not None and (text in seen or _is_held(name, texts))):
             continue
-        if isinstance(value, str):
-            seen.add(value)
+        if text is not None:
+            seen.add(text)
         yield name, value
+
+
+def _is_held(name: str, texts: Mapping[str, str]) -> bool:
+    """Whether a text that tells of the others stands in one of them."""
+    text = texts[name].rstrip(".… ")
+    if name not in _SUMMARIES and len(text) < REPEATED:
+        return False
+    return any(text in other and len(other) > len(texts[name]) for each, other in texts.items() if each != name)
 
 
 def _line(name: str, value: Any, room: int) -> str:
@@ -124,10 +152,10 @@ def _line(name: str, value: Any, room: int) -> str:
 
 
 def _gist(view: Mapping[str, Any]) -> str:
-    """The longest text of a view, at the top or one level below."""
+    """The longest text of a view, at the top or one level below; empty where that is short."""
     texts = [text for value in view.values() for text in _texts(value)]
     longest = max(texts, key=len, default="")
-    return longest if len(longest) >= _REPEATED else ""
+    return fold(longest) if len(longest) >= REPEATED else ""
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -7,24 +7,33 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any, Protocol
 
 import msgspec
 
 from clew.access import Principal
 from clew.context.definition import AlwaysSource, ContextSources, Fetch, SemanticSource, SessionSource
+from clew.context.meaning import (
+    LEAST_CLOSE,
+    LEAST_SAID,
+    SAME,
+    Question,
+    find_closest,
+    is_meant,
+    question_of,
+    similarity,
+)
 from clew.errors import NotFound
 from clew.trail.breadcrumb import Breadcrumb
-from clew.trail.closeness import closeness
 from clew.trail.flow import Flow
-from clew.trail.query import Hit, SearchRequest
-from clew.trail.readable import readable, tag_kind
+from clew.trail.query import Hit
+from clew.trail.readable import tag_kind
 from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
 LIMITS = {"event_data": 1, "latest": 1, "recent": 10, "vector": 10, "all": 50}
 """How many a method brings where nobody says."""
-MAX_QUESTION = 1_000
 MAX_POINTERS = 8
 TAGGED = 5
 """So many of the newest breadcrumbs that share a pointer with the trigger are entry points."""
@@ -32,8 +41,8 @@ ALWAYS_COST, POINTER_COST, STEP_BACK = 1.0, 0.5, 0.1
 """What it takes to begin a walk at what is always there, at what shares a pointer, and so many steps back in a session:
 a way from the trigger itself comes first."""
 
-LEAST_CLOSE = 0.1
-"""What is less close in meaning is not worth its place; 0.5 is just close enough for an answer."""
+SAID = 5
+"""So many messages and answers of other sessions are entry points."""
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _INSTANT = timedelta(microseconds=1)
@@ -51,7 +60,7 @@ class Fetched(Protocol):
 
 class Seed(msgspec.Struct, frozen=True, kw_only=True):
     """A breadcrumb that a source brought. `similarity` is from 0 to 1, None where nobody measured it; `cost` is what it
-    takes to begin a walk there."""
+    takes to begin a walk there; `repeats` is the id of one that says the same, empty where none is known."""
 
     breadcrumb: Breadcrumb
     origin: str
@@ -59,6 +68,7 @@ class Seed(msgspec.Struct, frozen=True, kw_only=True):
     similarity: float | None = None
     cost: float = 0.0
     section: str = ""
+    repeats: str = ""
 
 
 class Missing(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,36 +97,12 @@ async def _fetch(
     if method == "event_data":
         return [(trigger, None)]
     if method == "vector":
-        return await _closest(trail, wanted.selector, trigger, limit, by)
+        hits = await find_closest(trail, wanted.selector, question_of(trigger), limit, without=trigger.id, by=by)
+        return [(hit.breadcrumb, similarity(hit)) for hit in hits]
     count = 1 if method == "latest" else limit
     page = await trail.records.list(wanted.selector, by=by, limit=count, oldest_first=method == "all")
     items = page.items if method == "all" else reversed(page.items)
     return [(item, None) for item in items]
-
-
-async def _closest(
-    trail: Trail, selector: Selector, trigger: Breadcrumb, limit: int, by: Principal
-) -> list[tuple[Breadcrumb, float | None]]:
-    question = question_of(trigger)
-    if not question:
-        return []
-    request = SearchRequest(text=question, selector=selector, limit=limit, exclude=(trigger.id,))
-    result = await trail.index.search(request, by=by)
-    return [(hit.breadcrumb, _similarity(hit)) for hit in result.hits]
-
-
-def _similarity(hit: Hit) -> float:
-    """From 0 to 1: a hit that is just close enough for an answer is half way."""
-    return min(1.0, closeness(hit) / 2)
-
-
-def question_of(trigger: Breadcrumb) -> str:
-    """What is looked for: the words of the trigger, then its pointer tags. The title of a record says what it is
-    called, and counts only where it says nothing else."""
-    shown = readable(trigger.title, trigger.context)
-    words = " ".join(dict.fromkeys(filter(None, (*shown.description.split("\n"), *shown.content.split("\n")))))
-    pointers = " ".join(tag for tag in trigger.tags if tag_kind(tag) == "pointer")
-    return f"{(words or trigger.title)[:MAX_QUESTION]} {pointers}".strip()[: 2 * MAX_QUESTION]
 
 
 async def find_always(
@@ -162,25 +148,47 @@ def _selector_of(source: AlwaysSource, trigger: Breadcrumb) -> Selector | None:
 
 
 async def find_similar(
-    trail: Trail, source: SemanticSource, trigger: Breadcrumb, machinery: Sequence[str], *, by: Principal
+    trail: Trail,
+    source: SemanticSource,
+    trigger: Breadcrumb,
+    machinery: Sequence[str],
+    *,
+    question: Question,
+    flow: Flow,
+    by: Principal,
 ) -> list[Seed]:
-    """Hybrid hits for the trigger's own words, closest first."""
-    if not source.enabled:
+    """Hybrid hits for the trigger's own words, closest first; after them what was said elsewhere, where the trigger is
+    a message and the source does not look there anyway. A question without a word that means something has none."""
+    if not source.enabled or not question.words:
         return []
+    said = (flow.message, flow.answer)
     selector = Selector(schema_names=source.schemas, except_schemas=() if source.schemas else tuple(machinery))
-    found = await _closest(trail, selector, trigger, source.limit, by)
+    wanted = [(selector, source.limit)]
+    elsewhere = Selector(schema_names=tuple(name for name in said if name not in source.schemas))
+    if source.schemas and elsewhere.schema_names and trigger.schema_name == flow.message:
+        wanted.append((elsewhere, SAID))
+    hits = await asyncio.gather(
+        *(find_closest(trail, each, question, limit, without=trigger.id, by=by) for each, limit in wanted)
+    )
     return [
-        Seed(
-            breadcrumb=each,
-            origin="semantic",
-            reason=f"{similarity:.2f} close to the trigger in words and meaning",
-            similarity=similarity,
-            cost=1.0 - similarity,
-            section=source.section,
-        )
-        for each, similarity in found
-        if similarity is not None and similarity >= LEAST_CLOSE
+        _similar(hit, source, trigger, is_message=hit.breadcrumb.schema_name == flow.message)
+        for hit in chain(*hits)
+        if similarity(hit) >= (LEAST_SAID if hit.breadcrumb.schema_name in said else LEAST_CLOSE)
+        and is_meant(hit, question)
     ]
+
+
+def _similar(hit: Hit, source: SemanticSource, trigger: Breadcrumb, *, is_message: bool) -> Seed:
+    close = similarity(hit)
+    return Seed(
+        breadcrumb=hit.breadcrumb,
+        origin="semantic",
+        reason=f"{close:.2f} close to the trigger in words and meaning",
+        similarity=close,
+        cost=1.0 - close,
+        section=source.section,
+        repeats=trigger.id if is_message and (hit.vector_score or 0.0) >= SAME else "",
+    )
 
 
 async def find_pointed(trail: Trail, trigger: Breadcrumb, machinery: Sequence[str], *, by: Principal) -> list[Seed]:
@@ -232,7 +240,7 @@ def _ids_in(context: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 async def find_session(
-    trail: Trail, source: SessionSource, trigger: Breadcrumb, machinery: Sequence[str], results: Flow, *, by: Principal
+    trail: Trail, source: SessionSource, trigger: Breadcrumb, machinery: Sequence[str], flow: Flow, *, by: Principal
 ) -> list[Seed]:
     """The newest of the trigger's session up to the trigger, oldest first and without it: what was said, and what tools
     gave. What models answered on the way is not among it: in the end it was said."""
@@ -241,9 +249,9 @@ async def find_session(
     selector = Selector(
         session=trigger.session,
         schema_names=source.schemas,
-        except_schemas=() if source.schemas else tuple(each for each in machinery if each != results.response),
+        except_schemas=() if source.schemas else tuple(each for each in machinery if each != flow.response),
         created_before=until(trigger.updated_at),
-        context_match=(ContextMatch(path="tool", op="ne", value=results.model_tool),),
+        context_match=(ContextMatch(path="tool", op="ne", value=flow.model_tool),),
     )
     page = await trail.records.list(selector, by=by, limit=source.limit + 1)
     found = [each for each in page.items if each.id != trigger.id][: source.limit]
@@ -270,16 +278,17 @@ async def find_seeds(
     trigger: Breadcrumb,
     machinery: Sequence[str],
     *,
-    results: Flow,
+    question: Question,
+    flow: Flow,
     by: Principal,
 ) -> tuple[list[Seed], list[Missing]]:
     """All entry points in the order in which one that is found twice is kept: the trigger, what is always wanted, what
     is pointed at, the session, what is similar."""
     first = Seed(breadcrumb=trigger, origin="trigger", reason="it is what the context is for", similarity=1.0)
     similar, (always, missing), pointed, said = await asyncio.gather(
-        find_similar(trail, sources.semantic, trigger, machinery, by=by),
+        find_similar(trail, sources.semantic, trigger, machinery, question=question, flow=flow, by=by),
         find_always(trail, sources.always, trigger, by=by),
         find_pointed(trail, trigger, machinery, by=by),
-        find_session(trail, sources.session, trigger, machinery, results, by=by),
+        find_session(trail, sources.session, trigger, machinery, flow, by=by),
     )
     return [first, *always, *pointed, *said, *similar], missing

@@ -130,13 +130,14 @@ class Models:
             return seller, name
         if colon:
             find_provider(provider, self._config, self._environ)
-        models = self._catalogue.names()
-        known = [each for each in self.names() if each not in models or self._catalogue.seller(each)]
-        close = suggest(name, known, "There are").partition(" There are")[0]
-        example = name if name in models else "qwen3"
-        hint = f"Write provider:model, such as ollama:{example}"
-        is_near = name not in models and close.startswith("Did you mean")
-        raise ModelError("config", f"there is no model or role {name!r}", hint=close if is_near else hint)
+        raise ModelError("config", f"there is no model or role {name!r}", hint=self._name_hint(name))
+
+    def _name_hint(self, name: str) -> str:
+        """What was probably meant. A model that nobody sells is run by a provider that has to be named."""
+        near = suggest(name, self.names(), "").partition("Did you mean ")[2].partition("?")[0]
+        if near and (":" in near or near not in self._catalogue.names()):
+            return f"Did you mean {near}?"
+        return f"Write provider:model, such as ollama:{near or 'qwen3'}"
 
     def _opened(self, name: str, model: str) -> tuple[Model, ModelInfo]:
         check_consent(name, self._config, self._trust)

@@ -23,8 +23,9 @@ _PIECE = re.compile(r"\s*\S+|\s+\Z")
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One answer. `user` begins the exchange about a message that holds it (of a context, what stands under its last
-    heading, the message to answer); `expect` is what must have come since the last answer. Both are text that is contained, or a regular expression between slashes. `tools` must be offered.
+    """One answer. `user` begins the exchange about a message that holds it: of a context, the message to answer alone.
+    `expect` is what must have come since the last answer. Both are text that is contained, or a regular expression
+    between slashes. `tools` must be offered.
 
     `call` is tool → arguments, or a list of these. `delay` is how many seconds pass before each word; `fault` is a kind
     of ModelError that comes instead, the first `times` that this process is asked for the turn."""
@@ -64,7 +65,8 @@ class ScriptedModel:
         number = sum(each.role == "assistant" for each in request.messages)
         turns = self._exchanges[exchange]
         if number >= len(turns):
-            raise _left(f"the script ends after {len(turns)} answers here", _new_text(request.messages))
+            many = "1 answer" if len(turns) == 1 else f"{len(turns)} answers"
+            raise _left(f"the script ends after {many} here", _new_text(request.messages))
         turn = turns[number]
         _check(turn, number, request)
         self._fail(turn, (exchange, number))
@@ -90,9 +92,11 @@ class ScriptedModel:
         )
 
     def _exchange_of(self, messages: Sequence[Message]) -> int:
-        """The exchange whose message is found nearest to the end of what the user said; of several, the first."""
+        """The exchange whose message is found nearest to the end of what the user said; of several, the first. One that
+        names no message is for all that no other is for."""
         said = _message(next((each.content for each in reversed(messages) if each.role == "user"), ""))
-        ends = [(_last_end(turns[0].user, said), at) for at, turns in enumerate(self._exchanges)]
+        begins = [turns[0].user for turns in self._exchanges]
+        ends = [(_last_end(user, said) if user else 0, at) for at, user in enumerate(begins)]
         best = max(ends, key=lambda each: (each[0], -each[1]))
         if best[0] < 0:
             expected = " or ".join(repr(turns[0].user) for turns in self._exchanges)

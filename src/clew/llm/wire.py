@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from clew.errors import ConfigError, ModelError
+from clew.llm import wire_limits
 from clew.llm.messages import ToolCall
 from clew.llm.model_catalogue import ModelInfo
 from clew.llm.provider import Provider
@@ -44,8 +45,14 @@ class WireModel:
         return f"WireModel({self.info.full_name})"
 
     async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> Answer:
-        """As promised by `Model`."""
-        return await self._ask(await self._opened(request.model or self.info.name), request, on_text)
+        """As promised by `Model`. What is too long, or takes too long in all, is a ModelError: see `wire_limits`."""
+        try:
+            async with asyncio.timeout(wire_limits.MAX_SECONDS) as whole:
+                return await self._ask(await self._opened(request.model or self.info.name), request, on_text)
+        except TimeoutError:
+            if not whole.expired():
+                raise
+            raise wire_limits.took_too_long(self.provider.name) from None
 
     async def close(self) -> None:
         """Close all connections. The model may be used again."""
@@ -83,6 +90,7 @@ class WireModel:
         if on_text is None:
             with told():
                 found = await model_request(**asked)
+                wire_limits.check_whole(found)
             content = text_of(found)
         else:
             found, content = await _stream(asked, told, on_text)
@@ -117,6 +125,7 @@ async def _stream(asked: dict[str, Any], told: Told, on_text: OnText) -> tuple[w
     from pydantic_ai.direct import model_request_stream  # was imported above, in a thread
 
     pieces: list[str] = []
+    measure = wire_limits.Measure()
     async with AsyncExitStack() as stack:
         with told():
             stream = await stack.enter_async_context(model_request_stream(**asked))
@@ -124,6 +133,7 @@ async def _stream(asked: dict[str, Any], told: Told, on_text: OnText) -> tuple[w
         while True:
             with told():
                 event = await anext(events, None)
+                measure.add(event)
             if event is None:
                 break
             if piece := _piece(event):
@@ -166,20 +176,26 @@ def _finish(response: wire.ModelResponse, calls: tuple[ToolCall, ...]) -> Finish
 
 
 def _open_client(provider: Provider, key: str) -> Any:
-    """The SDK's client: no retries, and no following of redirects, which could carry the key elsewhere."""
+    """The SDK's client: no retries, no following of redirects, which could carry the key elsewhere, and no end of a
+    response that is never reached."""
     import httpx2
 
     timeout = httpx2.Timeout(provider.timeout_seconds, connect=min(provider.timeout_seconds, 10.0))
     given: dict[str, Any] = {"api_key": key or "none", "base_url": provider.base_url, "max_retries": 0}
+    http: dict[str, Any] = {
+        "timeout": timeout,
+        "follow_redirects": False,
+        "headers": wire_limits.PLAIN,
+        "event_hooks": {"response": [wire_limits.bound_response]},
+    }
     if provider.kind == "anthropic":
         from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 
-        http = DefaultAsyncHttpxClient(timeout=timeout, follow_redirects=False)
-        return AsyncAnthropic(http_client=http, timeout=timeout, **given)
+        return AsyncAnthropic(http_client=DefaultAsyncHttpxClient(**http), timeout=timeout, **given)
     from openai import AsyncOpenAI
     from openai import DefaultAsyncHttpxClient as HttpxClient
 
-    return AsyncOpenAI(http_client=HttpxClient(timeout=timeout, follow_redirects=False), timeout=timeout, **given)
+    return AsyncOpenAI(http_client=HttpxClient(**http), timeout=timeout, **given)
 
 
 def _library_model(provider: Provider, client: Any, name: str) -> LibraryModel:

@@ -10,6 +10,7 @@ from typing import Any
 from clew.errors import ModelError, ModelFailure
 from clew.llm.model_catalogue import shipped
 from clew.llm.provider import Provider, is_loopback
+from clew.llm.wire_limits import MAX_RETRY_AFTER, TooMuch, found_in
 from clew.secrecy import MASK, mask_secrets
 
 MAX_SAID = 200
@@ -25,7 +26,11 @@ def told_as_model_errors(provider: Provider, model: str, key: str) -> Iterator[N
 
     try:
         yield
+    except TooMuch as error:
+        raise _excessive(provider, error) from None
     except wire.ModelAPIError as error:
+        if (excess := found_in(error)) is not None:
+            raise _excessive(provider, excess) from None
         raise _told(error, provider, model, key) from None
     except wire.ContentFilterError:
         raise ModelError("refused", f"{provider.name} did not let the answer through", hint=_REPHRASE) from None
@@ -70,12 +75,12 @@ def _told(error: Any, provider: Provider, model: str, key: str) -> ModelError:
             )
         case wire.ModelRateLimitError():
             reason = f"{provider.name} is asked too often{said}"
-            return ModelError("rate", reason, retryable=True, retry_after=error.retry_after, hint=_wait(error))
+            return ModelError("rate", reason, retryable=True, retry_after=_retry_after(error), hint=_wait(error))
         case wire.ModelRequestRejectedError():
             return ModelError("refused", f"{provider.name} refused the request{said}", hint=_REPHRASE)
         case wire.ModelUnavailableError() | wire.ModelServerError():
             reason = f"{provider.name} failed{said}"
-            return ModelError("server", reason, retryable=True, retry_after=error.retry_after, hint=_wait(error))
+            return ModelError("server", reason, retryable=True, retry_after=_retry_after(error), hint=_wait(error))
         case wire.ModelHTTPError():
             return _by_status(error, provider, said)
         case _:
@@ -86,12 +91,18 @@ def _by_status(error: Any, provider: Provider, said: str) -> ModelError:
     """Of a status that means nothing in particular."""
     kind: ModelFailure = "server" if error.status_code >= 500 else "refused"
     reason = f"{provider.name} answered with status {error.status_code}{said}"
-    return ModelError(kind, reason, retryable=kind == "server", retry_after=error.retry_after, hint=_CHECK_ADDRESS)
+    return ModelError(kind, reason, retryable=kind == "server", retry_after=_retry_after(error), hint=_CHECK_ADDRESS)
 
 
 def _malformed(provider: Provider, said: str) -> ModelError:
     reason = f"{provider.name} answered what cannot be read: {said}"
     return ModelError("malformed", reason, retryable=True, hint="Try again; where it stays so, check base_url")
+
+
+def _excessive(provider: Provider, excess: TooMuch) -> ModelError:
+    """Not to be tried again: more of the same would come."""
+    reason = f"{provider.name} answered more than can be taken: {excess}"
+    return ModelError("malformed", reason, hint="Ask for less at once, or check base_url")
 
 
 def _unreachable(provider: Provider, *, is_late: bool, was_reached: bool) -> ModelError:
@@ -116,9 +127,19 @@ def _key_hint(provider: Provider) -> str:
     return f"Put a valid one in {provider.key}" if provider.key else f"Name one: key in [providers.{provider.name}]"
 
 
-def _wait(error: Any) -> str:
+def _retry_after(error: Any) -> float | None:
+    """The seconds that a provider asked to wait, as far as they are taken at their word."""
     after = error.retry_after
-    return f"Try again in {after:g} seconds" if after is not None else "Try again later"
+    return None if after is None or not after >= 0 else min(float(after), MAX_RETRY_AFTER)
+
+
+def _wait(error: Any) -> str:
+    after = _retry_after(error)
+    if after is None:
+        return "Try again later"
+    if error.retry_after > MAX_RETRY_AFTER:
+        return "Try again in more than an hour"
+    return f"Try again in {after:.3g} seconds" if after < 120 else f"Try again in {round(after / 60)} minutes"
 
 
 def _said(error: Any, key: str) -> str:

@@ -61,6 +61,12 @@ _WRAPPERS = _KEYWORDS | frozenset(
     )
 )
 """Programs that run the command they are given."""
+_EVALUATING = frozenset(
+    ("let", "declare", "typeset", "local", "readonly", "unset", "read", "mapfile", "readarray", "getopts")
+)
+"""Parts of the shell that take the names of variables, in whose brackets commands are run: `read 'a[$(rm x)]'`."""
+_EVALUATING_OPTIONS = {"printf": ("-v",), "wait": ("-p",), "test": ("-v", "-R"), "[": ("-v", "-R")}
+"""Those that do so only after an option."""
 _MOST_WORDS = 50
 _ANY_BREAK = re.compile(r"[;&|\n(){}`<>\"'$=]+")
 
@@ -234,7 +240,8 @@ class _Reader:
         if self._words:
             self.parts.append(" ".join(map(_shown, self._words)))
             self.inner += _inner(self._words, self._depth)
-            self.is_clear = self.is_clear and not self._is_expanded and self._words[0] not in _KEYWORDS
+            is_plain = self._words[0] not in _KEYWORDS and not _evaluates(self._words)
+            self.is_clear = self.is_clear and not self._is_expanded and is_plain
         self.parts += self._put_in
         self._words, self._put_in, self._is_expanded = [], [], False
 
@@ -255,6 +262,12 @@ def _closing(line: str, start: int) -> int | None:
             return at
         at += 1
     return None
+
+
+def _evaluates(words: Sequence[str]) -> bool:
+    """Whether the shell would run what stands in the brackets of an argument."""
+    options = _EVALUATING_OPTIONS.get(words[0], ())
+    return words[0] in _EVALUATING or any(word.startswith(options) for word in words[1:])
 
 
 def _inner(words: Sequence[str], depth: int) -> Iterator[str]:

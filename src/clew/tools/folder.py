@@ -22,6 +22,7 @@ from clew.errors import ClewError, InvalidInput, NotFound, StorageFull, ToolFail
 from clew.fences import clean
 from clew.files import OPEN_FILE, OPEN_FOLDER, STEPWISE, open_inside, replace_file
 from clew.secrecy import is_secret_file
+from clew.tools.sandbox.names import GIT_NAME, GUARDED_NAMES
 from clew.trust import printable
 
 DENIED = (
@@ -43,7 +44,7 @@ DENIED = (
 )
 """What no tool reads or writes, and all below it: names at any depth, or paths from the home folder. Besides these,
 files whose names are made for secrets (`is_secret_file`)."""
-GUARDED = (".git", ".clew")
+GUARDED = (GIT_NAME, *sorted(GUARDED_NAMES))
 """What may be read but not written: there settings and hooks decide what is run."""
 
 MAX_PATH = 4_096

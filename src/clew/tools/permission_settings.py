@@ -3,14 +3,17 @@ default waits for the user's consent, since the settings come with the folder.""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
+
+import msgspec
 
 from clew.config import PermissionsConfig
 from clew.errors import ConfigError, InvalidInput
 from clew.tools.permissions import DEFAULT, Policy, extend
-from clew.tools.rules import Rule, Verdict, parse_rule
+from clew.tools.rules import Rule, Verdict, parse_rule, wild_matches
 from clew.trust import Wish, digest_parts, printable, real_folder
+from clew.wording import suggest
 
 KIND = "permissions"
 
@@ -45,11 +48,22 @@ def permissions_wish(settings: PermissionsConfig, project: Path) -> Wish | None:
 
 
 def policy_of(settings: PermissionsConfig, *, is_granted: bool) -> Policy:
-    """The policy; without the user's consent to `permissions_wish`, without the rules that it is about. Raises
-    ConfigError."""
+    """The policy; without the user's consent to `permissions_wish`, the rules that it is about only wait.
+    Raises ConfigError."""
     rules = rules_of(settings)
     wider = () if is_granted else widening(rules)
-    return extend(DEFAULT, [rule for rule in rules if rule not in wider])
+    policy = extend(DEFAULT, [rule for rule in rules if rule not in wider])
+    return msgspec.structs.replace(policy, waiting=wider)
+
+
+def find_strays(settings: PermissionsConfig, tools: Collection[str]) -> list[str]:
+    """What is to be said of rules about tools that there are not, one line each. Raises ConfigError."""
+    strays = [rule for rule in rules_of(settings) if not any(wild_matches(rule.tool, name) for name in tools)]
+    return [
+        f"permissions.{rule.verdict}: {printable(rule.as_text(), 100)!r} is about no tool. "
+        + suggest(rule.tool, sorted(tools), "Tools are")
+        for rule in strays
+    ]
 
 
 def _rule(text: str, verdict: Verdict) -> Rule:

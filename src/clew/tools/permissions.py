@@ -13,43 +13,39 @@ about. A policy below others (`narrow`) is as strict as the strictest of them: a
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
 import msgspec
 
-from clew.errors import ClewError, DeliveryRefused, InvalidInput
+from clew.errors import ClewError, DeliveryRefused
 from clew.tools.commands import split_command
-from clew.tools.rules import STRICTNESS, Facet, Rule, Verdict, escaped, normal_path, parse_rule
+from clew.tools.lasting import COMMANDS, PATHS, URLS, Place, remembered, routes_of, texts
+from clew.tools.rules import STRICTNESS, Facet, Rule, Verdict, normal_path, parse_rule
 from clew.trail.addresses import parse_target
 from clew.trust import printable
 from clew.wording import in_plain_words
 
-PATHS = ("file_path", "path", "paths", "cwd", "folder", "file", "files")
-COMMANDS = ("command",)
-URLS = ("url", "urls")
-"""Names of arguments that hold what rules speak of."""
-
 MAX_FACETS = 2_000
-
-Place = Callable[[str], str]
-"""The real path behind one that is written, from the working folder on. Raises ClewError where there is none."""
+_WHOLE = 20_000
+"""Characters of a reason: of a part that is asked about nothing is left out."""
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Rules, what holds where none of them speaks, and the policies that it is below."""
+    """Rules, what holds where none of them speaks, and the policies that it is below. `waiting` are rules that do not
+    count until the user agrees to them; they are only named where they would make a difference."""
 
     rules: tuple[Rule, ...] = ()
     otherwise: Verdict = "ask"
     above: tuple[Policy, ...] = ()
+    waiting: tuple[Rule, ...] = ()
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of a call, by which rule (None where none speaks of it), and why in one line.
 
-    `pattern` is what the user may agree to for longer than once: rules as `read_pattern` takes them, a line each; empty
-    where no rule could allow it.
+    `pattern` is what the user may agree to for longer than once, a line each (`remembered`); empty where nothing may.
     """
 
     verdict: Verdict
@@ -82,10 +78,14 @@ def decide(policy: Policy, tool_name: str, arguments: Mapping[str, Any], *, plac
     verdict, rule, facet = max(judged, key=lambda each: STRICTNESS[each[0]])
     if verdict == "allow" and not is_clear:
         return Decision(verdict="ask", rule=None, reason="it cannot be told what it would do")
-    patterns = list(dict.fromkeys(_pattern(facet) for each, _, facet in judged if each == "ask"))
-    is_lasting = verdict == "ask" and is_clear and all(patterns)
-    pattern = "\n".join(patterns) if is_lasting else ""
-    return Decision(verdict=verdict, rule=rule, reason=_reason(rule, facet), pattern=pattern)
+    if verdict != "ask":
+        return Decision(verdict=verdict, rule=rule, reason=_reason(rule, facet))
+    asked = [(rule, facet) for each, rule, facet in judged if each == "ask"]
+    pattern = remembered([facet for _, facet in asked], arguments, place) if is_clear else ""
+    doubt = "" if is_clear else "; it cannot be told all that it would do"
+    return Decision(
+        verdict=verdict, rule=rule, reason=_reasons(asked) + doubt + _awaited(policy, facet), pattern=pattern
+    )
 
 
 def narrow(parent: Policy, child: Policy) -> Policy:
@@ -110,11 +110,6 @@ def read_policy(source: Mapping[str, Any], *, otherwise: Verdict = "allow") -> P
     texts: dict[Verdict, tuple[str, ...]] = {"allow": found.allow, "ask": found.ask, "deny": found.deny}
     rules = [parse_rule(text, verdict) for verdict, each in texts.items() for text in each]
     return Policy(rules=(*rules, *found.rules), otherwise=found.otherwise or otherwise)
-
-
-def read_pattern(pattern: str, verdict: Verdict = "allow") -> tuple[Rule, ...]:
-    """The rules of a decision's pattern, once the user has answered. Raises InvalidInput."""
-    return tuple(parse_rule(line, verdict) for line in pattern.split("\n") if line)
 
 
 class _Written(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -150,14 +145,15 @@ def _facets(tool: str, arguments: Mapping[str, Any], place: Place | None) -> tup
     paths: list[str | None] = [*_paths(arguments, place)]
     hosts, is_clear = _hosts(arguments)
     commands: list[tuple[str | None, bool]] = []
-    for line in _texts(arguments, COMMANDS):
+    for line in texts(arguments, COMMANDS):
         split = split_command(line)
         commands += [(part, False) for part in split.parts] + [(part, True) for part in split.inner]
         is_clear = is_clear and split.is_clear and bool(split.parts)
-    crossed = list(product(commands or [(None, False)], paths or [None], hosts or [None]))
+    routes: list[str | None] = [*routes_of(tool, arguments)]
+    crossed = list(product(commands or [(None, False)], paths or [None], hosts or [None], routes or [None]))
     facets = [
-        (Facet(tool=tool, command=command, path=path, domain=host), is_guess)
-        for (command, is_guess), path, host in crossed[:MAX_FACETS]
+        (Facet(tool=tool, command=command, path=path, domain=host, route=route), is_guess)
+        for (command, is_guess), path, host, route in crossed[:MAX_FACETS]
     ]
     return facets, is_clear and len(crossed) <= MAX_FACETS
 
@@ -165,7 +161,7 @@ def _facets(tool: str, arguments: Mapping[str, Any], place: Place | None) -> tup
 def _paths(arguments: Mapping[str, Any], place: Place | None) -> list[str]:
     """Paths as they are written and as they are. One that leads nowhere is refused by the tool itself."""
     found: dict[str, None] = {}
-    for path in _texts(arguments, PATHS):
+    for path in texts(arguments, PATHS):
         found[normal_path(path)] = None
         if place is not None:
             with contextlib.suppress(ClewError):
@@ -177,7 +173,7 @@ def _hosts(arguments: Mapping[str, Any]) -> tuple[list[str | None], bool]:
     """Hosts, and whether all could be told."""
     found: list[str | None] = []
     is_known = True
-    for url in _texts(arguments, URLS):
+    for url in texts(arguments, URLS):
         try:
             found.append(parse_target(url).host.rstrip("."))
         except DeliveryRefused:
@@ -185,25 +181,33 @@ def _hosts(arguments: Mapping[str, Any]) -> tuple[list[str | None], bool]:
     return found, is_known
 
 
-def _texts(arguments: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
-    for name in names:
-        value = arguments.get(name)
-        yield from (each for each in (value if isinstance(value, list | tuple) else [value]) if isinstance(each, str))
-
-
-def _pattern(facet: Facet) -> str:
-    """The narrowest rule that would allow this facet, in one line; empty where there is none."""
-    target = escaped(facet.command) if facet.command is not None else facet.domain or facet.path
-    if facet.command is None and target and any(each in target for each in "*?"):
-        return ""
-    text = f"{facet.tool}({target})" if target else facet.tool
-    try:
-        (rule,) = read_pattern(text)
-    except (InvalidInput, ValueError):
-        return ""
-    return text if rule.matches(facet) and text.isprintable() else ""
+def _reasons(asked: Sequence[tuple[Rule | None, Facet]]) -> str:
+    """Every part that is asked about, each rule after the parts that it is about."""
+    parts: dict[str, dict[str, None]] = {}
+    for rule, facet in asked:
+        parts.setdefault(_by(rule), {})[_what(facet, _WHOLE)] = None
+    return printable("; ".join(f"{', '.join(each)}: {by}" for by, each in parts.items()), _WHOLE)
 
 
 def _reason(rule: Rule | None, facet: Facet) -> str:
-    what = printable(facet.command or facet.domain or facet.path or facet.tool, 200)
-    return f"{what}: {rule.verdict} by {printable(rule.as_text(), 200)}" if rule else f"{what}: no rule speaks of it"
+    return f"{_what(facet, 200)}: {_by(rule)}"
+
+
+def _what(facet: Facet, limit: int) -> str:
+    return printable(facet.command or facet.route or facet.domain or facet.path or facet.tool, limit)
+
+
+def _by(rule: Rule | None) -> str:
+    if rule is None:
+        return "no rule speaks of it"
+    verdict = {"allow": "is allowed", "ask": "is asked about", "deny": "is denied"}[rule.verdict]
+    return f"{printable(rule.as_text(), 200)} {verdict}"
+
+
+def _awaited(policy: Policy, facet: Facet) -> str:
+    """What would allow this facet once the user agrees, as the end of a reason; empty where nothing would."""
+    waiting = [*policy.waiting, *(rule for above in policy.above for rule in above.waiting)]
+    found = next((rule for rule in waiting if rule.matches(facet)), None)
+    if found is None:
+        return ""
+    return f"; the rule {printable(found.as_text(), 200)} of this folder would allow it, and waits for `clew trust`"

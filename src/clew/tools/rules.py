@@ -25,12 +25,13 @@ _TARGETS = {"exec": "command", "fetch": "domain"}
 
 
 class Facet(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that a call would do: a tool with at most a path, a command and a host."""
+    """One thing that a call would do: a tool with at most a path, a command, a host and a route of the catalog."""
 
     tool: str
     path: str | None = None
     command: str | None = None
     domain: str | None = None
+    route: str | None = None
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -86,10 +87,20 @@ def parse_rule(text: str, verdict: Verdict) -> Rule:
     """A rule as people write it. Raises InvalidInput."""
     found = _TEXT.fullmatch(text)
     if found is None or found[2] == "":
-        raise InvalidInput("rule", f"{text[:100]!r} is none", hint="Write for example exec(git status*) or read-file")
+        hint = "Write a tool, such as read-file, or what of it is meant: exec(git status*)"
+        raise InvalidInput("rule", f"{text[:100]!r} {_why_none(text)}", hint=hint)
     target = _TARGETS.get(found[1], "path")
     pattern = _normal(target, found[2]) if found[2] is not None else None
     return Rule(tool=found[1], verdict=verdict, **({target: pattern} if pattern is not None else {}))
+
+
+def _why_none(text: str) -> str:
+    """What keeps a text from being a rule, in words."""
+    if not text.strip():
+        return "is empty"
+    if "(" in text and not text.rstrip().endswith(")"):
+        return "has a bracket that is not closed"
+    return "has nothing between its brackets" if "()" in text else "is not the name of a tool"
 
 
 def normal_path(path: str) -> str:
@@ -112,11 +123,6 @@ def wild_matches(pattern: str, text: str) -> bool:
             return False
         at = found + len(piece)
     return len(text) - at >= len(last) and text.endswith(last)
-
-
-def escaped(text: str) -> str:
-    """The pattern that matches exactly this text."""
-    return text.replace("\\", "\\\\").replace("*", "\\*")
 
 
 @lru_cache(maxsize=1_024)

@@ -13,11 +13,13 @@ import msgspec
 from clew.errors import InvalidInput
 from clew.fences import clean, fenced
 from clew.secrecy import mask_in_place
+from clew.tools.denials import Denials
 from clew.tools.folder import WorkingFolder
 from clew.tools.matching import Hits, Task, read_below, text_lines
+from clew.tools.permissions import Policy
 from clew.tools.searchers import Searcher, check_pattern, find_searcher
 from clew.tools.tool import Effects, Tool, tool
-from clew.tools.walking import expand_globs, matches_any, shown_path, walk
+from clew.tools.walking import Denied, expand_globs, matches_any, shown_path, walk
 
 MAX_LINE = 500
 MAX_FILE = 10_000_000
@@ -29,9 +31,13 @@ Context = Annotated[int, msgspec.Meta(ge=0, le=10)]
 _EFFECTS = Effects(reads_only=True, repeats_safely=True, reaches_out=False)
 
 
-def search_tools(folder: WorkingFolder, searcher: Searcher | None = None) -> tuple[Tool, ...]:
-    """glob and grep. What git ignores, links, binary files and what is denied are passed over."""
+def search_tools(
+    folder: WorkingFolder, searcher: Searcher | None = None, *, policy: Policy | None = None
+) -> tuple[Tool, ...]:
+    """glob and grep. What git ignores, links, binary files and what is denied are passed over, and with a policy the
+    paths that it denies: to the tool itself, and to grep also those that may not be read."""
     chosen = searcher or find_searcher()
+    unlisted, unread = Denials(policy or Policy(), "glob"), Denials(policy or Policy(), "grep", "read-file")
 
     @tool(effects=_EFFECTS, category="files", see_also=("grep", "read-file"))
     async def glob(pattern: str, path: str = "", limit: Limit = 200) -> str:
@@ -45,7 +51,7 @@ def search_tools(folder: WorkingFolder, searcher: Searcher | None = None) -> tup
         """
         globs = expand_globs(_checked(pattern))
         base = folder.locate(path)
-        found = await asyncio.to_thread(_find, folder, base, globs)
+        found = await asyncio.to_thread(_find, folder, base, globs, unlisted)
         return _listing(found, limit)
 
     @tool(effects=_EFFECTS, category="files", see_also=("glob", "read-file"))
@@ -73,7 +79,7 @@ def search_tools(folder: WorkingFolder, searcher: Searcher | None = None) -> tup
         check_pattern(expression)
         globs = expand_globs(include) if include else ()
         base = folder.locate(path)
-        files, skipped = await asyncio.to_thread(_candidates, folder, base, globs)
+        files, skipped = await asyncio.to_thread(_candidates, folder, base, globs, unread)
         task = Task(
             root=folder.root,
             files=tuple(map(os.fsencode, files)),
@@ -94,15 +100,15 @@ def _checked(pattern: str) -> str:
     return pattern
 
 
-def _find(folder: WorkingFolder, base: str, globs: Sequence[str]) -> list[str]:
+def _find(folder: WorkingFolder, base: str, globs: Sequence[str], is_denied: Denied) -> list[str]:
     """Matching paths; globs are of paths from `base` on."""
     below = len(base) + 1 if base and folder.is_folder(base) else 0
-    return sorted(path for path in walk(folder, base) if matches_any(globs, path[below:]))
+    return sorted(path for path in walk(folder, base, is_denied) if matches_any(globs, path[below:]))
 
 
-def _candidates(folder: WorkingFolder, base: str, globs: Sequence[str]) -> tuple[list[str], int]:
+def _candidates(folder: WorkingFolder, base: str, globs: Sequence[str], is_denied: Denied) -> tuple[list[str], int]:
     """The files to look through, and how many were too large."""
-    files = _find(folder, base, globs or ("**",))
+    files = _find(folder, base, globs or ("**",), is_denied)
     chosen = [path for path in files if _size(folder, path) <= MAX_FILE]
     return chosen, len(files) - len(chosen)
 

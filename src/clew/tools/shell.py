@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from typing import Annotated, Protocol
@@ -11,6 +12,7 @@ import msgspec
 from clew.errors import InvalidInput
 from clew.fences import clean
 from clew.secrecy import mask_document
+from clew.tools.denials import Denials
 from clew.tools.folder import WorkingFolder
 from clew.tools.processes import QUIET, OnOutput
 from clew.tools.sandbox.program import Confinement, KilledBy, Program, Ran
@@ -27,6 +29,7 @@ _WHY = {
     "timeout": "it was still running after {seconds:g} seconds, and was killed with all that it had started",
     "memory": "it took more memory than it may, and was killed",
     "output": "it printed more than anybody can read, and was killed",
+    "disk": "it wrote more to the disk than it may, and was killed",
 }
 
 
@@ -42,13 +45,14 @@ class ShellLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What a command may take, and the hosts that it may reach."""
 
     memory_mb: int = 2_048
+    disk_mb: int = 2_048
     processes: int = 256
     net: tuple[str, ...] = ()
 
 
 class Executed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a command ended, the same shape for every end. `exit_code` is negative for a signal; `error` says why it did
-    not end by itself."""
+    not end by itself, `notes` what it made that was moved aside."""
 
     exit_code: int
     stdout: str
@@ -56,10 +60,14 @@ class Executed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     killed_by: KilledBy | None
     seconds: float
     error: str = ""
+    notes: tuple[str, ...] = ()
 
 
-def shell_tools(folder: WorkingFolder, sandbox: Commands, limits: ShellLimits | None = None) -> tuple[Tool, ...]:
-    """exec. A command may read and write the working folder; what it leaves in the background ends with it."""
+def shell_tools(
+    folder: WorkingFolder, sandbox: Commands, limits: ShellLimits | None = None, *, denials: Denials | None = None
+) -> tuple[Tool, ...]:
+    """exec. A command may read and write the working folder but for what is denied; what it leaves in the background
+    ends with it."""
     allowed = limits or ShellLimits()
 
     @tool(
@@ -82,12 +90,15 @@ def shell_tools(folder: WorkingFolder, sandbox: Commands, limits: ShellLimits | 
         place = folder.locate(cwd)
         if not folder.is_folder(place):
             raise InvalidInput("cwd", f"{cwd!r} is not a folder", hint="Leave it out for the working folder")
+        denied = await asyncio.to_thread(denials.existing, folder.root) if denials is not None else ()
         confinement = Confinement(
             write=(folder.root,),
+            deny=denied,
             net=allowed.net,
             env=QUIET,
             seconds=timeout,
             memory_mb=allowed.memory_mb,
+            disk_mb=allowed.disk_mb,
             processes=allowed.processes,
             output_bytes=OUTPUT_BYTES,
             cwd=os.path.join(folder.root, place),
@@ -132,6 +143,7 @@ def _executed(ran: Ran, timeout: float) -> Executed:
         killed_by=ran.killed_by,
         seconds=round(ran.seconds, 3),
         error=_WHY[ran.killed_by].format(seconds=timeout) if ran.killed_by else "",
+        notes=ran.notes,
     )
 
 

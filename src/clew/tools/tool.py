@@ -59,6 +59,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """The same for every attempt at one call: what a system outside recognises a repeat by."""
     run: str = ""
     """Which answer of an agent the call is part of; empty where none is."""
+    root: str = ""
+    """The run that brought the call about, over however many runs."""
     permitted: bool = False
     """Whether the user was asked about this very call, now or before, and agreed."""
     report: Callable[[float, float | None, str], Awaitable[None]] | None = None

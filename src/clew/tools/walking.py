@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,12 +22,18 @@ MAX_GLOBS = 64
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
-def walk(folder: WorkingFolder, base: str = "") -> Iterator[str]:
+Denied = Callable[[str], bool]
+"""Whether a path from the working folder on is kept from a search."""
+
+
+def walk(folder: WorkingFolder, base: str = "", is_denied: Denied = lambda path: False) -> Iterator[str]:
     """The real paths of files below a real folder, in no order; a file that is named is given itself. Raises
     InvalidInput where `base` is neither."""
     if not folder.is_folder(base):
         with folder.opened(base):
-            yield base
+            yield from () if _is_below_denied(base, is_denied) else (base,)
+        return
+    if _is_below_denied(base, is_denied):
         return
     pending = [(base, _rules_at(folder, base))]
     left = MAX_FILES
@@ -36,7 +42,7 @@ def walk(folder: WorkingFolder, base: str = "") -> Iterator[str]:
         rules = above.entering(os.path.join(folder.root, place))
         for name, is_folder in _entries(folder, place):
             path = f"{place}/{name}" if place else name
-            if not _is_chosen(folder, path, name, rules, is_folder=is_folder):
+            if not _is_chosen(folder, path, name, rules, is_folder=is_folder) or is_denied(path):
                 continue
             if is_folder:
                 pending.append((path, rules))
@@ -72,6 +78,11 @@ def _expand(glob: str) -> tuple[str, ...]:
         return (glob,)
     before, after = glob[: found.start()], glob[found.end() :]
     return tuple(f"{before}{choice}{after}" for choice in found[1].split(","))
+
+
+def _is_below_denied(base: str, is_denied: Denied) -> bool:
+    parts = base.split("/") if base else []
+    return any(is_denied("/".join(parts[: depth + 1])) for depth in range(len(parts)))
 
 
 def _rules_at(folder: WorkingFolder, base: str) -> Rules:

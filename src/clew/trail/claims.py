@@ -15,7 +15,7 @@ from datetime import timedelta
 import msgspec
 
 from clew.access import Principal
-from clew.errors import ClewError, LeaseLost, StorageError
+from clew.errors import AccessDenied, ClewError, InvalidInput, LeaseLost, StorageError
 from clew.trail.breadcrumb import Draft
 from clew.trail.event import Claim, Event
 from clew.trail.selector import Selector, matches, matches_envelope
@@ -29,6 +29,14 @@ SHORTEST_REST = 0.25
 _log = logging.getLogger(__name__)
 
 
+class NotNow(Exception):
+    """Raised by work for which there is no room now: the event waits for some seconds, untried."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"there is no room for {seconds:g} seconds")
+        self.seconds = seconds
+
+
 class GiveBack(msgspec.Struct, frozen=True, kw_only=True):
     """Work that did not succeed: why, and whether a later attempt may."""
 
@@ -38,6 +46,9 @@ class GiveBack(msgspec.Struct, frozen=True, kw_only=True):
 
 Work = Callable[[Claim], Awaitable[Sequence[Draft] | GiveBack]]
 """Turns a claim into outputs. An exception counts as a failure that may be retried."""
+
+Refused = Callable[[Claim, ClewError], Sequence[Draft]]
+"""What is written in the place of outputs that cannot be, by work that must not be done again for that."""
 
 
 @dataclass(slots=True, eq=False)
@@ -69,9 +80,11 @@ class ClaimLoop:
         concurrency: int = 8,
         lease: timedelta = timedelta(seconds=30),
         share: float = 1.0,
+        refused: Refused | None = None,
     ) -> None:
         self._trail = trail
         self._consumer = consumer
+        self._refused = refused
         self._share = share
         self._busy_since: float | None = None
         self._work = work
@@ -137,6 +150,8 @@ class ClaimLoop:
             await self._settle(held, outcome)
         except LeaseLost as error:
             _log.warning("%s: the result is dropped: %s", self._consumer, error)
+        except NotNow as later:
+            await self._release(held, later.seconds)
         except asyncio.CancelledError as error:
             if not _is_being_cancelled():
                 await self._give_back(held, error)
@@ -152,8 +167,14 @@ class ClaimLoop:
     async def _settle(self, held: _Held, outcome: Sequence[Draft] | GiveBack) -> None:
         if isinstance(outcome, GiveBack):
             await self._trail.deliveries.fail(held.claim, outcome.reason, by=self._by, retry=outcome.retry)
-        else:
+            return
+        try:
             await self._trail.deliveries.finish(held.claim, outcome, by=self._by)
+        except (InvalidInput, AccessDenied) as error:
+            if self._refused is None:
+                raise
+            _log.warning("%s: the outputs cannot be written: %s", self._consumer, describe(error))
+            await self._trail.deliveries.finish(held.claim, self._refused(held.claim, error), by=self._by)
 
     async def _give_back(self, held: _Held, error: BaseException) -> None:
         event = held.claim.event
@@ -174,12 +195,12 @@ class ClaimLoop:
         except ClewError as refused:
             _log.warning("%s: event %d is left to its lease: %s", self._consumer, event.seq, refused)
 
-    async def _release(self, held: _Held) -> None:
-        """End the lease now: the event is no failure, another worker may take it at once."""
+    async def _release(self, held: _Held, delay: float = 0.0) -> None:
+        """End the lease now: the event is no failure, another worker may take it, at once or after a delay."""
         if held.is_lost:
             return
         try:
-            await self._trail.deliveries.release(held.claim, by=self._by)
+            await self._trail.deliveries.release(held.claim, by=self._by, delay=delay)
         except ClewError as refused:
             _log.info("%s: event %d is left to its lease: %s", self._consumer, held.claim.event.seq, refused)
 

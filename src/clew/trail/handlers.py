@@ -14,9 +14,9 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from clew.access import Principal
-from clew.errors import InvalidInput, NotFound
+from clew.errors import ClewError, InvalidInput, NotFound
 from clew.trail.breadcrumb import Draft
-from clew.trail.claims import ClaimLoop, is_meant, outlast
+from clew.trail.claims import ClaimLoop, Refused, is_meant, outlast
 from clew.trail.event import Claim, Consumer, Event, EventType, RetryPolicy
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
@@ -30,7 +30,8 @@ CHANGES: tuple[EventType, ...] = ("breadcrumb.created", "breadcrumb.updated")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
     """A function with the events it is for. `name` is its durable consumer: a changed name starts afresh. See
-    `Consumer` for `after` and `ordered`."""
+    `Consumer` for `after` and `ordered`. With `refused`, outputs that cannot be written are not made again: what it
+    gives is written in their place."""
 
     name: str
     selector: Selector
@@ -41,6 +42,7 @@ class Handler:
     after: int | None = None
     ordered: bool = True
     agent_id: str | None = None
+    refused: Callable[[Event, ClewError], Sequence[Draft]] | None = None
 
     @property
     def consumer(self) -> Consumer:
@@ -126,6 +128,7 @@ class Worker:
                 concurrency=concurrency,
                 lease=lease,
                 share=share,
+                refused=_refused(handler),
             )
             self._loops[handler.name] = handler, loop
 
@@ -169,3 +172,8 @@ class Worker:
                 return await handler.function(claim.event, self._deps) or ()
 
         return work
+
+
+def _refused(handler: Handler) -> Refused | None:
+    refused = handler.refused
+    return None if refused is None else lambda claim, error: refused(claim.event, error)

@@ -164,8 +164,9 @@ class Deliveries(Protocol):
         """Hold a claim for longer. Raises LeaseLost."""
         ...
 
-    async def release(self, claim: Claim, *, by: Principal) -> None:
-        """Give a claim back untried: it can be claimed at once, and the attempt does not count. Raises LeaseLost."""
+    async def release(self, claim: Claim, *, by: Principal, delay: float = 0.0) -> None:
+        """Give a claim back untried: it can be claimed at once, or after `delay` seconds, and the attempt does not
+        count. Raises LeaseLost."""
         ...
 
     async def finish(self, claim: Claim, outputs: Sequence[Draft], *, by: Principal) -> list[Breadcrumb]:
@@ -314,6 +315,16 @@ class Upkeep(Protocol):
 
     async def webhook_senders(self) -> list[Principal]:
         """For each owner that has webhooks a principal that may work for all of them."""
+        ...
+
+    async def identity(self) -> str:
+        """What no other trail has: random, made with the trail, and made anew by `adopt`."""
+        ...
+
+    async def adopt(self) -> str:
+        """Begin anew on a trail of somebody else, in one transaction: it gets a new identity, which is returned; what
+        waits for consumers of any owner is dropped, and none that begins later begins before this. Breadcrumbs and
+        dead letters stay."""
         ...
 
     async def check(self) -> list[str]:

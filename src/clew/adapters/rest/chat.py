@@ -25,8 +25,8 @@ from clew.agents.conversation import (
 from clew.agents.modelless import ask_instead, find_missing_model
 from clew.agents.sessions import MAX_SESSIONS, MAX_TURNS, Sent, SessionInfo, Turn
 from clew.agents.steps import Answered, Choice, GaveUp, PermissionAsked, Step, step_of
-from clew.errors import AlreadyExists, InvalidInput, NotFound, TooLarge
-from clew.trail.event import Event
+from clew.errors import AlreadyExists, InvalidInput, ModelError, NotFound, TooLarge
+from clew.trail.event import Event, sse_payload
 
 MAX_WAIT = 300.0
 
@@ -42,10 +42,24 @@ class NewMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     wait: Annotated[float, Meta(ge=0, le=MAX_WAIT)] = 60.0
 
 
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tool waits to be allowed: all that it would be given, nothing masked; why it asks; and what an answer
+    beyond this once would be remembered for. POST /permissions/{request_id} answers with one of the choices, and with
+    `id` as its `question`."""
+
+    id: str
+    request_id: str
+    tool: str
+    input: Any
+    reason: str
+    pattern: str
+    choices: Sequence[str]
+
+
 class ChatAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a message. While it is `running` or `waiting` for a permission, GET /events/stream with its session
-    and `after` the cursor follows it. `without_model` nothing was sent: the text is what the catalog knows, the reason
-    how to add a model."""
+    """What came of a message. While it is `running` or `waiting` for a permission, which `asked` tells, GET
+    /events/stream with its session and `after` the cursor follows it. `without_model` nothing was sent: the text is
+    what the catalog knows, the reason how to add a model."""
 
     agent: str
     status: Literal["done", "cancelled", "stopped", "failed", "running", "waiting", "without_model"]
@@ -56,6 +70,7 @@ class ChatAnswer(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     answer_id: str | None = None
     permission: str | None = None
+    asked: Asked | None = None
     cursor: int = 0
 
 
@@ -94,9 +109,11 @@ class Cancelled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Allow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is said to a tool that asks: once, for the session, always, or no."""
+    """What is said to a tool that asks: once, for the session, always, or no; and the id of the question that was
+    shown, so that the answer counts for no other."""
 
     answer: Choice
+    question: str | None = None
 
 
 async def chat(call: Call) -> Answer:
@@ -119,7 +136,8 @@ async def chat(call: Call) -> Answer:
 
 
 async def _without_model(call: Call, conversations: Conversations) -> ChatAnswer | None:
-    """What is known about a message to an agent that has no model; None for one that has."""
+    """What is known about a message to an agent that has no model; None for one that has. Raises ModelError where one
+    is configured that cannot be used."""
     asked: NewMessage = call.body
     if call.services.models is None:
         return None
@@ -133,13 +151,17 @@ async def _without_model(call: Call, conversations: Conversations) -> ChatAnswer
 
 
 def _stream(call: Call, conversations: Conversations, sent: Sent) -> Answer:
-    """The events of the run, from the message or from where a reader left off."""
+    """The events of the run, from the message or from where a reader left off; each with the step that it is."""
     assert call.caller is not None  # the guard of this route lets nobody else in
     after = resume_at(call)
 
     def is_last(event: Event) -> bool:
         step = step_of(event, conversations.flow)
         return step is not None and is_end(step, sent)
+
+    async def payload(event: Event) -> dict[str, Any]:
+        step = step_of(event, conversations.flow)
+        return sse_payload(event) | {"step": None if step is None else await conversations.whole(step, by=call.by)}
 
     return EventStream(
         log=call.trail.log,
@@ -149,6 +171,7 @@ def _stream(call: Call, conversations: Conversations, sent: Sent) -> Answer:
         lasts=call.services.keys.remaining(call.caller),
         closing=call.services.closing,
         is_last=is_last,
+        payload=payload,
     )
 
 
@@ -181,7 +204,8 @@ async def _for_a_while(work: Coroutine[Any, Any, None], seconds: float, closing:
 
 
 def _answer(sent: Sent, last: Step | None) -> ChatAnswer:
-    head = {"session": sent.session, "run": sent.run, "message_id": sent.id, "agent": sent.agent}
+    ended: dict[str, Any]
+    head: dict[str, Any] = {"session": sent.session, "run": sent.run, "message_id": sent.id, "agent": sent.agent}
     cursor = last.seq if last is not None else sent.after
     match last:
         case Answered() if is_end(last, sent):
@@ -190,10 +214,11 @@ def _answer(sent: Sent, last: Step | None) -> ChatAnswer:
         case GaveUp():
             ended = {"status": "failed", "reason": last.reason}
         case PermissionAsked():
-            ended = {"status": "waiting", "reason": last.reason, "permission": last.request_id}
+            asked = msgspec.convert(last, Asked, from_attributes=True)
+            ended = {"status": "waiting", "reason": last.reason, "permission": last.request_id, "asked": asked}
         case _:
             ended = {"status": "running"}
-    return ChatAnswer(**head, **ended, cursor=cursor)  # type: ignore[arg-type]  # the words of the line before
+    return ChatAnswer(**head, **ended, cursor=cursor)
 
 
 async def list_sessions(call: Call) -> Answer:
@@ -215,7 +240,8 @@ async def cancel_session(call: Call) -> Answer:
 
 async def answer_permission(call: Call) -> Answer:
     conversations = await _conversations(call)
-    await conversations.answer_permission(call.path["request_id"], call.body.answer, by=call.by)
+    asked: Allow = call.body
+    await conversations.answer_permission(call.path["request_id"], asked.answer, by=call.by, question=asked.question)
     return Nothing()
 
 
@@ -239,7 +265,7 @@ OPERATIONS = (
             Header(name="Idempotency-Key", description="The same key sends the message once"),
             Header(name="Last-Event-ID", description="With a key and `stream`: the last message that was received"),
         ),
-        raises=(AlreadyExists, InvalidInput, NotFound, TooLarge),
+        raises=(AlreadyExists, InvalidInput, ModelError, NotFound, TooLarge),
     ),
     Operation(
         method="GET",
@@ -270,6 +296,7 @@ OPERATIONS = (
         verb="create",
         writes=True,
         body=Cancel,
+        is_body_needed=False,
         answer=Cancelled,
     ),
     Operation(

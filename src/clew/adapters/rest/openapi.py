@@ -111,7 +111,7 @@ def _describe(operation: Operation, schemas: dict[str, Any], components: dict[st
         described["parameters"] = parameters
     if operation.body is not None:
         content = {"application/json": {"schema": schemas[repr(operation.body)]}}
-        described["requestBody"] = {"required": True, "content": content}
+        described["requestBody"] = {"required": operation.is_body_needed, "content": content}
     if operation.verb:
         described["description"] = f"Needs a role that may {operation.verb}."
     if security := _SECURITY[operation.guard]:

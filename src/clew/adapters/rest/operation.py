@@ -153,6 +153,7 @@ class Operation:
     writes: bool = False
     query: type[msgspec.Struct] | None = None
     body: Any = None
+    is_body_needed: bool = True
     answer: Any = None
     status: int = 200
     media: str = "application/json"
@@ -183,8 +184,10 @@ class Endpoint:
         caller = _identify(operation, headers, lambda: parse_query(scope["query_string"]), self._services.keys)
         query, body = parse_query(scope["query_string"]), None
         if parse_body is not None:
-            check_content_type(headers)
-            body = parse_body(await read_body(headers, receive, self._services.max_body))
+            if operation.is_body_needed or headers.get(b"content-length", b"0") != b"0":
+                check_content_type(headers)
+            content = await read_body(headers, receive, self._services.max_body)
+            body = parse_body(content if content or operation.is_body_needed else b"{}")
         call = Call(self._services, caller, scope["path_params"], headers, query, body)
         answer = await operation.handler(call)
         await answer.send(scope, receive, send)

@@ -51,7 +51,7 @@ async def get_usage(call: Call) -> Answer:
 
 async def list_agents(call: Call) -> Answer:
     conversations = await open_conversations(call.trail, call.services.clock, by=call.by)
-    roll = Roll(call.trail, conversations.flow, call.services.clock)
+    roll = Roll(call.trail, conversations.flow, call.services.clock, call.services.models)
     return reply(Agents(items=await roll.call(by=call.by)))
 
 

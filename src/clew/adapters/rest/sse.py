@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 from starlette.types import Receive, Scope, Send
@@ -43,6 +44,7 @@ class EventStream:
     lasts: timedelta
     closing: asyncio.Event
     is_last: Callable[[Event], bool] = lambda event: False
+    payload: Callable[[Event], Awaitable[dict[str, Any]]] | None = None
 
     async def send(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": list(_HEADERS)})
@@ -76,7 +78,8 @@ class EventStream:
             events, after = await self.log.read(after, by=self.by, selector=self.selector, limit=BATCH)
             last = next((at for at, event in enumerate(events) if self.is_last(event)), None)
             if events:
-                await _chunk(send, b"".join(map(_message, events if last is None else events[: last + 1])))
+                shown = events if last is None else events[: last + 1]
+                await _chunk(send, b"".join([await self._message(event) for event in shown]))
             if last is not None:
                 return
             if clock() >= next_ping:
@@ -85,9 +88,9 @@ class EventStream:
             if len(events) < BATCH:
                 await self.log.wait(after, max(0.0, next_ping - clock()))
 
-
-def _message(event: Event) -> bytes:
-    return b"id: %d\nevent: %b\ndata: %b\n\n" % (event.seq, event.type.encode(), _encode(sse_payload(event)))
+    async def _message(self, event: Event) -> bytes:
+        payload = sse_payload(event) if self.payload is None else await self.payload(event)
+        return b"id: %d\nevent: %b\ndata: %b\n\n" % (event.seq, event.type.encode(), _encode(payload))
 
 
 def _ping(cursor: int) -> bytes:

@@ -97,10 +97,13 @@ def _root(*, shares_net: bool) -> tuple[str, ...]:
 
 
 def _binds(grants: Grants) -> Iterator[str]:
-    """What was allowed, outer folders first, and over it what stays hidden."""
+    """What was allowed, outer folders first, over it what stays as it is, and over that what stays hidden."""
     allowed = dict.fromkeys(grants.read, "--ro-bind") | dict.fromkeys(grants.write, "--bind")
     for path in sorted(allowed):
         yield from (_kind(path, allowed), path, path)
+    guarded = dict.fromkeys(grants.pinned, "--bind") | dict.fromkeys(grants.kept, "--ro-bind")
+    for path in sorted(guarded):  # what is mounted cannot be renamed, nor another put in its place
+        yield from (guarded[path], path, path)
     for path in grants.masked:
         if os.path.isdir(path):
             yield from ("--perms", "0000", "--tmpfs", path, "--remount-ro", path)

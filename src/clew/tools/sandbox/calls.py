@@ -55,6 +55,10 @@ def _check_end(ran: Ran, confinement: Confinement) -> None:
             raise _out_of_memory(confinement)
         case "output":
             raise ToolFailure("runtime", f"gave more than {confinement.output_bytes:,} bytes of output")
+        case "disk":
+            raise ToolFailure("runtime", f"wrote more than {confinement.disk_mb:,} MB to the disk")
+    if ran.notes:
+        raise ToolFailure("permission", "; ".join(ran.notes))
     if not ran.result:
         raise ToolFailure(
             "runtime", f"ended with code {ran.code} before it gave a result", stack=ran.stderr[-_MAX_STACK:]

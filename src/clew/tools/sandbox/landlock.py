@@ -1,6 +1,7 @@
 """The second wall, where bubblewrap cannot run: Landlock for files and TCP, seccomp for system calls.
 
-It is lower: the program sees the names and the ids of other processes, and there is no new /tmp.
+It is lower: the program sees the names and the ids of other processes, there is no new /tmp, and a folder that holds
+what is masked or kept takes no new files, since Landlock can only allow, and then all that is below.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import platform
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib.resources import as_file, files
 
 import msgspec
 
 from clew.errors import ToolFailure
-from clew.tools.sandbox.places import Grants, is_below
+from clew.tools.sandbox.places import Grants, around
 from clew.tools.sandbox.program import EVERYWHERE, Confinement
 from clew.tools.sandbox.runtimes import find_python
 from clew.tools.sandbox.seccomp import AF_INET, AF_INET6, AF_NETLINK, build_filter
@@ -67,6 +68,7 @@ class LandlockWall:
         families = (AF_INET, AF_INET6, AF_NETLINK) if shares_net else ()
         place = files("clew.tools.sandbox").joinpath("launcher.py")
         with (
+            ExitStack() as stack,
             as_file(place) as launcher,
             tempfile.TemporaryDirectory(prefix="clew-tool-", ignore_cleanup_errors=True) as home,
         ):
@@ -75,34 +77,34 @@ class LandlockWall:
                 "read": [
                     *_SYSTEM,
                     *command.needs,
-                    *_around(grants.read, grants.masked),
+                    *around((*grants.read, *grants.write), grants.masked),
                     *(_FOR_NET if shares_net else ()),
                 ],
-                "write": [*_around(grants.write, grants.masked), *_DEVICES, home],
+                "write": [*around(grants.write, (*grants.masked, *grants.kept)), *_DEVICES, home],
                 "net": shares_net,
                 "filter": (build_filter(families=families, stays_in_group=True) or b"").hex(),
                 "cwd": grants.cwd if grants.cwd != "/tmp" else home,
             }
+            described = _describe(stack, msgspec.json.encode(policy))
             yield Launch(
                 argv=(
-                    *(find_python()[0], "-I", "-S", "-B", str(launcher), msgspec.json.encode(policy).decode()),
+                    *(find_python()[0], "-I", "-S", "-B", str(launcher), str(described)),
                     *limited(command, confinement, processes=_processes(confinement)),
                 ),
                 env=build_environment(confinement, home),
+                fds=(described,),
+                own=(home,),
             )
 
 
-def _around(roots: tuple[str, ...], masked: tuple[str, ...]) -> Iterator[str]:
-    """The roots, and where one holds what is masked, everything in it but that: Landlock can only allow."""
-    waiting = list(roots)
-    while waiting:
-        path = waiting.pop()
-        if path in masked:
-            continue
-        if any(is_below(each, path) for each in masked):
-            waiting += [os.path.join(path, name) for name in os.listdir(path)]
-        elif not os.path.islink(path):
-            yield path
+def _describe(stack: ExitStack, policy: bytes) -> int:
+    """An open file with the policy, which may be too long for an argument."""
+    fd = os.memfd_create("policy", os.MFD_CLOEXEC)
+    stack.callback(os.close, fd)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(policy)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
 
 
 def _processes(confinement: Confinement) -> int | None:

@@ -24,7 +24,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
-    policy = json.loads(sys.argv[1])
+    with open(int(sys.argv[1]), "rb") as described:
+        policy = json.load(described)
     _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     os.chdir(policy["cwd"])

@@ -21,6 +21,7 @@ from clew.tools.sandbox.sandbox import Sandbox
 What = Literal["filesystem", "network", "processes", "memory", "time", "syscalls"]
 _PROCESSES = 24
 _MEMORY_MB = 128
+_LANDLOCK = "Landlock, under which a folder takes no new files where it holds secrets or a repository"
 _BY = {
     "bubblewrap": {
         "filesystem": "mount namespace",
@@ -28,7 +29,7 @@ _BY = {
         "processes": "process namespace",
         "syscalls": "seccomp",
     },
-    "landlock": {"filesystem": "Landlock", "network": "Landlock and seccomp", "syscalls": "seccomp"},
+    "landlock": {"filesystem": _LANDLOCK, "network": "Landlock and seccomp", "syscalls": "seccomp"},
     "none": {},
 }
 _found: dict[str, Isolation] = {}

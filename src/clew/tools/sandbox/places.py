@@ -1,39 +1,44 @@
 """Which files a program may reach: paths as they really are, without what nobody should be given.
 
-Names such as `.env` are looked for below every folder that is allowed, and masked there.
+Names such as `.env` are looked for below every folder that is allowed, and masked there; what makes programs run on the
+machine (`.git/hooks`, `.vscode`) is kept as it is.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 
 import msgspec
 
 from clew.errors import ToolFailure
+from clew.tools.sandbox.names import GIT_NAME, is_denied_in_library, is_denied_name, is_guarded_name
 from clew.tools.sandbox.program import Confinement
+from clew.tools.sandbox.survey import Place, Survey, look_through
 
-DENIED_NAMES = frozenset({".env", ".ssh", ".aws", ".gnupg", ".clew", ".netrc", ".git-credentials"})
-_ENV_FILE = re.compile(r"\.env\.(?!example$|sample$|template$|dist$)")
-_PASSED_OVER = frozenset({".git", "node_modules", "__pycache__"})
 _MACHINE = ("/proc", "/sys", "/dev", "/run", "/etc", "/boot", "/var/run", "/var/lib")
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt")
-MAX_ENTRIES = 300_000
 
 
 class Grants(msgspec.Struct, frozen=True, kw_only=True):
-    """Resolved paths. `masked` lies below the others; `links` lie there too, and lead to what is not allowed."""
+    """Resolved paths. `masked` lies below the others; `links` lie there too, and lead to what is not allowed.
+
+    `kept` lies below what may be written, and may only be read; `pinned` are folders that stay where they are, since
+    they hold some of it. `guarded` is where something that makes programs run was already.
+    """
 
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
     masked: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()
+    guarded: frozenset[Place] = frozenset()
     cwd: str = "/tmp"
 
 
 def resolve_grants(confinement: Confinement, *, is_thorough: bool = False) -> Grants:
-    """Where it is not thorough, folders that programs fill are not looked through, and links not looked at.
+    """Where it is not thorough, folders that programs fill are not looked through deeply, and links not looked at.
 
     Raises ToolFailure of the kind permission for a path that does not exist, is a part of the system, or leads to
     what is denied."""
@@ -41,26 +46,39 @@ def resolve_grants(confinement: Confinement, *, is_thorough: bool = False) -> Gr
     denied = tuple(os.path.realpath(_absolute(path, base)) for path in confinement.deny)
     read = tuple(dict.fromkeys(_resolve(path, base, denied) for path in confinement.read))
     write = tuple(dict.fromkeys(_resolve(path, base, denied, writes=True) for path in confinement.write))
-    roots = (*read, *write)
-    masked = tuple(_find_masked(roots, denied, is_thorough=is_thorough))
+    roots = tuple(dict.fromkeys((*read, *write)))
+    surveys = {root: look_through(root, is_thorough=is_thorough) for root in roots}
+    masked = tuple(_find_masked(surveys, denied))
     is_reachable = confinement.cwd and any(is_below(base, root) for root in roots)
+    writable = [surveys[root] for root in write]
     return Grants(
         read=read,
         write=write,
         masked=masked,
-        links=_find_links(roots, masked) if is_thorough else (),
+        links=_find_links(surveys, masked) if is_thorough else (),
+        kept=tuple(_find_kept(writable, write, masked)),
+        pinned=tuple(sorted({path for each in writable for path in each.repositories})),
+        guarded=frozenset(place for each in writable for place in each.guarded.values()),
         cwd=base if is_reachable else "/tmp",
     )
-
-
-def is_denied_name(name: str) -> bool:
-    """Whether a file or folder of this name is never given to a program."""
-    return name in DENIED_NAMES or _ENV_FILE.match(name) is not None
 
 
 def is_below(path: str, root: str) -> bool:
     """Whether the path is the root or lies below it."""
     return path == root or path.startswith(root.rstrip("/") + "/")
+
+
+def around(roots: tuple[str, ...], left_out: tuple[str, ...]) -> Iterator[str]:
+    """The roots, and where one holds what is left out, everything in it but that; no links."""
+    waiting = list(roots)
+    while waiting:
+        path = waiting.pop()
+        if path in left_out:
+            continue
+        if any(is_below(each, path) for each in left_out):
+            waiting += [os.path.join(path, name) for name in os.listdir(path)]
+        elif not os.path.islink(path):
+            yield path
 
 
 def _absolute(path: str, base: str) -> str:
@@ -73,13 +91,21 @@ def _resolve(path: str, base: str, denied: tuple[str, ...], *, writes: bool = Fa
     found = os.path.realpath(_absolute(path, base))
     if not os.path.exists(found):
         raise ToolFailure("permission", f"the path {path!r} cannot be allowed: it does not exist")
-    parts = found.split("/")
-    is_secret = any(map(is_denied_name, parts)) or any(_belongs(found, each) for each in denied)
-    is_machine = found == "/" or any(is_below(found, root) for root in _MACHINE)
-    if is_secret or is_machine or (writes and any(is_below(found, root) for root in _SYSTEM)):
-        what = "holds secrets" if is_secret else "is a part of the system"
+    if what := _refusal(found, denied, writes=writes):
         raise ToolFailure("permission", f"the path {path!r} cannot be allowed: it {what}")
     return found
+
+
+def _refusal(found: str, denied: tuple[str, ...], *, writes: bool) -> str:
+    """Why a real path cannot be allowed; empty where it can."""
+    parts = found.split("/")
+    if any(map(is_denied_in_library, parts)) or is_denied_name(parts[-1]) or any(_belongs(found, x) for x in denied):
+        return "holds secrets"
+    if found == "/" or any(is_below(found, root) for root in (*_MACHINE, *(_SYSTEM if writes else ()))):
+        return "is a part of the system"
+    if writes and (is_guarded_name(parts[-1]) or any(part.casefold() == GIT_NAME for part in parts)):
+        return "decides which programs run on this machine"
+    return ""
 
 
 def _belongs(path: str, denied: str) -> bool:
@@ -87,47 +113,37 @@ def _belongs(path: str, denied: str) -> bool:
     return is_below(path, denied) or (path.startswith(denied) and path[len(denied)] in "-.")
 
 
-def _find_links(roots: tuple[str, ...], masked: tuple[str, ...]) -> tuple[str, ...]:
+def _find_links(surveys: dict[str, Survey], masked: tuple[str, ...]) -> tuple[str, ...]:
     """Links whose target is masked or not allowed: who follows them unseeing must not be given them."""
-    links = (entry.path for root in roots for entry in _walk(root, is_thorough=True) if entry.is_symlink())
-    targets = {link: os.path.realpath(link) for link in links}
+    targets = {link: os.path.realpath(link) for survey in surveys.values() for link in survey.links}
     return tuple(
         link
         for link, target in targets.items()
-        if not any(is_below(target, root) for root in roots) or any(is_below(target, each) for each in masked)
+        if not any(is_below(target, root) for root in surveys) or any(is_below(target, each) for each in masked)
     )
 
 
-def _find_masked(roots: tuple[str, ...], denied: tuple[str, ...], *, is_thorough: bool) -> Iterator[str]:
-    left = MAX_ENTRIES
-    found = set(denied)
-    for root in roots:
-        for entry in _walk(root, is_thorough=is_thorough):
-            left -= 1
-            if left < 0:
-                raise ToolFailure(
-                    "permission",
-                    f"the path {root!r} cannot be allowed: it has more than {MAX_ENTRIES:,} files to look through",
-                    hint="Name the folder within it that is needed",
-                )
-            if is_denied_name(entry.name) or any(_belongs(entry.path, each) for each in denied):
-                found.add(os.path.realpath(entry.path))
-    yield from sorted(path for path in found if any(is_below(path, root) for root in roots) and os.path.exists(path))
+def _find_masked(surveys: dict[str, Survey], denied: tuple[str, ...]) -> Iterator[str]:
+    found = {os.path.realpath(path) for survey in surveys.values() for path in survey.denied}
+    found.update(companion for path in denied for companion in _companions(path))
+    yield from sorted(path for path in found if any(is_below(path, root) for root in surveys) and os.path.exists(path))
 
 
-def _walk(root: str, *, is_thorough: bool) -> Iterator[os.DirEntry[str]]:
-    """Everything below a folder, but not below what is denied, links, and (unless thorough) what programs fill."""
-    passed_over = frozenset() if is_thorough else _PASSED_OVER
-    waiting = [root]
-    while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                listed = list(entries)
-        except OSError:
-            continue  # a file, or what the user cannot read either
-        yield from listed
-        waiting += [
-            each.path
-            for each in listed
-            if each.is_dir(follow_symlinks=False) and each.name not in passed_over and not is_denied_name(each.name)
-        ]
+def _companions(denied: str) -> Iterator[str]:
+    """A denied path, and what lies beside it and belongs to it."""
+    yield denied
+    folder, name = os.path.split(denied)
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    yield from (os.path.join(folder, each) for each in names if each.startswith((f"{name}-", f"{name}.")))
+
+
+def _find_kept(surveys: list[Survey], write: tuple[str, ...], masked: tuple[str, ...]) -> Iterator[str]:
+    """What is guarded, as it really is, where it could be written and is not out of sight already."""
+    found = {os.path.realpath(path) for survey in surveys for path in survey.guarded}
+    for path in sorted(found):
+        is_writable = any(is_below(path, root) for root in write) and os.path.exists(path)
+        if is_writable and not any(is_below(path, each) for each in masked):
+            yield path

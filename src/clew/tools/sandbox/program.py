@@ -11,7 +11,7 @@ from clew.errors import InvalidInput
 
 Language = Literal["javascript", "typescript", "python"]
 LANGUAGES: tuple[Language, ...] = ("javascript", "typescript", "python")
-KilledBy = Literal["timeout", "memory", "output"]
+KilledBy = Literal["timeout", "memory", "output", "disk"]
 
 EVERYWHERE = "*"
 """In `Confinement.net`: the whole network."""
@@ -41,7 +41,8 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     """What a program may reach. All that is not named is out of reach: no file, no host, no variable.
 
     `read`, `write` and `deny` are paths, relative to `cwd`; what may be written may be read. Below them keys and
-    passwords (`.env`, `.ssh`, `.aws`), `.clew` and `deny` stay out of reach. `net` names hosts, with or without a port.
+    passwords (`.env`, `.ssh`, `.aws`), `.clew` and `deny` stay out of reach, and what makes programs run (`.git/hooks`,
+    `.vscode`) is not changed. `disk_mb` is how much it may write. `net` names hosts, with or without a port.
     `secrets` reach code as `context.secrets`, and are masked in all that comes out.
     """
 
@@ -55,15 +56,20 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     memory_mb: int = 512
     processes: int = 64
     output_bytes: int = 1_000_000
+    disk_mb: int = 2_048
     cwd: str = ""
 
     def __post_init__(self) -> None:
-        if min(self.seconds, self.memory_mb, self.processes, self.output_bytes) <= 0:
-            raise InvalidInput("confinement", "seconds, memory_mb, processes and output_bytes must be more than 0")
+        if min(self.seconds, self.memory_mb, self.processes, self.output_bytes, self.disk_mb) <= 0:
+            what = "seconds, memory_mb, processes, output_bytes and disk_mb"
+            raise InvalidInput("confinement", f"{what} must be more than 0")
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
-    """How a program ended. Output is text without escape sequences and secrets; `code` is negative for a signal."""
+    """How a program ended. Output is text without escape sequences and secrets; `code` is negative for a signal.
+
+    `notes` say what it made that was moved aside, since it would make programs run on this machine.
+    """
 
     code: int
     stdout: str
@@ -71,3 +77,4 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     killed_by: KilledBy | None = None
     result: bytes = b""
+    notes: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from clew.tools.sandbox.cleaning import Mask, clean_text
+from clew.tools.sandbox.disk import DiskWatch
 from clew.tools.sandbox.program import Confinement, KilledBy, Ran
 from clew.tools.sandbox.wall import Command, Launch
 
@@ -66,12 +67,14 @@ async def execute(
     results: ResultPipe,
     on_output: OnOutput | None = None,
     running: list[int],
+    writes: tuple[str, ...] = (),
 ) -> Ran:
     """Start the command and wait for its end. Nothing of it is left when this returns or is cancelled.
 
-    Its process is among those `running` meanwhile.
+    Its process is among those `running` meanwhile. `writes` are the folders that it may fill.
     """
     started = time.perf_counter()
+    disk = DiskWatch((*writes, *launch.own), confinement.disk_mb * 1024 * 1024)
     process = await asyncio.create_subprocess_exec(
         *launch.argv,
         stdin=asyncio.subprocess.PIPE,
@@ -85,7 +88,7 @@ async def execute(
     results.hand_over()
     running.append(process.pid)
     try:
-        run = _Run(process, command, launch, confinement, on_output)
+        run = _Run(process, command, launch, confinement, on_output, disk)
         killed_by = await run.until_its_end(results)
     finally:
         running.remove(process.pid)
@@ -102,6 +105,7 @@ class _Run:
         launch: Launch,
         confinement: Confinement,
         on_output: OnOutput | None,
+        disk: DiskWatch,
     ) -> None:
         self._process = process
         self._command = command
@@ -111,10 +115,11 @@ class _Run:
         self._mask = Mask(confinement.secrets.values())
         self._out, self._err, self._result = bytearray(), bytearray(), bytearray()
         self._is_too_much = False
+        self._disk = disk
 
     async def until_its_end(self, results: ResultPipe) -> KilledBy | None:
         work = asyncio.create_task(self._work(results))
-        watch = asyncio.create_task(self._watch_memory())
+        watch = asyncio.create_task(self._watch())
         try:
             await asyncio.wait({work, watch}, timeout=self._confinement.seconds, return_when=asyncio.FIRST_COMPLETED)
             killed_by = self._judge(work, watch)
@@ -126,11 +131,11 @@ class _Run:
             await self._drain()
         return killed_by
 
-    def _judge(self, work: asyncio.Task[None], watch: asyncio.Task[None]) -> KilledBy | None:
+    def _judge(self, work: asyncio.Task[None], watch: asyncio.Task[KilledBy]) -> KilledBy | None:
         if work.done():
             work.result()
             return "output" if self._is_too_much else None
-        return "memory" if watch.done() else "timeout"
+        return watch.result() if watch.done() else "timeout"
 
     async def _work(self, results: ResultPipe) -> None:
         process, limit = self._process, self._confinement.output_bytes
@@ -191,11 +196,14 @@ class _Run:
         if text := self._mask.text(clean_text(lines)):
             await _given(self._on_output)(text)
 
-    async def _watch_memory(self) -> None:
-        """Ends when the tree takes more memory than it may, or the kernel has killed a part of it for that."""
+    async def _watch(self) -> KilledBy:
+        """Ends when the tree takes more memory or disk than it may, or the kernel has killed a part of it for that."""
         limit = self._confinement.memory_mb * 1024 * 1024
-        while not (self._is_starved() or _takes_over(self._process.pid, limit)):  # noqa: ASYNC110 - nobody tells when memory is taken
+        while not (self._is_starved() or _takes_over(self._process.pid, limit)):
+            if self._disk.is_due() and await asyncio.to_thread(self._disk.is_over, _tree(self._process.pid)):
+                return "disk"
             await asyncio.sleep(WATCH_SECONDS)
+        return "memory"
 
     def _is_starved(self) -> bool:
         return self._launch.cgroup is not None and self._launch.cgroup.was_out_of_memory()

@@ -23,6 +23,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]{0,99}")
 _HOST = re.compile(
     r"(?:\*\.)?[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?(?::\d{1,5})?|\[[0-9a-fA-F:.]+\](?::\d{1,5})?"
 )
+_MAX_ARGUMENT = 120_000
 _FLAGS = (
     *("run", "--quiet", "--no-prompt", "--no-remote", "--no-npm", "--no-config", "--no-lock", "--cached-only"),
     *("--no-code-cache", "--no-check", "--node-modules-dir=none", "--deny-run", "--deny-ffi", "--deny-sys"),
@@ -93,18 +94,26 @@ def _permissions(confinement: Confinement, grants: Grants) -> list[str]:
     found = []
     if confinement.net:
         found.append("--allow-net" if EVERYWHERE in confinement.net else f"--allow-net={','.join(confinement.net)}")
-    if readable := (*grants.read, *grants.write):
-        found.append(f"--allow-read={','.join(readable)}")
-    if grants.write:
-        found.append(f"--allow-write={','.join(grants.write)}")
-    if hidden := (*grants.masked, *grants.links):
-        if any("," in path for path in hidden):
-            raise ToolFailure("permission", "a file with secrets has a comma in its path, and cannot be kept apart")
-        denied = ",".join(hidden)
-        found += [f"--deny-read={denied}", f"--deny-write={denied}"]
+    hidden = (*grants.masked, *grants.links)
+    paths = {
+        "--allow-read": (*grants.read, *grants.write),
+        "--allow-write": grants.write,
+        "--deny-read": hidden,
+        "--deny-write": (*hidden, *grants.kept),
+    }
+    found += [f"{flag}={_joined(each)}" for flag, each in paths.items() if each]
     if confinement.env:
         found.append(f"--allow-env={','.join(confinement.env)}")
     return found
+
+
+def _joined(paths: tuple[str, ...]) -> str:
+    joined = ",".join(paths)
+    if joined.count(",") >= len(paths):
+        raise ToolFailure("permission", "a file with secrets has a comma in its path, and cannot be kept apart")
+    if len(os.fsencode(joined)) > _MAX_ARGUMENT:
+        raise ToolFailure("permission", f"the folder holds {len(paths):,} files to be kept apart, which is too many")
+    return joined
 
 
 @cache

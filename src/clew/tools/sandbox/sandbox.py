@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 import msgspec
 
 from clew.errors import SandboxUnavailable
 from clew.tools.sandbox.bubblewrap import BubblewrapWall, find_bubblewrap
+from clew.tools.sandbox.guarding import set_aside
 from clew.tools.sandbox.landlock import LandlockWall, find_landlock
-from clew.tools.sandbox.places import Grants, resolve_grants
+from clew.tools.sandbox.places import Grants, around, resolve_grants
 from clew.tools.sandbox.program import Confinement, Program, Ran
 from clew.tools.sandbox.running import OnOutput, ResultPipe, execute
 from clew.tools.sandbox.runtimes import build_command, find_deno
@@ -72,13 +73,21 @@ class LocalSandbox:
         confinement = msgspec.structs.replace(confinement, deny=(*confinement.deny, *self._deny))
         grants = await self._resolve(confinement)
         with ResultPipe(is_wanted=program.language == "python") as results:
-            command = build_command(program, confinement, grants, result_to=results.target)
+            reach = grants if self._is_isolated else _without_holders(grants)
+            command = build_command(program, confinement, reach, result_to=results.target)
             if not (self._is_isolated or command.confines_itself):
                 self._accept_no_wall()
             with self._wall.enclose(command, confinement, grants) as launch:
-                return await execute(
-                    command, launch, confinement, results=results, running=self._running, on_output=on_output
+                running = execute(
+                    command,
+                    launch,
+                    confinement,
+                    results=results,
+                    running=self._running,
+                    on_output=on_output,
+                    writes=grants.write,
                 )
+                return await _guarded(running, grants)
 
     async def _resolve(self, confinement: Confinement) -> Grants:
         if not (confinement.read or confinement.write):
@@ -97,6 +106,26 @@ class LocalSandbox:
         if not self._has_warned:
             log.warning("tools run without a sandbox: their files, network and processes are not isolated. %s", _HINT)
             self._has_warned = True
+
+
+def _without_holders(grants: Grants) -> Grants:
+    """For Deno alone, which would let a folder be renamed though it holds what is out of reach, and so lay it open
+    under another name: what holds some of that is not written itself."""
+    write = (path for path in around(grants.write, (*grants.masked, *grants.kept)) if "," not in path)
+    return msgspec.structs.replace(grants, read=(*grants.read, *grants.write), write=tuple(write))
+
+
+async def _guarded(running: Awaitable[Ran], grants: Grants) -> Ran:
+    """How a run ended, with a note on all that it made and must not leave; cancelled or not, none of that is left."""
+    if not grants.write:
+        return await running
+    try:
+        ran = await running
+    except BaseException:
+        await asyncio.shield(asyncio.to_thread(set_aside, grants))
+        raise
+    notes = await asyncio.shield(asyncio.to_thread(set_aside, grants))
+    return msgspec.structs.replace(ran, notes=notes)
 
 
 def open_sandbox(*, production: bool, deny: Sequence[str] = ()) -> LocalSandbox:

@@ -42,13 +42,15 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """A command behind a wall, ready to start. `is_tree` says that killing the first process kills all."""
+    """A command behind a wall, ready to start. `is_tree` says that killing the first process kills all; `own` are
+    folders of this run alone, on the disk."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
     fds: tuple[int, ...] = ()
     is_tree: bool = False
     cgroup: Cgroup | None = None
+    own: tuple[str, ...] = ()
 
 
 class Wall(Protocol):
@@ -73,7 +75,7 @@ class NoWall:
     def enclose(self, command: Command, confinement: Confinement, grants: Grants) -> Iterator[Launch]:
         with tempfile.TemporaryDirectory(prefix="clew-tool-", ignore_cleanup_errors=True) as folder:
             argv = limited(command, confinement, processes=None)
-            yield Launch(argv=argv, env=build_environment(confinement, folder))
+            yield Launch(argv=argv, env=build_environment(confinement, folder), own=(folder,))
 
 
 def build_environment(confinement: Confinement, home: str) -> dict[str, str]:
@@ -92,7 +94,7 @@ def limited(command: Command, confinement: Confinement, *, processes: int | None
         "c": 0,
         "n": OPEN_FILES,
         "t": int(confinement.seconds) + 2,
-        "f": max(confinement.memory_mb, 16) * 2048,
+        "f": max(min(confinement.memory_mb, confinement.disk_mb), 16) * 2048,
         ("v" if command.counts == "addresses" else "d"): kilobytes
         + (65_536 if command.counts == "addresses" else 720_000),
     }

@@ -77,7 +77,10 @@ def _first_cursor(writing: Writing, consumer: Consumer) -> int:
     if consumer.start == "beginning":
         return 0
     head = read_head(writing.connection)
-    return head if consumer.after is None else min(consumer.after, head)
+    if consumer.after is None:
+        return head
+    floor = writing.execute("SELECT value FROM meta WHERE key = 'floor'").get
+    return min(max(consumer.after, int(floor or 0)), head)
 
 
 def note_agent(writing: Writing, owner_id: str, consumer: Consumer) -> None:

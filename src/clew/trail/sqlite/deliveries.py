@@ -297,10 +297,10 @@ class SqliteDeliveries:
         by.require("subscribe")
         return await self._engine.write(work, durable=False)
 
-    async def release(self, claim: Claim, *, by: Principal) -> None:
+    async def release(self, claim: Claim, *, by: Principal, delay: float = 0.0) -> None:
         def work(writing: Writing) -> None:
             stored = find_held(writing, claim, by).stored
-            lanes.wait_again(writing, stored.cid, claim.event.seq, due_at=writing.now)
+            lanes.wait_again(writing, stored.cid, claim.event.seq, due_at=writing.now + int(delay * 1_000_000))
             self._note_freed(writing, stored)
 
         by.require("subscribe")

@@ -183,5 +183,5 @@ def _update(postings: Postings, present: Iterable[tuple[int, str]], gone: Sequen
 
 def _mark_of(connection: Sql, seq: int) -> str:
     """What an event was about: a restored trail gives its number to another one."""
-    found = connection.execute("SELECT id || ':' || version || ':' || at FROM events WHERE seq = ?", (seq,)).get
+    found = connection.execute("SELECT hex(id) || ':' || version || ':' || at FROM events WHERE seq = ?", (seq,)).get
     return str(found)

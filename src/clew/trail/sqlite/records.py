@@ -24,7 +24,7 @@ from clew.trail.sqlite import writing as write
 from clew.trail.sqlite.definitions import DEFINITIONS, DefinitionBook, Definitions, check_definition
 from clew.trail.sqlite.engine import Engine, Sql, Writing, from_micros
 from clew.trail.sqlite.log import MAX_BYTES
-from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, to_breadcrumb
+from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, to_breadcrumb, to_checksum
 from clew.trail.sqlite.where import build_where
 from clew.trail.store import Embedder, VersionInfo
 
@@ -361,7 +361,7 @@ class SqliteRecords:
         ).fetchall()
         lines = [*older, (row[3], row[17], row[19], row[15])]
         return [
-            VersionInfo(version=version, updated_at=from_micros(at), updated_by=agent, checksum=checksum)
+            VersionInfo(version=version, updated_at=from_micros(at), updated_by=agent, checksum=to_checksum(checksum))
             for version, at, agent, checksum in lines
         ]
 

@@ -116,6 +116,7 @@ def to_breadcrumb(row: Sequence[Any], audience: Audience) -> Breadcrumb:
         created_by,
         updated_by,
     ) = rest
+    checksum = to_checksum(checksum)
     hints = llm_hints.encode() if llm_hints is not None else None
     named = entities.encode() if entities is not None else None
     try:
@@ -145,6 +146,17 @@ def to_breadcrumb(row: Sequence[Any], audience: Audience) -> Breadcrumb:
         raise Corrupted(f"the content of {id} version {version} cannot be read: {error}") from error
 
 
+def to_id(stored: bytes) -> str:
+    """The id of an event's breadcrumb, which is stored as bytes, and by earlier versions as text."""
+    digits = stored.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def to_checksum(stored: Any) -> str:
+    """A checksum as it is shown. It is stored as bytes, and by earlier versions as text."""
+    return stored.hex() if isinstance(stored, bytes) else str(stored)
+
+
 def to_ttl(kind: Any, expires_at: int | None, max_reads: int | None, read_count: int) -> Ttl:
     return Ttl(
         kind=kind,
@@ -160,7 +172,7 @@ def to_event(row: Sequence[Any], owner_id: str, breadcrumb: Breadcrumb | None) -
     return Event(
         seq=seq,
         type=EVENT_TYPES[type_],
-        breadcrumb_id=id,
+        breadcrumb_id=id if isinstance(id, str) else to_id(id),
         owner_id=owner_id,
         version=version,
         schema_name=schema_name,

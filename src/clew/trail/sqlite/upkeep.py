@@ -11,6 +11,7 @@ from clew.access import Principal
 from clew.errors import ClewError
 from clew.trail.sqlite import writing as write
 from clew.trail.sqlite.engine import Engine, Sql, Writing
+from clew.trail.sqlite.log import read_head
 from clew.trail.sqlite.reembedding import Reembedding
 from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, Audiences, in_list, to_breadcrumb
 from clew.trail.store import Embedder, Purged, TrailStats
@@ -96,6 +97,18 @@ class SqliteUpkeep:
         rows = self._engine.read(lambda connection: connection.execute(sql).fetchall())
         return [Principal(owner_id=owner, scopes=frozenset(filter(None, _decode(scopes)))) for owner, scopes in rows]
 
+    # -- whose it is --------------------------------------------------------------------------------------
+
+    async def identity(self) -> str:
+        sql = "SELECT value FROM meta WHERE key IN ('identity', 'trail') ORDER BY key LIMIT 1"
+        return self._engine.read(lambda connection: str(connection.execute(sql).get))
+
+    async def adopt(self) -> str:
+        await self._engine.write(_begin_anew)
+        return await self.identity()
+
+    # -- damage -------------------------------------------------------------------------------------------
+
     async def check(self) -> list[str]:
         return await self._engine.read_aside(self._check)
 
@@ -117,6 +130,16 @@ class SqliteUpkeep:
 
     def reembed(self, *, batch: int = 500) -> AsyncIterator[tuple[int, int]]:
         return self._change.run(batch)
+
+
+def _begin_anew(writing: Writing) -> None:
+    head = read_head(writing.connection)
+    writing.execute("INSERT OR REPLACE INTO meta VALUES ('identity', lower(hex(randomblob(16))))")
+    writing.execute("INSERT OR REPLACE INTO meta VALUES ('floor', ?)", (str(head),))
+    writing.execute("DELETE FROM deliveries WHERE state != 2")
+    writing.execute("UPDATE consumers SET cursor = ?", (head,))
+    writing.memo.clear()
+    writing.changed.append(0)
 
 
 def _bad_terms(connection: Sql) -> list[int]:

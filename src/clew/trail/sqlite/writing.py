@@ -24,7 +24,7 @@ TAG = "INSERT INTO tags (audience, tag, rid) VALUES (?, ?, ?)"
 VECTOR = "INSERT OR REPLACE INTO vectors (rid, vector) VALUES (?, ?)"
 EVENT = (
     "INSERT INTO events (seq, type, rid, id, version, audience, schema_name, tags, at)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " VALUES (?, ?, ?, unhex(?, '-'), ?, ?, ?, ?, ?)"
 )
 
 
@@ -79,7 +79,7 @@ def insert(writing: Writing, prepared: Sequence[Prepared], by: Principal, space:
                     ttl.kind,
                     to_micros(end) if end is not None else None,
                 ),
-                *(ttl.max_reads, each.checksum, now, now, agent, agent),
+                *(ttl.max_reads, bytes.fromhex(each.checksum), now, now, agent, agent),
             )
         )
         tags += [(audience, tag, rid) for tag in each.tags]
@@ -139,7 +139,7 @@ def replace(writing: Writing, row: Any, prepared: Prepared, by: Principal, space
             to_micros(ttl.expires_at) if ttl.expires_at is not None else None,
             ttl.max_reads,
             not prepared.is_new_ttl,
-            prepared.checksum,
+            bytes.fromhex(prepared.checksum),
             writing.now,
             by.agent_id or None,
             rid,

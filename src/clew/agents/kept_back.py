@@ -1,0 +1,47 @@
+"""Agents of a folder's markdown that do not run: they wait for the user's consent, or their files are broken."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import msgspec
+
+from clew.catalog.skills.definitions import Definitions
+from clew.catalog.skills.wishes import AGENT
+from clew.trust import Trust
+
+FOLDER = "agents"
+"""Agents are in folders of this name."""
+
+
+class KeptBack(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent that does not run, why, and what to do."""
+
+    name: str
+    reason: str
+    hint: str
+
+
+def find_kept_back(definitions: Definitions | None, trust: Trust | None = None) -> list[KeptBack]:
+    """All of them by name, as of the last look at the files."""
+    if definitions is None:
+        return []
+    agreed = {each.name for each in (trust or Trust.open()).grants(definitions.definers.root) if each.kind == AGENT}
+    found = {each.name: each for each in _broken(definitions)}
+    for name in definitions.manifest.agents:
+        if definitions.is_waiting(name):
+            reason = "it has changed since you agreed to it" if name in agreed else "you have not agreed to it yet"
+            found[name] = KeptBack(name=name, reason=reason, hint="Look at it and agree: `clew trust`")
+    return [found[name] for name in sorted(found)]
+
+
+def _broken(definitions: Definitions) -> list[KeptBack]:
+    return [
+        KeptBack(
+            name=PurePosixPath(each.path).stem,
+            reason=f"{each.path}{f':{each.line}' if each.line else ''}: {each.message}",
+            hint="`clew skills lint` tells more",
+        )
+        for each in reversed(definitions.problems)
+        if each.severity == "error" and FOLDER in PurePosixPath(each.path).parts[:-1]
+    ]

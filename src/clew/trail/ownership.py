@@ -1,0 +1,165 @@
+"""Whose trail it is: one that this user made, or agreed to. Nothing may run on any other: its agents, tools, pending
+requests and answered permissions would be a stranger's. Trails are told apart by their identity, and those of the user
+are remembered outside of the folder, with everything else that is trusted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+
+from clew.access import Principal
+from clew.config import Config
+from clew.errors import ConfigError, NotFound, ReadOnly
+from clew.trail.bootstrap import read_pieces
+from clew.trail.flow import Flow, read_flow, shipped_flow
+from clew.trail.selector import ContextMatch, Selector
+from clew.trail.store import Trail
+from clew.trust import Trust, Wish, digest_parts, printable, real_folder
+
+_log = logging.getLogger(__name__)
+
+KIND, MADE = "trail", "made by you"
+MOST = 200
+"""So many lasting permissions are counted."""
+_COMPANIONS = ("", "-wal", "-journal")
+
+
+class Ownership:
+    """Whether the user made an open trail, or agreed to it. A process may always use what it made itself; `problem`
+    says why others will have to ask all the same, until that was told."""
+
+    def __init__(self, trail: Trail, config: Config, *, is_made: bool, problem: str = "") -> None:
+        self._trail = trail
+        self._config = config
+        self._is_made = is_made
+        self.problem = problem
+        self._is_refusal_told = False
+
+    async def holds(self) -> bool:
+        """Whether things may run here. Raises ConfigError where the file of what is trusted cannot be used."""
+        if self._is_made:
+            return True
+        wish = await self._bare_wish()
+        with contextlib.suppress(ReadOnly):  # then nobody can be at making one
+            return await asyncio.to_thread(Trust.open().holds_once_made, wish)
+        return False
+
+    async def require(self) -> None:
+        """Raises ConfigError unless things may run here."""
+        if await self.holds():
+            self._tell_problem()
+            return
+        error = ConfigError(f"{self._config.trail_file} is a trail that you did not make: nothing runs on it")
+        error.hint = "`clew trust` shows what it brings"
+        raise error
+
+    async def wait(self, every: float) -> None:
+        """Return once things may run here, looking `every` so many seconds. That they may not is said once."""
+        while True:
+            try:
+                return await self.require()
+            except ConfigError as error:
+                if not self._is_refusal_told:
+                    _log.warning("%s", error)
+                self._is_refusal_told = True
+            await asyncio.sleep(every)
+
+    def _tell_problem(self) -> None:
+        if self.problem:
+            _log.warning("you made this trail, but it will need your consent the next time: %s", self.problem)
+            self.problem = ""
+
+    async def wish(self, *, by: Principal) -> Wish:
+        """What the user has to agree to, with what the trail brings for the caller."""
+        return msgspec.structs.replace(await self._bare_wish(), summary=await self._summary(by))
+
+    async def adopt(self, *, by: Principal) -> Wish:
+        """Begin anew on a trail that the user has agreed to: what waited on it is dropped, and it gets an identity that
+        nobody else knows. The wish to be granted."""
+        summary = await self._summary(by)
+        await self._trail.upkeep.adopt()
+        return msgspec.structs.replace(await self._bare_wish(), summary=summary)
+
+    async def remember(self, trust: Trust) -> None:
+        """Grant a trail that was just made; where that cannot be written, `problem` says so."""
+        wish = msgspec.structs.replace(await self._bare_wish(), summary=MADE)
+        try:
+            await asyncio.to_thread(trust.grant, [wish])
+        except (ConfigError, ReadOnly) as error:
+            self.problem = str(error)
+
+    async def _bare_wish(self) -> Wish:
+        file = self._config.trail_file or Path(":memory:")
+        inside = file.absolute().parent == self._config.folder.absolute()
+        identity = await self._trail.upkeep.identity()
+        return Wish(
+            folder=real_folder(self._config.folder.absolute().parent),
+            kind=KIND,
+            name=printable(file.name if inside else str(file)).strip() or "''",
+            digest=digest_parts([os.fsencode(os.path.realpath(file)), identity.encode("utf-8", "backslashreplace")]),
+        )
+
+    async def _summary(self, by: Principal) -> str:
+        flow = await self._flow(by)
+        counts = (await self._trail.upkeep.stats(by=by)).schemas
+        consumers = await self._trail.deliveries.consumers(by=by)
+        always = Selector(
+            schema_name=flow.permission_answer, context_match=(ContextMatch(path="answer", value="always"),)
+        )
+        brought = [
+            _count(counts.get(flow.agent, 0), "agent"),
+            _count(counts.get(flow.tool, 0), "tool"),
+            _count(counts.get(flow.workflow, 0), "workflow"),
+            _count(sum(each.consumer.webhook is not None for each in consumers), "webhook"),
+            _count(len((await self._trail.records.list(always, by=by, limit=MOST)).items), "lasting permission"),
+        ]
+        head = await self._trail.log.head()
+        waiting = sum(each.pending + each.claimed for each in consumers) + max(
+            (head - each.cursor for each in consumers), default=0
+        )
+        dropped = f"; {_count(waiting, 'event')} that may wait for them would be dropped" if waiting else ""
+        return f"a trail that you did not make: {', '.join(brought)}{dropped}"
+
+    async def _flow(self, by: Principal) -> Flow:
+        """The names that its runners would go by."""
+        try:
+            return await read_flow(self._trail, by=by)
+        except (NotFound, msgspec.ValidationError):
+            return shipped_flow(read_pieces())
+
+
+async def open_owned(config: Config, opening: Callable[[], Awaitable[Trail]]) -> tuple[Trail, Ownership]:
+    """Open the trail of a configuration. One that is not there yet is the user's from its beginning on: other processes
+    see it as such as soon as they see it. Raises as `open_trail`."""
+    file = config.trail_file
+    if file is None or _is_there(file):
+        trail = await opening()
+        return trail, Ownership(trail, config, is_made=file is None)
+    with contextlib.ExitStack() as stack:
+        trust, problem = None, ""
+        try:
+            trust = Trust.open()
+            await asyncio.to_thread(stack.enter_context, trust.making())
+        except (ConfigError, ReadOnly) as error:
+            trust, problem = None, str(error)
+        is_made = not _is_there(file)  # another process may have been quicker
+        trail = await opening()
+        ownership = Ownership(trail, config, is_made=is_made, problem=problem if is_made else "")
+        if is_made and trust is not None:
+            await ownership.remember(trust)
+        return trail, ownership
+
+
+def _is_there(file: Path) -> bool:
+    """Whether there is anything of a trail, be it a link to nowhere."""
+    return any(os.path.lexists(file.with_name(file.name + suffix)) for suffix in _COMPANIONS)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -1,0 +1,50 @@
+"""A question for permission shows all that is agreed to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clew.agents.steps import CHOICES, PermissionAsked
+from clew.cli.chat_question import describe_question
+
+
+def shown(tool: str, input: Any, pattern: str = "", reason: str = "why") -> str:
+    step = PermissionAsked(
+        seq=1,
+        session="s",
+        run="r",
+        id="q",
+        request_id="t",
+        tool=tool,
+        input=input,
+        reason=reason,
+        pattern=pattern,
+        choices=CHOICES,
+    )
+    return describe_question(step)
+
+
+def test_a_long_command_is_shown_whole_and_nothing_in_it_is_masked() -> None:
+    command = 'git status; password="$(touch PWNED)"; ' + "x" * 19_000 + "; rm -rf /"
+    assert f"command: {command}\n" in shown("exec", {"command": command, "cwd": "build"})
+
+
+def test_lines_are_shown_as_lines_that_cannot_be_taken_for_the_question() -> None:
+    text = shown("exec", {"command": "ls\n  why\n? May it run ls?\nrm x"})
+    assert "    command:\n      | ls\n      |   why\n      | ? May it run ls?\n      | rm x\n" in text
+    assert text.startswith("? May it run ls⏎  why⏎")
+
+
+def test_what_nobody_would_see_is_spelled_out_and_empty_lines_do_not_push_the_rest_away() -> None:
+    text = shown("exec", {"command": "rm x\r\x1b[2Kls\u202e" + "\n" * 500 + "end"}, reason="a\x1b[2K\nb")
+    assert "rm x\\u000d\\u001b[2Kls\\u202e" in text
+    assert "⏎ 499 empty lines ⏎" in text
+    assert text.count("\n") < 12
+    assert "a\\u001b[2K⏎b" in text
+
+
+def test_what_a_yes_for_longer_is_remembered_for_is_shown_as_it_is() -> None:
+    text = shown("get", {"routes": [{"route": "a://b"}]}, "get(a://b), any params\nget(a://c), any params")
+    assert "session and always allow: get(a://b), any params\n    and get(a://c), any params\n" in text
+    assert 'routes: [{"route":"a://b"}]' in text
+    assert "only this once" in shown("x", None)

@@ -1,0 +1,12 @@
+"""What a model would see, at the command line."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import Clew
+
+
+def test_a_preview_without_a_model_says_so(clew: Clew) -> None:
+    shown = clew("context", "preview", "hello")
+    assert shown.code == 0
+    assert "no model is configured" in shown.err
+    assert " of 50,000" not in shown.err
