@@ -52,6 +52,7 @@ async def build(place: Place, trigger: Breadcrumb, **sources: object) -> Context
 
 
 @pytest.mark.req("RCR-37", "BEY-04")
+@pytest.mark.req("O9")
 async def test_a_whole_context_is_as_it_should_be(place: Place) -> None:
     tool = {"name": "read", "description": "Reads a file", "code": "secret code"}
     await place.write("", title="Tool read", schema_name=place.flow.tool, context=tool)
