@@ -304,7 +304,9 @@ async def test_who_began_a_session_may_steer_it_and_others_need_to_be_curators(
             await talks.cancel(sent.session, by=other, reason="x")
     with pytest.raises(AccessDenied):
         await talks.cancel(sent.session, by=acting_as(me, agent_id="bob", roles=frozenset({"subscriber"})), reason="x")
-    await talks.answer_permission("t1", "once", by=writer)
+    with pytest.raises(AccessDenied, match="allow a tool"):
+        await talks.answer_permission("t1", "once", by=writer)
+    await talks.answer_permission("t1", "deny", by=writer)
     assert await talks.cancel(sent.session, by=writer, reason="x") == (sent.run,)
     assert await talks.cancel(sent.session, by=me, reason="x") == (sent.run,)
 

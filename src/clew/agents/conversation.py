@@ -33,6 +33,7 @@ LOOK_EVERY = 2.0
 """Seconds without news after which a follower looks whether the run was given up."""
 MAX_LETTERS = 1_000
 _NAME = 200
+DENY: Choice = "deny"
 
 
 class Conversations:
@@ -66,7 +67,7 @@ class Conversations:
         check_message(text)
         await self.find_agent(agent, by=_inside(by))
         if session is not None:
-            await self.sessions.first(session, by=_inside(by))
+            _require_say(await self.sessions.first(session, by=_inside(by)), by)
         after, id = await self._trail.log.head(), self._clock.new_id()
         draft = Draft(
             id=id,
@@ -163,6 +164,8 @@ class Conversations:
         asked = await self.permission(request_id, by=_inside(by), question=question)
         if not by.may("administer"):
             _require_say(await self.sessions.first(asked.session, by=_inside(by)), by)
+            if answer != DENY:
+                raise AccessDenied("allow a tool, which works with the rights of the owner", ["curator"])
         if answer not in asked.choices:
             raise InvalidInput("answer", f"{answer[:40]!r} is not offered", hint=f"Say {', '.join(asked.choices)}")
         tags = (*((SESSION_TAG + asked.session,) if asked.session else ()), REQUEST_TAG + asked.request_id)
