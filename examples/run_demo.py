@@ -109,7 +109,8 @@ async def fill(config: Config) -> None:
 async def running_server(config: Config) -> AsyncIterator[str]:
     port = free_port(config.server.host, config.server.port)
     command = [sys.executable, "-m", "clew", "up", "--json", "--folder", str(config.folder), "--port", str(port)]
-    server = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    quiet = {**os.environ, "CLEW_AGENTS": "false"}  # the trail alone: agents are shown by themselves, further down
+    server = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE, env=quiet)
     assert server.stdout is not None
     try:
         ready = await server.stdout.readline()

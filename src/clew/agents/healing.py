@@ -135,7 +135,7 @@ class Healing:
             request_id=request_id,
             requested_by=asked.requested_by,
             config_id=asked.config_id,
-            tags=("repair:try", f"repair:{error.id}", *error.session_tags, run_tag(error.id)),
+            tags=("repair:try", f"repair:{error.id}", *error.session_tags, run_tag(request_id)),
         )
         await self._trail.records.create(msgspec.structs.replace(again, idempotency_key=request_id), by=by)
         return request_id
