@@ -77,8 +77,9 @@ async def test_a_cancelled_command_is_killed_with_all_that_it_started(tmp_path: 
     pids = [tmp_path / "one", tmp_path / "two"]
     await until(lambda: all(each.exists() and each.read_text().strip() for each in pids))
     running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
+    async with asyncio.timeout(60):
+        with pytest.raises(asyncio.CancelledError):
+            await running
     assert not any(is_running(int(each.read_text())) for each in pids)
 
 

@@ -86,7 +86,7 @@ async def chat(
     if list and (file := trail_file(here.config())) is not None and not file.exists():
         tell_sessions([], as_json=json)
         return 0
-    async with open_here(here, create=True) as app:
+    async with open_here(here, create=True, tell_first=True) as app:
         await app.bootstrap()
         conversations = await open_conversations(app.trail, app.clock, by=app.me, scopes=app.me.scopes)
         if list:

@@ -76,8 +76,9 @@ def _check_identity(owner: str, scopes: frozenset[str], *, is_typed: bool) -> No
 
 
 @asynccontextmanager
-async def open_here(here: Here, *, create: bool = False) -> AsyncIterator[App]:
-    """The trail of the folder. Raises ClewError where there is none, unless it may be created."""
+async def open_here(here: Here, *, create: bool = False, tell_first: bool = False) -> AsyncIterator[App]:
+    """The trail of the folder. Raises ClewError where there is none, unless it may be created. That it was is told once
+    the work is done, or first where a conversation follows."""
     config = here.config()
     file = trail_file(config)
     is_new = file is not None and not file.exists()
@@ -88,8 +89,11 @@ async def open_here(here: Here, *, create: bool = False) -> AsyncIterator[App]:
     async with open_app(config, scopes=here.scope_set) as app:
         if is_new:
             await app.bootstrap()
+        if is_new and tell_first:
             note(f"A new trail: {file}", dim=True)
         yield app
+    if is_new and not tell_first:
+        note(f"A new trail: {file}", dim=True)
 
 
 def _where_else(folder: Path) -> str:
