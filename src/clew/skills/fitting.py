@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import msgspec
 
 from clew.llm.background import Background
-from clew.trail.closeness import EXACT, NEAR, closeness
+from clew.trail.closeness import NEAR, below_exact, closeness
 from clew.trail.query import Hit
 from clew.trail.readable import find_words
 from clew.trail.store import Embedder
@@ -44,7 +44,7 @@ class Fit:
         called."""
         if hit.exact or hit.vector_score is None or not self._has_background:
             return closeness(hit)
-        return min(max(1.0 + hit.relevance + self._bonus - FITS, 0.0), 0.99 * EXACT)
+        return below_exact(max(1.0 + hit.relevance + self._bonus - FITS, 0.0))
 
 
 def open_background(embedder: Embedder | None) -> Background | None:

@@ -18,7 +18,12 @@ def closeness(hit: Hit) -> float:
     if hit.exact:
         return EXACT
     if hit.vector_score is not None:
-        return min(hit.relevance / CLOSE, 0.99 * EXACT)
+        return below_exact(hit.relevance / CLOSE)
     # by words alone: a large share of a short question, or much of what is rare in a long one
     rare = math.sqrt((hit.text_score or 0.0) * hit.relevance)
-    return min(max(hit.relevance / CLOSE_BY_SHARE, rare / CLOSE_BY_RARITY), 0.99 * EXACT)
+    return below_exact(max(hit.relevance / CLOSE_BY_SHARE, rare / CLOSE_BY_RARITY))
+
+
+def below_exact(close: float) -> float:
+    """The same up to 3; of more, something between that and EXACT, so that the closer of two close hits stays so."""
+    return close if close <= EXACT - 1 else EXACT - 1 / (close - EXACT + 2)
