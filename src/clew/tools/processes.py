@@ -97,7 +97,7 @@ async def run_process(
     that it started is dead before this returns. Raises InvalidInput for what cannot be started."""
     mark = secrets.token_hex(16)
     started = time.monotonic()
-    process = await _start(argv, {**env, MARK: mark}, cwd, has_input=bool(stdin))
+    process = await _start_whole(argv, {**env, MARK: mark}, cwd, mark, has_input=bool(stdin))
     out, err = Kept(output_bytes), Kept(output_bytes)
     readers = {
         asyncio.create_task(_feed(process, stdin)),
@@ -178,6 +178,24 @@ class _Process:
         self._transport.close()
 
 
+async def _start_whole(
+    argv: Sequence[str], env: Mapping[str, str], cwd: str | None, mark: str, *, has_input: bool
+) -> _Process:
+    """Start a process. It may have begun, and have started others, before the loop has its pipes: who is cancelled in
+    between leaves none of them behind."""
+    starting = asyncio.create_task(_start(argv, env, cwd, has_input=has_input))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await asyncio.shield(asyncio.create_task(_abandon(starting, mark)))
+        raise
+
+
+async def _abandon(starting: asyncio.Task[_Process], mark: str) -> None:
+    with contextlib.suppress(InvalidInput):
+        await _end(await starting, mark, ())
+
+
 async def _start(argv: Sequence[str], env: Mapping[str, str], cwd: str | None, *, has_input: bool) -> _Process:
     loop = asyncio.get_running_loop()
     try:
@@ -221,7 +239,8 @@ async def _end(process: _Process, mark: str, readers: Collection[asyncio.Task[No
     _kill_group(process.pid)
     await asyncio.to_thread(_kill_marked, mark)
     await process.exited.wait()
-    await asyncio.wait(readers, timeout=_LAST_WORDS)
+    if readers:
+        await asyncio.wait(readers, timeout=_LAST_WORDS)
     for each in readers:
         each.cancel()
     await asyncio.gather(*readers, return_exceptions=True)
