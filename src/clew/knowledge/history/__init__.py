@@ -1,0 +1,1 @@
+"""What was done, and why: the chronicle on the trail, and what git remembers."""
