@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 JOBS   ?= auto
 RUNTIME := $(patsubst %,tests/skills/test_%.py,agent_session catalogue explaining exposure exposure_edits following keeping library \
-	loads merging meta_tools prompt registry remembering variables)
+	loads loads_bounds loads_laws merging meta_tools prompt registry remembering variables)
 
 .PHONY: help run test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime coverage-skills lock reference clean
 

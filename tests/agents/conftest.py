@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from clew.access import Principal
+from clew.clock import ManualClock
 from clew.trail.bootstrap import bootstrap
 from clew.trail.flow import Flow, read_flow
 from clew.trail.store import Trail
+from tests.agents.paying import Bank
 
 
 @pytest.fixture
@@ -15,3 +17,8 @@ async def flow(trail: Trail, me: Principal) -> Flow:
     """The names of a trail that was set up."""
     await bootstrap(trail, me)
     return await read_flow(trail, by=me)
+
+
+@pytest.fixture
+def bank(trail: Trail, clock: ManualClock, me: Principal) -> Bank:
+    return Bank(trail, clock, me)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from clew.access import Principal
 from clew.agents.amounts import Amount, Limits, read_limits
-from clew.agents.budget import Budget
-from clew.agents.budgets import Budgets
+from clew.agents.budget_state import Budget
+from clew.agents.budget_tree import Budgets
 from clew.agents.stopping import stop_for_budget, stopped_draft
 from clew.clock import ManualClock, SystemClock
 from clew.errors import BudgetExceeded, InvalidInput, NotFound

@@ -9,7 +9,7 @@ import pytest
 
 from clew.access import Principal
 from clew.agents.amounts import Amount, Limits
-from clew.agents.budgets import Budgets
+from clew.agents.budget_tree import Budgets
 from clew.agents.default_hooks import HookDeps, default_hooks
 from clew.agents.hooks import Abort, Hook, HookChain, PromptData, ToolData
 from clew.agents.reliability import shipped_reliability

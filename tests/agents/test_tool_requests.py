@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from clew.access import Principal
-from clew.agents.requests import MODEL_TOOL
 from clew.clock import ManualClock
 from clew.tools.tool import Effects, Tool, tool
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft
@@ -45,7 +44,9 @@ async def test_a_request_under_a_name_that_cannot_be_a_tag_gets_one_error_and_no
     trail: Trail, clock: ManualClock, me: Principal, name: str
 ) -> None:
     async with running(trail, clock, me, [{"say": "Yes."}]) as run:
-        asked = await request(run, MODEL_TOOL, input={"messages": [{"role": "user", "content": "x"}]}, requestId=name)
+        asked = await request(
+            run, run.flow.model_tool, input={"messages": [{"role": "user", "content": "x"}]}, requestId=name
+        )
         answered = await response(run)
         await is_done_with(run, "models-runner", asked)
         assert run.model.requests == []

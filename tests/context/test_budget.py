@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.context.budget import SHARES, Candidate, Limits, fit
 from clew.context.evidence import BUDGET, Evidence, lines, select
+from clew.context.fitting import SHARES, Candidate, Room, fit
 from clew.context.scoring import Parts, freshness, quality
 
 SECTIONS = (*SHARES, "other")
@@ -25,7 +25,7 @@ candidates = st.lists(
 )
 
 
-def check_fit(wanted: list[Candidate], limits: Limits) -> None:
+def check_fit(wanted: list[Candidate], limits: Room) -> None:
     found = fit(wanted, limits)
     assert found.tokens <= limits.total
     assert all(tokens <= limits.section(name) for name, tokens in found.sections.items())
@@ -38,7 +38,7 @@ def check_fit(wanted: list[Candidate], limits: Limits) -> None:
 @pytest.mark.req("BEY-04")
 @given(candidates, st.integers(0, 2_000), st.integers(0, 20))
 def test_no_budget_is_ever_overrun(wanted: list[Candidate], total: int, heading: int) -> None:
-    check_fit(wanted, Limits(total=total, heading=heading))
+    check_fit(wanted, Room(total=total, heading=heading))
 
 
 @pytest.mark.req("BEY-04")
@@ -55,7 +55,7 @@ def test_no_budget_is_overrun_in_ten_thousand_cases() -> None:
             )
             for _ in range(chance.randrange(15))
         ]
-        check_fit(wanted, Limits(total=chance.randrange(3_000), heading=chance.randrange(20)))
+        check_fit(wanted, Room(total=chance.randrange(3_000), heading=chance.randrange(20)))
 
 
 def candidate(key: str, tokens: int, *, score: float = 0.5, section: str = "knowledge", **more: bool) -> Candidate:
@@ -65,7 +65,7 @@ def candidate(key: str, tokens: int, *, score: float = 0.5, section: str = "know
 @pytest.mark.req("RCR-35", "BEY-04")
 def test_the_best_come_first_and_the_rest_is_told_why() -> None:
     wanted = [candidate("poor", 150, score=0.1), candidate("best", 190, score=0.9), candidate("good", 190, score=0.8)]
-    found = fit(wanted, Limits(total=1_000))
+    found = fit(wanted, Room(total=1_000))
     assert found.chosen == ("best", "good")
     assert "share of knowledge" in found.dropped["poor"]
 
@@ -77,9 +77,9 @@ def test_a_hostile_crowd_in_one_section_leaves_room_for_the_others() -> None:
         candidate("said", 150, score=0.2, section="history"),
         candidate("asked", 300, section="message", is_pinned=True),
     ]
-    found = fit([*crowd, *other], Limits(total=1_000))
+    found = fit([*crowd, *other], Room(total=1_000))
     assert {"said", "asked"} <= set(found.chosen)
-    huge = fit([candidate("huge", 201), *other], Limits(total=1_000))
+    huge = fit([candidate("huge", 201), *other], Room(total=1_000))
     assert "more than one item may take" in huge.dropped["huge"]
 
 

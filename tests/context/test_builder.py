@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clew.context.assembling import Part, assemble
-from clew.context.budget import Limits
 from clew.context.builder import ContextBuilder, ContextDraft
+from clew.context.fitting import Room
 from clew.context.receipts import explain
 from clew.context.rendering import render
 from clew.context.sections import HEADING_TOKENS, NUMBER_TOKENS
@@ -235,7 +235,7 @@ async def test_scoped_knowledge_is_only_for_those_who_may_see_it(place: Place) -
     assert "secret" not in (await build(place, trigger)).formatted_context
 
 
-def part(text: str, section: str, score: float, origin: str, limits: Limits, crumb: Breadcrumb, at: int) -> Part:
+def part(text: str, section: str, score: float, origin: str, limits: Room, crumb: Breadcrumb, at: int) -> Part:
     crumb = msgspec.structs.replace(crumb, id=f"{at:08}-0000-4000-8000-000000000000", context={"text": text})
     cap = limits.item(section, is_pinned=origin == "trigger") - NUMBER_TOKENS
     shown = render(crumb, crumb.context, cap=cap)
@@ -255,7 +255,7 @@ async def test_the_whole_text_never_has_more_tokens_than_its_budget(
     place: Place, found: list[tuple[str, str, float]], total: int
 ) -> None:
     crumb = await place.trail.records.get(await some_id(place), by=place.me)
-    limits = Limits(total=total, heading=HEADING_TOKENS)
+    limits = Room(total=total, heading=HEADING_TOKENS)
     parts = [
         part(text, section, score, "semantic", limits, crumb, at) for at, (text, section, score) in enumerate(found)
     ]

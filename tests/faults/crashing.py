@@ -23,7 +23,6 @@ from typing import Any, Literal
 
 from clew.access import Principal
 from clew.agents.prompts import rebuild_prompt
-from clew.agents.requests import MODEL_TOOL
 from clew.clock import ManualClock
 from clew.context.edges import HANDLER as LINKING
 from clew.tools.tool import Effects, Tool, ToolContext, tool
@@ -239,7 +238,7 @@ async def read_records(trail: Trail) -> list[Breadcrumb]:
 
 
 def is_to_model(record: Breadcrumb, flow: Flow) -> bool:
-    return record.schema_name == flow.request and record.context["tool"] == MODEL_TOOL
+    return record.schema_name == flow.request and record.context["tool"] == flow.model_tool
 
 
 async def is_same_prompt(trail: Trail, flow: Flow, request: Breadcrumb, records: list[Breadcrumb]) -> bool:

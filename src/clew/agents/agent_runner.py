@@ -15,17 +15,17 @@ from clew.agents.beginning import is_early_end
 from clew.agents.cancelling import cancel_called
 from clew.agents.executor import Gather, Gathered, UniversalExecutor
 from clew.agents.hooks import HookChain, PromptData
-from clew.agents.progress import Call, find_loop, fingerprint
-from clew.agents.prompts import Snapshot, keep_snapshot, model_input, read_run, source_of, text_at
+from clew.agents.progress import find_loop
+from clew.agents.prompts import Snapshot, keep_snapshot, model_input, read_run, source_of
 from clew.agents.requests import TURN_TAG, ToolResponse, read_response, request_draft, response_draft
 from clew.agents.run_state import RunState, Turn, calls_of, read_state
 from clew.agents.stopping import Stop, stop_for_budget, stop_for_loop, stop_for_turns, stopped_draft
+from clew.agents.turn_messages import gathered_message, turn_fingerprint, turn_messages
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition, Subscription
 from clew.errors import BudgetExceeded, ClewError, StorageError
-from clew.fences import clean, fenced
 from clew.llm.messages import Message, ToolSpec
-from clew.trail.breadcrumb import Breadcrumb, Draft, encode_canonical
+from clew.trail.breadcrumb import Breadcrumb, Draft
 from clew.trail.correlation import CONSUMER_TAG, RUN_TAG, find_run, run_tag
 from clew.trail.event import Event
 from clew.trail.flow import Flow
@@ -101,7 +101,7 @@ class AgentRunner:
         is_addressed = CONSUMER_TAG + self._agent.agent_id in trigger.tags
         if state.model_requests or (is_early_end(trigger, self._flow) and not is_addressed):
             return ()
-        return await self._ask(trigger, [_gathered_message(gathered)], state)
+        return await self._ask(trigger, [gathered_message(gathered)], state)
 
     # -- responses ----------------------------------------------------------------------------------------
 
@@ -152,12 +152,12 @@ class AgentRunner:
         """The last result of a turn brings the next request; those before it bring nothing."""
         if not turn.is_complete or turn is not state.turns[-1] or len(state.model_requests) != len(state.turns):
             return ()
-        if loop := find_loop([_fingerprint(each) for each in state.turns]):
+        if loop := find_loop([turn_fingerprint(each) for each in state.turns]):
             return await self._stop(stop_for_loop(loop))
         most = self._agent.capabilities.max_turns or MAX_TURNS
         if len(state.turns) >= most:
             return await self._stop(stop_for_turns(most))
-        return await self._ask(turn.answer, _turn_messages(turn), state)
+        return await self._ask(turn.answer, turn_messages(turn), state)
 
     # -- requests -----------------------------------------------------------------------------------------
 
@@ -255,50 +255,6 @@ def _model_failed(response: Breadcrumb, parsed: ToolResponse) -> Stop:
     """What a failed call of a model means for the run."""
     is_budget = response.context.get("error_type") == "budget"
     return Stop(why="budget" if is_budget else "error", detail=parsed.error or parsed.status, how_to_go_on=_AGAIN)
-
-
-def _turn_messages(turn: Turn) -> list[Message]:
-    """What a model is told of a turn: its own answer, and the results in the order in which it asked."""
-    output = turn.answer.context.get("output") or {}
-    said = Message(
-        role="assistant",
-        source=source_of(turn.answer, "output.content"),
-        tool_calls=turn.calls,
-        extra=output.get("extra") or {},
-    )
-    results = [
-        Message(
-            role="tool",
-            tool_call_id=call.id,
-            name=call.name,
-            source=source_of(response, _result_field(response)),
-        )
-        for call, response in zip(turn.calls, turn.responses, strict=True)
-    ]
-    return [said, *results]
-
-
-def _fingerprint(turn: Turn) -> str:
-    return fingerprint(
-        [
-            Call(name=call.name, arguments=call.arguments, result=text_at(response, _result_field(response)))
-            for call, response in zip(turn.calls, turn.responses, strict=False)
-        ]
-    )
-
-
-def _result_field(response: Breadcrumb) -> str:
-    return "output" if response.context.get("status") == "success" else "error"
-
-
-def _gathered_message(gathered: Gathered) -> Message:
-    """What an agent without a context builder is told: its trigger and what it subscribed to, as data."""
-    parts = [f"## {key}\n" + "\n".join(map(_shown, records)) for key, records in gathered.items()]
-    return Message(role="user", content="\n\n".join(parts))
-
-
-def _shown(record: Breadcrumb) -> str:
-    return fenced(clean(f"{record.title}\n{encode_canonical(record.context, 'context').decode()}"), "")
 
 
 def _with_run(draft: Draft, run: str) -> Draft:

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from clew.access import Principal
 from clew.agents.agent_runner import AgentDeps
 from clew.agents.amounts import read_limits
-from clew.agents.budgets import Budgets
+from clew.agents.budget_tree import Budgets
 from clew.agents.cancelling import Cancelling
 from clew.agents.default_hooks import HookDeps, default_hooks
+from clew.agents.executor import Gathered
 from clew.agents.guard import Guard
 from clew.agents.healing import Healing, healing_tools
+from clew.agents.hooks import HookChain
 from clew.agents.judging import Judge
 from clew.agents.model_calls import ModelCalls
 from clew.agents.notes import note_tools
 from clew.agents.prompt_hooks import Window
 from clew.agents.registry import Registry
-from clew.agents.reliability import read_reliability
+from clew.agents.reliability import Reliability, read_reliability
 from clew.agents.repairs import RepairDesk
-from clew.agents.runtime import Parts, Runtime
+from clew.agents.runtime import ContextHandlers, Parts, Runtime
 from clew.agents.spawning import spawn_tool
 from clew.agents.toolbox import FromRecord, Toolbox
 from clew.agents.tools_runner import ToolDeps
@@ -32,6 +34,7 @@ from clew.context.edges import edge_handler
 from clew.context.handlers import context_handler, request_handler
 from clew.context.sources import fetch
 from clew.errors import ModelError
+from clew.llm.messages import ToolSpec
 from clew.llm.model import Models
 from clew.tools.lasting import Place
 from clew.tools.permissions import Policy
@@ -39,7 +42,7 @@ from clew.tools.tool import Tool, ToolContext
 from clew.trail.breadcrumb import Breadcrumb, Draft
 from clew.trail.correlation import CONSUMER_TAG, find_root
 from clew.trail.event import Event
-from clew.trail.flow import read_flow
+from clew.trail.flow import Flow, read_flow
 from clew.trail.handlers import Handler, HandlerFunction
 from clew.trail.store import Trail
 
@@ -62,77 +65,131 @@ async def build_runtime(
     to, whatever their definitions allow; `place` finds the real path behind one; `hooks` come beside the default ones.
     """
     flow = await read_flow(trail, by=by)
-    reliability = await read_reliability(trail, by=by)
-    registry = Registry(trail, flow, by=by)
-    budgets = Budgets(trail, flow, clock)
-    toolbox = Toolbox(trail, flow, from_record, tools)
-    guard = Guard(clock)
-    cancelling = Cancelling(trail, flow, by=by)
-    chain = default_hooks(
+    world = World(
+        trail=trail,
+        flow=flow,
+        clock=clock,
+        models=models,
+        by=by,
+        reliability=await read_reliability(trail, by=by),
+        registry=Registry(trail, flow, by=by),
+        budgets=Budgets(trail, flow, clock),
+        toolbox=Toolbox(trail, flow, from_record, tools),
+    )
+    world.toolbox.add(_own_tools(world))
+    judge = Judge(world.registry, world.toolbox, by=by, policy=policy, place=place)
+    return Runtime(_parts(world, _hooks(world, judge).add(*hooks)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What the parts of a runtime share."""
+
+    trail: Trail
+    flow: Flow
+    clock: Clock
+    models: Models
+    by: Principal
+    reliability: Reliability
+    registry: Registry
+    budgets: Budgets
+    toolbox: Toolbox
+
+    @property
+    def accounts(self) -> Accounts:
+        return Accounts(self.budgets, self.registry, self.by)
+
+
+def _own_tools(world: World) -> tuple[Tool, ...]:
+    """The tools that work on the trail itself."""
+    trail, flow, find_agent = world.trail, world.flow, world.registry.find_agent
+    budget_of = world.accounts.of_context
+    return (
+        *note_tools(trail, world.reliability.notes),
+        *healing_tools(Healing(trail, flow, world.reliability.repairs)),
+        spawn_tool(flow, world.clock, world.budgets, find_agent, budget_of, world.toolbox),
+    )
+
+
+def _hooks(world: World, judge: Judge) -> HookChain:
+    return default_hooks(
         HookDeps(
-            trail=trail,
-            flow=flow,
-            by=by,
-            reliability=reliability,
-            decide=Judge(registry, toolbox, by=by, policy=policy, place=place),
-            budgets=budgets,
-            window=_window(models, registry),
-        )
-    ).add(*hooks)
-    accounts = Accounts(budgets, registry, by)
-    toolbox.add(note_tools(trail, reliability.notes))
-    toolbox.add(healing_tools(Healing(trail, flow, reliability.repairs)))
-    toolbox.add([spawn_tool(flow, clock, budgets, registry.find_agent, accounts.of_context, toolbox)])
-    builder = ContextBuilder(trail, models, flow, clock)
-
-    async def specs(agent: AgentDefinition) -> Any:
-        return await toolbox.specs(agent, by=by)
-
-    async def gathered(wanted: Sequence[Subscription], trigger: Breadcrumb) -> Mapping[str, Sequence[Breadcrumb]]:
-        return {each.key: await fetch(trail, each, trigger, by=by) for each in wanted}
-
-    def contexts(agent: AgentDefinition) -> Sequence[Handler]:
-        handler = context_handler(builder, trail, flow, agent, by=by)
-        return () if handler is None else (replace(handler, function=_where_a_model_is(models, agent, handler)),)
-
-    return Runtime(
-        Parts(
-            trail=trail,
-            flow=flow,
-            clock=clock,
-            by=by,
-            registry=registry,
-            cancelling=cancelling,
-            guard=guard,
-            agents=AgentDeps(
-                trail=trail,
-                flow=flow,
-                clock=clock,
-                by=by,
-                specs=specs,
-                hooks=chain,
-                budget_of=accounts.of_agent,
-                gather=gathered,
-            ),
-            tools=ToolDeps(
-                trail=trail,
-                flow=flow,
-                clock=clock,
-                by=by,
-                toolbox=toolbox,
-                models=ModelCalls(trail=trail, flow=flow, clock=clock, models=models, budgets=budgets, by=by),
-                hooks=chain,
-                cancelling=cancelling,
-                guard=guard,
-                find_agent=registry.find_agent,
-                budget_of=accounts.of_agent,
-                desk=RepairDesk(trail, flow, reliability.repairs, by=by),
-            ),
-            contexts=contexts,
-            always=(request_handler(builder, trail, flow, by=by),),
-            unhurried=(edge_handler(trail, flow, by=by),),
+            trail=world.trail,
+            flow=world.flow,
+            by=world.by,
+            reliability=world.reliability,
+            decide=judge,
+            budgets=world.budgets,
+            window=_window(world.models, world.registry),
         )
     )
+
+
+def _parts(world: World, chain: HookChain) -> Parts:
+    trail, flow, by = world.trail, world.flow, world.by
+    cancelling, guard = Cancelling(trail, flow, by=by), Guard(world.clock)
+    builder = ContextBuilder(trail, world.models, flow, world.clock)
+    return Parts(
+        trail=trail,
+        flow=flow,
+        clock=world.clock,
+        by=by,
+        registry=world.registry,
+        cancelling=cancelling,
+        guard=guard,
+        agents=_agent_deps(world, chain),
+        tools=_tool_deps(world, chain, cancelling, guard),
+        contexts=_contexts(world, builder),
+        always=(request_handler(builder, trail, flow, by=by),),
+        unhurried=(edge_handler(trail, flow, by=by),),
+    )
+
+
+def _agent_deps(world: World, chain: HookChain) -> AgentDeps:
+    trail, by = world.trail, world.by
+
+    async def specs(agent: AgentDefinition) -> tuple[ToolSpec, ...]:
+        return await world.toolbox.specs(agent, by=by)
+
+    async def gathered(wanted: Sequence[Subscription], trigger: Breadcrumb) -> Gathered:
+        return {each.key: await fetch(trail, each, trigger, by=by) for each in wanted}
+
+    return AgentDeps(
+        trail=trail,
+        flow=world.flow,
+        clock=world.clock,
+        by=by,
+        specs=specs,
+        hooks=chain,
+        budget_of=world.accounts.of_agent,
+        gather=gathered,
+    )
+
+
+def _tool_deps(world: World, chain: HookChain, cancelling: Cancelling, guard: Guard) -> ToolDeps:
+    trail, flow, clock, by = world.trail, world.flow, world.clock, world.by
+    return ToolDeps(
+        trail=trail,
+        flow=flow,
+        clock=clock,
+        by=by,
+        toolbox=world.toolbox,
+        models=ModelCalls(trail=trail, flow=flow, clock=clock, models=world.models, budgets=world.budgets, by=by),
+        hooks=chain,
+        cancelling=cancelling,
+        guard=guard,
+        find_agent=world.registry.find_agent,
+        budget_of=world.accounts.of_agent,
+        desk=RepairDesk(trail, flow, world.reliability.repairs, by=by),
+    )
+
+
+def _contexts(world: World, builder: ContextBuilder) -> ContextHandlers:
+    def contexts(agent: AgentDefinition) -> Sequence[Handler]:
+        handler = context_handler(builder, world.trail, world.flow, agent, by=world.by)
+        return () if handler is None else (replace(handler, function=_where_a_model_is(world.models, agent, handler)),)
+
+    return contexts
 
 
 class Accounts:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from clew.access import Principal
 from clew.agents.conversation import Conversations, check_message
-from clew.agents.sessions import SESSION_TAG, title_of
+from clew.agents.sessions import message_draft
 from clew.clock import Clock
 from clew.context.builder import ContextBuilder, ContextDraft
 from clew.context.receipts import Explanation, ItemExplanation, explain, explain_item
 from clew.errors import NotFound
-from clew.trail.breadcrumb import NEVER, Breadcrumb
-from clew.trail.correlation import CONSUMER_TAG, find_run, run_tag
+from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.correlation import find_run, run_tag
 from clew.trail.flow import Flow
+from clew.trail.prepare import Rules, as_breadcrumb, prepare_draft
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
 
@@ -54,30 +55,10 @@ async def preview_context(
     definition = await conversations.find_agent(agent, by=by)
     if session is not None:
         await conversations.sessions.first(session, by=by)
-    message = _unsent(text, conversations.flow.message, agent, session or clock.new_id(), by, clock)
-    return await builder.build(message, definition, by=by)
-
-
-def _unsent(text: str, schema: str, agent: str, session: str, by: Principal, clock: Clock) -> Breadcrumb:
-    """The message as it would stand on the trail."""
     id, now = clock.new_id(), clock.now()
-    tags = ("chat:input", SESSION_TAG + session, CONSUMER_TAG + agent, run_tag(id))
-    return Breadcrumb(
-        id=id,
-        owner_id=by.owner_id,
-        title=title_of(text),
-        context={"message": text, "content": text, "source": "preview"},
-        tags=tags,
-        schema_name=schema,
-        version=1,
-        scopes=(),
-        llm_hints=None,
-        ttl=NEVER,
-        entities=None,
-        entity_keywords=(),
-        checksum="",
-        created_at=now,
-        updated_at=now,
-        created_by=by.agent_id or None,
-        updated_by=by.agent_id or None,
+    sent = message_draft(
+        conversations.flow, text, id=id, session=session or clock.new_id(), agent=agent, source="preview"
     )
+    prepared = prepare_draft(sent, Rules(), None, now, id)
+    message = as_breadcrumb(prepared, owner_id=by.owner_id, agent_id=by.agent_id or None, now=now)
+    return await builder.build(message, definition, by=by)

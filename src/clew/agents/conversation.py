@@ -14,7 +14,7 @@ import msgspec
 
 from clew.access import ROLES, Principal
 from clew.agents.questions import show_whole
-from clew.agents.sessions import SESSION_TAG, Sent, Sessions, sent_of, title_of
+from clew.agents.sessions import SESSION_TAG, Sent, Sessions, message_draft, sent_of
 from clew.agents.steps import ENDS, Answered, Choice, GaveUp, PermissionAsked, Step, read_step, shown_schemas, step_of
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition, read_definition
@@ -69,12 +69,9 @@ class Conversations:
         if session is not None:
             _require_say(await self.sessions.first(session, by=_inside(by)), by)
         after, id = await self._trail.log.head(), self._clock.new_id()
-        draft = Draft(
-            id=id,
-            title=title_of(text),
-            schema_name=self.flow.message,
-            tags=("chat:input", SESSION_TAG + (session or self._clock.new_id()), CONSUMER_TAG + agent, run_tag(id)),
-            context={"message": text, "content": text, "source": source},
+        place = session or self._clock.new_id()
+        draft = msgspec.structs.replace(
+            message_draft(self.flow, text, id=id, session=place, agent=agent, source=source),
             scopes=tuple(sorted(self._scopes & by.scopes)),
             idempotency_key=None if key is None else _key_of(key, agent),
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clew.access import Principal
-from clew.agents.budgets import Budgets
+from clew.agents.budget_tree import Budgets
 from clew.agents.hooks import Hook, HookChain, HookFunction, Point, Priority
 from clew.agents.prompt_hooks import (
     Skills,

@@ -14,7 +14,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.agents.amounts import Amount
-from clew.agents.budgets import Budgets, Reservation
+from clew.agents.budget_tree import Budgets, Reservation
 from clew.agents.prompts import Prompt, read_input, rebuild_prompt
 from clew.agents.requests import ToolRequest
 from clew.clock import Clock

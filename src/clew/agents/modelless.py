@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clew.access import Principal
-from clew.agents.requests import MODEL_TOOL
 from clew.catalog.answers import Answer, Entry, Question
 from clew.catalog.catalog import Catalog
 from clew.context.definition import AgentDefinition
@@ -31,7 +30,7 @@ async def find_missing_model(
     except ModelError as error:
         if error.kind != "config" or agent.llm_config_id:
             return None
-        selector = Selector(schema_name=flow.tool_config, all_tags=(f"tool:{MODEL_TOOL}",))
+        selector = Selector(schema_name=flow.tool_config, all_tags=(f"tool:{flow.model_tool}",))
         if (await trail.records.list(selector, by=by, limit=1)).items:
             return None
         if models.is_configured(agent.agent_id, agent.model or ""):

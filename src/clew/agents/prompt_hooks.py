@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import msgspec
 
 from clew.access import Principal
-from clew.agents.budgets import Budgets
+from clew.agents.budget_tree import Budgets
 from clew.agents.hooks import HookFunction, PromptData
 from clew.agents.thresholds import Table, Usage, observe, thresholds_of
 from clew.agents.tool_hooks import CHANGED, FILE_TAG

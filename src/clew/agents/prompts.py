@@ -14,7 +14,7 @@ from uuid import UUID, uuid5
 import msgspec
 
 from clew.access import Principal
-from clew.agents.requests import MODEL_TOOL, read_request
+from clew.agents.requests import read_request
 from clew.errors import AlreadyExists, InvalidInput, NotFound
 from clew.llm.messages import Message, Source, ToolSpec, prompt_digest
 from clew.trail.breadcrumb import NEVER, Breadcrumb, Draft, encode_canonical
@@ -96,7 +96,7 @@ async def rebuild_prompt(
     """
     if known is None:
         known = await read_run(trail, flow, find_run(request) or "", by=by)
-    chain = await _chain(trail, request, known, by)
+    chain = await _chain(trail, flow, request, known, by)
     messages = [message for each in chain for message in each.messages]
     filled = [await _fill(trail, message, known, by) for message in messages]
     snapshot_id = chain[-1].snapshot
@@ -124,7 +124,9 @@ async def read_run(trail: Trail, flow: Flow, run: str, *, by: Principal) -> dict
             return found
 
 
-async def _chain(trail: Trail, request: Breadcrumb, known: Mapping[str, Breadcrumb], by: Principal) -> list[ModelInput]:
+async def _chain(
+    trail: Trail, flow: Flow, request: Breadcrumb, known: Mapping[str, Breadcrumb], by: Principal
+) -> list[ModelInput]:
     """The inputs from the first request of a run to this one."""
     chain: list[ModelInput] = []
     at: Breadcrumb | None = request
@@ -132,7 +134,7 @@ async def _chain(trail: Trail, request: Breadcrumb, known: Mapping[str, Breadcru
         if len(chain) == MAX_STEPS:
             raise InvalidInput("input.after", f"leads back over more than {MAX_STEPS:,} requests")
         parsed = read_request(at)
-        if parsed.tool != MODEL_TOOL:
+        if parsed.tool != flow.model_tool:
             raise InvalidInput("tool", f"{at.id} is a request for {parsed.tool}, not for a model")
         chain.append(found := read_input(parsed.input))
         at = None if found.after is None else known.get(found.after) or await trail.records.get(found.after, by=by)

@@ -24,6 +24,8 @@ from clew.trail.store import Trail
 
 MAX_SHOWN = 20_000
 """Characters of an input that a person can be asked about."""
+_LOOK_AHEAD = 100
+"""How many records of one request are looked at for its question and the answers to it."""
 CHANGED = "what was asked about has changed since, or is gone"
 
 
@@ -72,6 +74,20 @@ def find_question(answer: Breadcrumb, questions: Iterable[Breadcrumb]) -> Breadc
     """The question that an answer is to; None where that cannot be told."""
     found = [each for each in questions if is_for(answer, each)]
     return found[0] if len(found) == 1 else None
+
+
+async def find_open_question(trail: Trail, flow: Flow, answer: Breadcrumb, *, by: Principal) -> Breadcrumb | None:
+    """The question that an answer is to, if nothing else was said to it before, and its request has no response yet."""
+    schemas = (flow.permission_request, flow.permission_answer, flow.response)
+    selector = Selector(schema_names=schemas, all_tags=(f"{REQUEST_TAG}{answer.context.get('request_id') or ''}",))
+    page = await trail.records.list(selector, by=by, limit=_LOOK_AHEAD, oldest_first=True)
+    question = find_question(answer, [each for each in page.items if each.schema_name == flow.permission_request])
+    if question is None or any(each.schema_name == flow.response for each in page.items):
+        return None
+    later = page.items[page.items.index(question) :]
+    answers = (each for each in later if each.schema_name == flow.permission_answer and is_for(each, question))
+    first = next(answers, None)
+    return question if first is not None and first.id == answer.id else None
 
 
 async def find_subject(trail: Trail, question: Breadcrumb, *, by: Principal) -> Breadcrumb | None:

@@ -17,8 +17,6 @@ Status = Literal["success", "error", "cancelled", "interrupted"]
 
 TOOLS = "workspace:tools"
 """Whose requests the tools runner takes."""
-MODEL_TOOL = "llm"
-"""The tool that asks a model."""
 TURN_TAG = "turn:"
 """Ties together the requests that one answer of a model asked for."""
 CALLED_TAG = "called:"

@@ -11,9 +11,8 @@ import msgspec
 from clew.access import Principal
 from clew.agents.amounts import Limits
 from clew.agents.breaker import Breaker, State
-from clew.agents.budget import Budget
+from clew.agents.budget_state import Budget
 from clew.agents.health import WINDOW, Health
-from clew.agents.requests import MODEL_TOOL
 from clew.clock import Clock, ManualClock
 from clew.context.definition import AgentDefinition, read_definition
 from clew.errors import InvalidInput, ModelError
@@ -108,7 +107,7 @@ class Roll:
 
     async def _measured(self, name: str, by: Principal) -> dict[str, Any]:
         """How its newest model calls went. The same rules are used as where the calls are made."""
-        model_calls = ContextMatch(path="tool", value=MODEL_TOOL)
+        model_calls = ContextMatch(path="tool", value=self._flow.model_tool)
         selector = Selector(
             schema_name=self._flow.response, all_tags=(CONSUMER_TAG + name,), context_match=(model_calls,)
         )

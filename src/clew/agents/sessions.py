@@ -10,8 +10,8 @@ import msgspec
 from clew.access import Principal
 from clew.errors import InvalidInput, NotFound
 from clew.fences import clean
-from clew.trail.breadcrumb import Breadcrumb
-from clew.trail.correlation import CONSUMER_TAG, find_run
+from clew.trail.breadcrumb import Breadcrumb, Draft
+from clew.trail.correlation import CONSUMER_TAG, find_run, run_tag
 from clew.trail.flow import Flow
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
@@ -124,6 +124,17 @@ def sent_of(message: Breadcrumb, after: int = 0) -> Sent:
     agent = next((tag.removeprefix(CONSUMER_TAG) for tag in message.tags if tag.startswith(CONSUMER_TAG)), "")
     run = find_run(message) or message.id
     return Sent(id=message.id, session=message.session or "", run=run, agent=agent, after=after)
+
+
+def message_draft(flow: Flow, text: str, *, id: str, session: str, agent: str, source: str) -> Draft:
+    """A message for an agent, as it is written: it begins a run of its own."""
+    return Draft(
+        id=id,
+        title=title_of(text),
+        schema_name=flow.message,
+        tags=("chat:input", SESSION_TAG + session, CONSUMER_TAG + agent, run_tag(id)),
+        context={"message": text, "content": text, "source": source},
+    )
 
 
 def answerer_of(answer: Breadcrumb) -> str:

@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from clew.agents.amounts import Limits, read_limits
-from clew.agents.budgets import Budgets
+from clew.agents.budget_tree import Budgets
 from clew.agents.requests import CALLED_TAG
 from clew.agents.toolbox import SPAWN, Toolbox, may_call
 from clew.clock import Clock

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from clew.agents.requests import MODEL_TOOL
 from clew.agents.sessions import answerer_of
 from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.correlation import find_request_id, find_run
@@ -136,8 +135,7 @@ def step_of(event: Event, flow: Flow) -> Step | None:
 def read_step(found: Breadcrumb, flow: Flow, seq: int = 0) -> Step | None:
     """What a breadcrumb is for a person."""
     read = _READERS.get(_part_of(found.schema_name, flow))
-    head = {"seq": seq, "session": found.session or "", "run": find_run(found) or "", "id": found.id}
-    return read(found, head) if read is not None else None
+    return read(_Found(found, flow, seq)) if read is not None else None
 
 
 def shown_schemas(flow: Flow) -> tuple[str, ...]:
@@ -149,89 +147,114 @@ def _part_of(schema_name: str | None, flow: Flow) -> str:
     return next((part for part in _READERS if getattr(flow, part) == schema_name), "")
 
 
-def _gathered(found: Breadcrumb, head: Mapping[str, Any]) -> Step:
-    context = found.context
-    items, tokens = _number(context, "breadcrumb_count"), _number(context, "token_estimate")
-    return Gathered(**head, agent=_text(context, "consumer_id"), items=int(items), tokens=int(tokens))
+class _Found:
+    """A breadcrumb as the readers take it: its fields, and what all steps have."""
+
+    def __init__(self, record: Breadcrumb, flow: Flow, seq: int) -> None:
+        self.record = record
+        self.context = record.context
+        self.of_model = record.context.get("tool") == flow.model_tool
+        self.request_id = find_request_id(record) or ""
+        self.head: dict[str, Any] = {
+            "seq": seq,
+            "session": record.session or "",
+            "run": find_run(record) or "",
+            "id": record.id,
+        }
+
+    def text(self, name: str) -> str:
+        return _text(self.context, name)
+
+    def number(self, name: str) -> float:
+        return _number(self.context, name)
 
 
-def _said(found: Breadcrumb, head: Mapping[str, Any]) -> Step:
-    text, index = _text(found.context, "text"), int(_number(found.context, "index"))
-    return Said(**head, request_id=find_request_id(found) or "", index=index, text=text)
+def _gathered(found: _Found) -> Step:
+    items, tokens = int(found.number("breadcrumb_count")), int(found.number("token_estimate"))
+    return Gathered(**found.head, agent=found.text("consumer_id"), items=items, tokens=tokens)
 
 
-def _called(found: Breadcrumb, head: Mapping[str, Any]) -> Step | None:
+def _said(found: _Found) -> Step:
+    index = int(found.number("index"))
+    return Said(**found.head, request_id=found.request_id, index=index, text=found.text("text"))
+
+
+def _called(found: _Found) -> Step | None:
     """A call of a model is told by what it brings."""
-    tool = _text(found.context, "tool")
-    if tool == MODEL_TOOL:
+    if found.of_model:
         return None
-    return ToolCalled(**head, request_id=find_request_id(found) or "", tool=tool, input=found.context.get("input"))
+    tool, input = found.text("tool"), found.context.get("input")
+    return ToolCalled(**found.head, request_id=found.request_id, tool=tool, input=input)
 
 
-def _responded(found: Breadcrumb, head: Mapping[str, Any]) -> Step:
-    context, request_id = found.context, find_request_id(found) or ""
-    tool, status, error = _text(context, "tool"), _text(context, "status"), _error(context.get("error"))
-    output = context.get("output")
-    if tool != MODEL_TOOL:
-        spent = _number(context, "execution_time_ms")
-        return ToolAnswered(
-            **head, request_id=request_id, tool=tool, status=status, output=output, error=error, milliseconds=spent
-        )
+def _responded(found: _Found) -> Step:
+    if found.of_model:
+        return _modelled(found)
+    return ToolAnswered(
+        **found.head,
+        request_id=found.request_id,
+        tool=found.text("tool"),
+        status=found.text("status"),
+        output=found.context.get("output"),
+        error=_error(found.context.get("error")),
+        milliseconds=found.number("execution_time_ms"),
+    )
+
+
+def _modelled(found: _Found) -> Step:
+    output = found.context.get("output")
     answer = output if isinstance(output, dict) else {}
     usage = answer.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     return Modelled(
-        **head,
-        request_id=request_id,
-        status=status,
+        **found.head,
+        request_id=found.request_id,
+        status=found.text("status"),
         model=_text(answer, "model"),
         input_tokens=int(_number(usage, "input_tokens")),
         output_tokens=int(_number(usage, "output_tokens")),
-        error=error,
+        error=_error(found.context.get("error")),
     )
 
 
-def _asked(found: Breadcrumb, head: Mapping[str, Any]) -> Step:
-    context = found.context
-    offered = context.get("choices")
+def _asked(found: _Found) -> Step:
+    offered = found.context.get("choices")
     choices = tuple(each for each in CHOICES if isinstance(offered, list) and each in offered)
     return PermissionAsked(
-        **head,
-        request_id=find_request_id(found) or "",
-        tool=_text(context, "tool"),
-        input=context.get("input"),
-        reason=_text(context, "reason"),
-        pattern=_text(context, "pattern"),
+        **found.head,
+        request_id=found.request_id,
+        tool=found.text("tool"),
+        input=found.context.get("input"),
+        reason=found.text("reason"),
+        pattern=found.text("pattern"),
         choices=choices or CHOICES,
     )
 
 
-def _allowed(found: Breadcrumb, head: Mapping[str, Any]) -> Step:
-    return PermissionAnswered(**head, request_id=find_request_id(found) or "", answer=_text(found.context, "answer"))
+def _allowed(found: _Found) -> Step:
+    return PermissionAnswered(**found.head, request_id=found.request_id, answer=found.text("answer"))
 
 
-def _cancelling(found: Breadcrumb, head: Mapping[str, Any]) -> Step:
-    return Cancelling(**head, reason=_text(found.context, "reason"))
+def _cancelling(found: _Found) -> Step:
+    return Cancelling(**found.head, reason=found.text("reason"))
 
 
-def _stopped(found: Breadcrumb, head: Mapping[str, Any]) -> Step:
-    context = found.context
-    detail, onward = _text(context, "detail"), _text(context, "how_to_go_on")
-    return Stopped(**head, why=_text(context, "why"), detail=detail, how_to_go_on=onward)
+def _stopped(found: _Found) -> Step:
+    detail, onward = found.text("detail"), found.text("how_to_go_on")
+    return Stopped(**found.head, why=found.text("why"), detail=detail, how_to_go_on=onward)
 
 
-def _answered(found: Breadcrumb, head: Mapping[str, Any]) -> Step:
-    context = found.context
+def _answered(found: _Found) -> Step:
     return Answered(
-        **head,
-        text=_text(context, "message"),
-        status=_text(context, "status") or "done",
-        reason=_text(context, "reason"),
-        agent=answerer_of(found),
+        **found.head,
+        text=found.text("message"),
+        status=found.text("status") or "done",
+        reason=found.text("reason"),
+        agent=answerer_of(found.record),
     )
 
 
-_READERS: dict[str, Callable[[Breadcrumb, Mapping[str, Any]], Step | None]] = {
+_READERS: dict[str, Callable[[_Found], Step | None]] = {
     "context": _gathered,
     "delta": _said,
     "request": _called,

@@ -18,13 +18,14 @@ import msgspec
 from clew.access import Principal
 from clew.agents.agent_runner import BudgetOf
 from clew.agents.beginning import MAX_HOPS, begun
+from clew.agents.begun_calls import BegunCalls
 from clew.agents.cancelling import Cancelling, RunCancelled
 from clew.agents.executor import Gathered, UniversalExecutor, inherit
 from clew.agents.failures import FailedTool, Failure, is_retryable
 from clew.agents.guard import Guard
 from clew.agents.hooks import HookChain, ToolData
 from clew.agents.model_calls import ModelCalls
-from clew.agents.questions import CHANGED, find_question, find_subject, is_for
+from clew.agents.questions import CHANGED, find_open_question, find_subject
 from clew.agents.repairs import RepairDesk
 from clew.agents.requests import TOOLS, ToolRequest, read_request, response_draft
 from clew.agents.seats import Seats, seats_of
@@ -36,13 +37,13 @@ from clew.clock import Clock
 from clew.context.definition import AgentDefinition, Subscription
 from clew.errors import BudgetExceeded, ClewError, InvalidInput, ToolFailure
 from clew.tools.content import GuidedContent
-from clew.tools.tool import Effects, ToolContext
+from clew.tools.tool import ToolContext
 from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.correlation import find_root, find_run, inherited_tags, next_hop
+from clew.trail.correlation import find_root, find_run, next_hop
 from clew.trail.event import Event, RetryPolicy
 from clew.trail.flow import Flow
 from clew.trail.handlers import Handler
-from clew.trail.selector import ContextMatch, Selector
+from clew.trail.selector import ContextMatch
 from clew.trail.store import Trail
 
 MODELS, RUNNER = "models-runner", "tools-runner"
@@ -106,6 +107,7 @@ class ToolsRunner:
         self._deps = deps
         self._flow = deps.flow
         self._seats = Seats()
+        self._begun = BegunCalls(deps.trail, deps.flow, by=deps.by)
 
     async def on_request(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
         """All that comes of a request, once it has a seat. Raises NotNow where others of the same kind have them."""
@@ -124,7 +126,7 @@ class ToolsRunner:
     async def on_permission(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
         """Go on with a request that waited for its user. An answer to anything else brings nothing, and a request that
         is no longer what the user was shown is not run."""
-        question = await self._open_question(trigger)
+        question = await find_open_question(self._deps.trail, self._flow, trigger, by=self._deps.by)
         if question is None:
             return ()
         request = await find_subject(self._deps.trail, question, by=self._deps.by)
@@ -132,21 +134,6 @@ class ToolsRunner:
             tool = str(question.context.get("tool") or "unknown")
             return [response_draft(self._flow, question, tool, "error", error=f"{tool} was not run: {CHANGED}")]
         return await self._respond(request, event, permitted=str(trigger.context.get("answer") or "deny"))
-
-    async def _open_question(self, answer: Breadcrumb) -> Breadcrumb | None:
-        """The question that an answer is to, if nothing else was said to it before, and its request has no response
-        yet."""
-        flow = self._flow
-        schemas = (flow.permission_request, flow.permission_answer, flow.response)
-        selector = Selector(schema_names=schemas, all_tags=(f"request:{answer.context.get('request_id') or ''}",))
-        page = await self._deps.trail.records.list(selector, by=self._deps.by, limit=100, oldest_first=True)
-        question = find_question(answer, [each for each in page.items if each.schema_name == flow.permission_request])
-        if question is None or any(each.schema_name == flow.response for each in page.items):
-            return None
-        later = page.items[page.items.index(question) :]
-        answers = (each for each in later if each.schema_name == flow.permission_answer and is_for(each, question))
-        first = next(answers, None)
-        return question if first is not None and first.id == answer.id else None
 
     async def _respond(self, record: Breadcrumb, event: Event, permitted: str | None) -> Sequence[Draft]:
         """All that is written for a request. Raises only where a later attempt may do better."""
@@ -164,7 +151,7 @@ class ToolsRunner:
             why = {"error_type": "budget"}
             return [response_draft(self._flow, record, request.tool, "error", error=str(error), extra=why)]
         except Exception as error:
-            if event.attempt < ATTEMPTS and is_retryable(error) and not await self._has_begun(request):
+            if event.attempt < ATTEMPTS and is_retryable(error) and not await self._begun.has_begun(request):
                 raise
             return await self._failed(record, error, request, event, began)
 
@@ -173,20 +160,13 @@ class ToolsRunner:
     ) -> Sequence[Draft]:
         agent = await self._deps.find_agent(request.requested_by) if request.requested_by else None
         config = await find_config(self._deps.trail, self._flow, request, by=self._deps.by)
-        run = find_run(record) or record.id
         if request.tool == self._flow.model_tool:
-            budget = await self._deps.budget_of(agent, record) if agent is not None else None
-            output, extra = await self._guarded(
-                f"{request.tool}:{request.requested_by}",
-                run,
-                lambda: self._deps.models.call(request, record, config, budget=budget, key=event.key),
-            )
-            return [self._success(record, request, output, began), *extra]
+            output, further = await self._ask_model(request, record, event, agent, config)
+            return [self._success(record, request, output, began), *further]
+        run = find_run(record) or record.id
         found = await self._find(request, agent, config)
-        if request.tool == SPAWN and next_hop(record) >= MAX_HOPS:
-            raise ToolFailure(
-                "permission", f"{MAX_HOPS} runs have begun one another", hint="Do it without another agent"
-            )
+        if request.tool == SPAWN:
+            _require_hop(record)
         data = ToolData(
             tool=found.tool,
             arguments=request.input,
@@ -198,7 +178,7 @@ class ToolsRunner:
         data = await self._deps.hooks.run("pre_tool", data)
         if data.is_waiting:
             return data.drafts
-        if await self._was_interrupted(found.tool.effects, request, record):
+        if await self._begun.was_interrupted(found.tool.effects, request, record):
             why = f"{request.tool} was under way when the process ended, and may or may not have been done"
             lost = response_draft(self._flow, record, request.tool, "interrupted", error=why)
             return [*data.drafts, lost]
@@ -212,6 +192,23 @@ class ToolsRunner:
 
     # -- one call -----------------------------------------------------------------------------------------
 
+    async def _ask_model(
+        self,
+        request: ToolRequest,
+        record: Breadcrumb,
+        event: Event,
+        agent: AgentDefinition | None,
+        config: dict[str, Any],
+    ) -> tuple[Any, Sequence[Draft]]:
+        """What a model answers, and what is kept of it beside the response."""
+        budget = await self._deps.budget_of(agent, record) if agent is not None else None
+        asked: tuple[Any, Sequence[Draft]] = await self._guarded(
+            f"{request.tool}:{request.requested_by}",
+            find_run(record) or record.id,
+            lambda: self._deps.models.call(request, record, config, budget=budget, key=event.key),
+        )
+        return asked
+
     async def _call(self, found: Found, data: ToolData, event: Event, run: str) -> GuidedContent:
         agreed = data.permitted is not None  # a no has ended the call before
         context = ToolContext(by=data.by, key=event.key, run=run, route=data.request.id, permitted=agreed)
@@ -223,28 +220,6 @@ class ToolsRunner:
     async def _guarded(self, name: str, run: str, call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """The guard is within: that a run was called off says nothing ill of what it called."""
         return await self._deps.cancelling.work(run, lambda: self._deps.guard.run(name, call))
-
-    async def _was_interrupted(self, effects: Effects, request: ToolRequest, record: Breadcrumb) -> bool:
-        """Whether a call that must not be repeated had begun. Where it had not, it is marked as begun."""
-        if effects.reads_only or effects.repeats_safely or effects.keyed:
-            return False
-        if await self._has_begun(request):
-            return True
-        mark = Draft(
-            title=f"{request.tool} begins"[:200],
-            schema_name=self._flow.started,
-            tags=(f"request:{request.request_id}", *inherited_tags(record)),
-            context={"request_id": request.request_id, "tool": request.tool},
-            scopes=record.scopes,
-            embed="never",
-        )
-        await self._deps.trail.records.create(mark, by=self._deps.by)
-        return False
-
-    async def _has_begun(self, request: ToolRequest) -> bool:
-        """Whether there is the mark of a call that must not be repeated."""
-        selector = Selector(schema_name=self._flow.started, all_tags=(f"request:{request.request_id}",))
-        return bool((await self._deps.trail.records.list(selector, by=self._deps.by, limit=1)).items)
 
     async def _find(self, request: ToolRequest, agent: AgentDefinition | None, config: dict[str, Any]) -> Found:
         """Raises InvalidInput that tells the names there are, ToolFailure where the agent may not."""
@@ -301,6 +276,12 @@ class ToolsRunner:
             limits=limits if isinstance(limits, dict) else {},
         )
         return await self._deps.desk.drafts(record, failure, tool, made_of)
+
+
+def _require_hop(record: Breadcrumb) -> None:
+    """Raises ToolFailure where a request may not begin another run."""
+    if next_hop(record) >= MAX_HOPS:
+        raise ToolFailure("permission", f"{MAX_HOPS} runs have begun one another", hint="Do it without another agent")
 
 
 def _milliseconds(began: float) -> float:

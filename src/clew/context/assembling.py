@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from clew.context.budget import Candidate, Fit, Limits, fit
+from clew.context.fitting import Candidate, Fit, Room, fit
 from clew.context.receipts import MAX_DROPPED, DroppedItem, Item
 from clew.context.rendering import REPEATED, Rendered
 from clew.context.sections import HISTORY, NUMBER_TOKENS, compose, ordered
@@ -45,16 +45,16 @@ class Assembled(msgspec.Struct, frozen=True, kw_only=True):
     read: tuple[Breadcrumb, ...]
 
 
-def assemble(parts: Sequence[Part], limits: Limits) -> Assembled:
+def assemble(parts: Sequence[Part], room: Room) -> Assembled:
     """The best parts that fit. What says the same as a better part, or nothing, is left out."""
     by_id = {part.breadcrumb.id: part for part in parts}
     candidates, dropped = _candidates(parts)
     while True:
-        found = fit(candidates, limits)
+        found = fit(candidates, room)
         shown = _in_sections([by_id[key] for key in found.chosen])
         text = compose({name: [part.rendered.text for part in each] for name, each in shown.items()})
         tokens = count_tokens(text)
-        if tokens <= limits.total or not found.chosen:
+        if tokens <= room.total or not found.chosen:
             return _assembled(text, tokens, shown, found, {**dropped, **found.dropped}, by_id)
         # tokens of the parts and of the whole differ by little; the least goes, and it is tried again
         last = found.chosen[-1]

@@ -16,9 +16,9 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.context.assembling import Assembled, Part, assemble
-from clew.context.budget import SHARES, Limits
 from clew.context.definition import AgentDefinition, GraphSource
 from clew.context.edges import bounded, plumbing
+from clew.context.fitting import SHARES, Room
 from clew.context.graph_cache import GraphCache
 from clew.context.meaning import question_of
 from clew.context.receipts import Receipt, as_record
@@ -133,11 +133,11 @@ class ContextBuilder:
         walked = await self._walk(unique, agent.context_sources.graph, trigger, by)
         model, budget = await self._budget(agent, by)
         shares = {**SHARES, **agent.context_sources.shares}
-        limits = Limits(total=budget, heading=HEADING_TOKENS, shares=shares)
-        parts = [self._part(seed, None, schemas, limits, trigger) for seed in unique]
+        room = Room(total=budget, heading=HEADING_TOKENS, shares=shares)
+        parts = [self._part(seed, None, schemas, room, trigger) for seed in unique]
         starts = {seed.breadcrumb.id: seed for seed in unique}
-        parts += await self._reached(walked, starts, agent.context_sources.graph, schemas, limits, trigger, hidden, by)
-        assembled = assemble(parts, limits)
+        parts += await self._reached(walked, starts, agent.context_sources.graph, schemas, room, trigger, hidden, by)
+        assembled = assemble(parts, room)
         counts = dict(sorted(Counter(seed.origin for seed in unique).items()))
         return self._draft(trigger, agent, assembled, missing, counts, model, budget, reply_tags)
 
@@ -188,7 +188,7 @@ class ContextBuilder:
         starts: Mapping[str, Seed],
         graph: GraphSource,
         schemas: Schemas,
-        limits: Limits,
+        room: Room,
         trigger: Breadcrumb,
         hidden: Sequence[str],
         by: Principal,
@@ -197,7 +197,7 @@ class ContextBuilder:
         parts: list[Part] = []
         tokens = 0
         for each in walked:
-            if len(parts) == graph.limit or tokens > limits.total:
+            if len(parts) == graph.limit or tokens > room.total:
                 break
             found = await self._find(each.id, by)
             if found is None or found.schema_name in hidden or found.created_at > trigger.updated_at:
@@ -205,7 +205,7 @@ class ContextBuilder:
             if self._is_elsewhere(found, trigger) and not is_beside_close(each, starts):
                 continue
             seed = Seed(breadcrumb=found, origin="graph", reason=tell_way(each), cost=each.cost, section=graph.section)
-            parts.append(self._part(seed, each, schemas, limits, trigger))
+            parts.append(self._part(seed, each, schemas, room, trigger))
             tokens += parts[-1].rendered.tokens
         return parts
 
@@ -220,7 +220,7 @@ class ContextBuilder:
         except NotFound:
             return None
 
-    def _part(self, seed: Seed, walked: Walked | None, schemas: Schemas, limits: Limits, trigger: Breadcrumb) -> Part:
+    def _part(self, seed: Seed, walked: Walked | None, schemas: Schemas, room: Room, trigger: Breadcrumb) -> Part:
         found = seed.breadcrumb
         is_trigger = seed.origin == "trigger"
         section = section_for(seed.origin, seed.section, schemas.of(found.schema_name).section)
@@ -234,7 +234,7 @@ class ContextBuilder:
             rendered=self._render(
                 found,
                 schemas,
-                limits.item(section, is_pinned=is_trigger) - NUMBER_TOKENS,
+                room.item(section, is_pinned=is_trigger) - NUMBER_TOKENS,
                 is_spoken=found.schema_name == self._flow.message and found.session == trigger.session,
             ),
             repeats=seed.repeats,

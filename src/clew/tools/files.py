@@ -48,7 +48,12 @@ def file_tools(
     """read-file, write-file, edit-file and preview-edit. With a journal, edit-file recognises a repeat by the key of
     its call; without one, a repeat of an edit may be made twice, and its effects say so."""
     files = _Files(folder, snapshots, journal)
+    read_file, preview_edit = _reading_tools(files, hook)
+    write_file, edit_file = _writing_tools(files, hook, is_keyed=journal is not None)
+    return read_file, write_file, edit_file, preview_edit
 
+
+def _reading_tools(files: _Files, hook: FileHook | None) -> tuple[Tool, Tool]:
     @tool(effects=_READS, category="files", see_also=("grep", "glob"))
     async def read_file(file_path: str, ctx: ToolContext, start_line: Line = 1, end_line: Line | None = None) -> str:
         """Return the text of one file in the working folder, or a range of its lines.
@@ -61,6 +66,23 @@ def file_tools(
         real, text = await asyncio.to_thread(files.read, _reader(ctx), file_path, start_line, end_line)
         return await _with_rules(hook, "read", real, text, ctx)
 
+    @tool(effects=_READS, category="files", see_also=("edit-file",))
+    async def preview_edit(file_path: str, old_string: str, new_string: str, ctx: ToolContext) -> str:
+        """Show what edit-file would do, as a unified diff with warnings, without writing.
+
+        Args:
+            file_path: path from the working folder on
+            old_string: what would be replaced
+            new_string: what would be put there
+        """
+        edit = Edit(path=file_path, old=old_string, new=new_string, replace_all=True)
+        real, preview = await asyncio.to_thread(files.preview, edit)
+        return await _with_rules(hook, "read", real, _as_json(preview), ctx)
+
+    return read_file, preview_edit
+
+
+def _writing_tools(files: _Files, hook: FileHook | None, *, is_keyed: bool) -> tuple[Tool, Tool]:
     @tool(effects=_WRITES, category="files")
     async def write_file(file_path: str, content: str, ctx: ToolContext) -> str:
         """Write a whole text file in the working folder; folders on the way to it are made. A file that is there is
@@ -73,7 +95,7 @@ def file_tools(
         real, text = await asyncio.to_thread(files.write, _reader(ctx), file_path, content)
         return await _with_rules(hook, "write", real, text, ctx)
 
-    @tool(effects=Effects(destroys=True, reaches_out=False, keyed=journal is not None), category="files")
+    @tool(effects=Effects(destroys=True, reaches_out=False, keyed=is_keyed), category="files")
     async def edit_file(
         file_path: str, old_string: str, new_string: str, ctx: ToolContext, replace_all: bool = False
     ) -> str:
@@ -90,20 +112,7 @@ def file_tools(
         real, preview = await asyncio.to_thread(files.edit, _reader(ctx), edit, ctx.key)
         return await _with_rules(hook, "edit", real, _as_json(preview), ctx)
 
-    @tool(effects=_READS, category="files", see_also=("edit-file",))
-    async def preview_edit(file_path: str, old_string: str, new_string: str, ctx: ToolContext) -> str:
-        """Show what edit-file would do, as a unified diff with warnings, without writing.
-
-        Args:
-            file_path: path from the working folder on
-            old_string: what would be replaced
-            new_string: what would be put there
-        """
-        edit = Edit(path=file_path, old=old_string, new=new_string, replace_all=True)
-        real, preview = await asyncio.to_thread(files.preview, edit)
-        return await _with_rules(hook, "read", real, _as_json(preview), ctx)
-
-    return read_file, write_file, edit_file, preview_edit
+    return write_file, edit_file
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,9 +36,12 @@ def search_tools(
 ) -> tuple[Tool, ...]:
     """glob and grep. What git ignores, links, binary files and what is denied are passed over, and with a policy the
     paths that it denies: to the tool itself, and to grep also those that may not be read."""
-    chosen = searcher or find_searcher()
-    unlisted, unread = Denials(policy or Policy(), "glob"), Denials(policy or Policy(), "grep", "read-file")
+    denying = policy or Policy()
+    glob = _glob_tool(folder, Denials(denying, "glob"))
+    return glob, _grep_tool(folder, searcher or find_searcher(), Denials(denying, "grep", "read-file"))
 
+
+def _glob_tool(folder: WorkingFolder, unlisted: Denials) -> Tool:
     @tool(effects=_EFFECTS, category="files", see_also=("grep", "read-file"))
     async def glob(pattern: str, path: str = "", limit: Limit = 200) -> str:
         """List the files of the working folder whose path matches a glob, sorted. `*` stays within a folder, `**`
@@ -54,6 +57,10 @@ def search_tools(
         found = await asyncio.to_thread(_find, folder, base, globs, unlisted)
         return _listing(found, limit)
 
+    return glob
+
+
+def _grep_tool(folder: WorkingFolder, searcher: Searcher, unread: Denials) -> Tool:
     @tool(effects=_EFFECTS, category="files", see_also=("glob", "read-file"))
     async def grep(
         pattern: str,
@@ -75,23 +82,33 @@ def search_tools(
             context: how many lines around each to show
             limit: how many matching lines to show; all are counted
         """
-        expression = re.escape(_checked(pattern)) if fixed else _checked(pattern)
-        check_pattern(expression)
-        globs = expand_globs(include) if include else ()
+        expression = _expression(pattern, is_fixed=fixed)
+        globs = expand_globs(include) if include else ("**",)
         base = folder.locate(path)
         files, skipped = await asyncio.to_thread(_candidates, folder, base, globs, unread)
-        task = Task(
-            root=folder.root,
-            files=tuple(map(os.fsencode, files)),
-            pattern=expression,
-            ignore_case=ignore_case,
-            limit=limit,
-            max_bytes=MAX_FILE,
-        )
-        hits = await chosen.search(task) if files else ()
+        task = _task(folder, files, expression, ignore_case=ignore_case, limit=limit)
+        hits = await searcher.search(task) if files else ()
         return await asyncio.to_thread(_report, task, hits, skipped, context)
 
-    return glob, grep
+    return grep
+
+
+def _expression(pattern: str, *, is_fixed: bool) -> str:
+    """The regular expression that is meant. Raises InvalidInput."""
+    expression = re.escape(_checked(pattern)) if is_fixed else _checked(pattern)
+    check_pattern(expression)
+    return expression
+
+
+def _task(folder: WorkingFolder, files: Sequence[str], expression: str, *, ignore_case: bool, limit: int) -> Task:
+    return Task(
+        root=folder.root,
+        files=tuple(map(os.fsencode, files)),
+        pattern=expression,
+        ignore_case=ignore_case,
+        limit=limit,
+        max_bytes=MAX_FILE,
+    )
 
 
 def _checked(pattern: str) -> str:
@@ -108,7 +125,7 @@ def _find(folder: WorkingFolder, base: str, globs: Sequence[str], is_denied: Den
 
 def _candidates(folder: WorkingFolder, base: str, globs: Sequence[str], is_denied: Denied) -> tuple[list[str], int]:
     """The files to look through, and how many were too large."""
-    files = _find(folder, base, globs or ("**",), is_denied)
+    files = _find(folder, base, globs, is_denied)
     chosen = [path for path in files if _size(folder, path) <= MAX_FILE]
     return chosen, len(files) - len(chosen)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -55,44 +56,29 @@ async def list_agents(call: Call) -> Answer:
     return reply(Agents(items=await roll.call(by=call.by)))
 
 
+_look = partial(Operation, method="GET", group="agents", verb="read")
+
 OPERATIONS = (
-    Operation(
-        method="GET",
+    _look(
         path="/why/context/{id}",
         handler=why_context,
         summary="What the context of an agent was made of; by its id, or that of any breadcrumb of its run",
-        group="agents",
-        verb="read",
         answer=Explanation,
         raises=(InvalidInput,),
     ),
-    Operation(
-        method="GET",
+    _look(
         path="/why/context/{id}/{item}",
         handler=why_in_context,
         summary="Why a breadcrumb is, or is not, in the context of an agent",
-        group="agents",
-        verb="read",
         answer=ItemExplanation,
         raises=(InvalidInput,),
     ),
-    Operation(
-        method="GET",
+    _look(
         path="/usage",
         handler=get_usage,
         summary="What models took, by agent, session, layer and model",
-        group="agents",
-        verb="read",
         query=UsageQuery,
         answer=UsageReport,
     ),
-    Operation(
-        method="GET",
-        path="/agents",
-        handler=list_agents,
-        summary="List the agents and how they are",
-        group="agents",
-        verb="read",
-        answer=Agents,
-    ),
+    _look(path="/agents", handler=list_agents, summary="List the agents and how they are", answer=Agents),
 )

@@ -17,7 +17,7 @@ FORMAT = 1
 
 class Symbol(msgspec.Struct, frozen=True, array_like=True):
     """Something that a file defines. `qualname` has the enclosing names before it, with dots (`Trail.close`); lines
-    count from 1, the last one included. `signature` is one line, `doc` the first paragraph of what its author says of it."""
+    count from 1, the last one included. `signature` is one line, `doc` the first paragraph of its description."""
 
     kind: SymbolKind
     name: str

@@ -61,13 +61,13 @@ class TermsBook:
 
 
 def _read(row: Any, definitions: Definitions, salt: int) -> tuple[Readable, int]:
+    """What of a record its terms are made of, and their salt. Hints of its schema may not fit it: then its title alone
+    counts, so that it breaks no search."""
     _, _, _, schema_name, title, context, llm_hints = row
     hints = _decode(llm_hints) if llm_hints is not None else None
     try:
         return read_as(title, _decode(context), hints, definitions.rules(schema_name).llm_hints), salt
-    except (
-        InvalidInput
-    ):  # hints of a schema that do not fit this record: it is found by its title, and breaks no search
+    except InvalidInput:
         return Readable(title, "", ""), salt
 
 
