@@ -63,11 +63,15 @@ async def say(app: App, text: str) -> None:
     async for step in conversations.follow(sent, by=app.me):
         match step:
             case ToolCalled():
-                print(f"  calls {step.tool} with {step.input}")
+                print(f"  calls {step.tool} with {told(step.input)}")
             case ToolAnswered():
-                print(f"  {step.status}: {step.output or step.error}")
+                print(f"  {step.status}: {step.error or told(step.output)}")
             case Answered():
                 print(f"  {step.text}")
+
+
+def told(values: dict[str, float]) -> str:
+    return ", ".join(f"{name} {value:g}" for name, value in values.items())
 
 
 async def wait_for_repair(app: App) -> None:

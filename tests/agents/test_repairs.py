@@ -93,7 +93,7 @@ async def test_a_repair_is_a_new_version_with_other_code_and_the_failing_input_r
     [again] = await shop.records(shop.flow.request, "repair:try")
     assert read_request(again).input == {"a": 1}
     assert read_request(again).requested_by == "assistant"
-    assert {"session:s1", f"run:{error.id}", "workspace:tools"} <= set(again.tags)
+    assert {"session:s1", f"run:{read_request(again).request_id}", "workspace:tools"} <= set(again.tags)
     [record] = await shop.records(REPAIRS.fix)
     assert (record.context["from_version"], record.context["to_version"]) == (1, 2)
     assert "error:runtime" in record.tags

@@ -192,9 +192,7 @@ COMMANDS: tuple[Command | Group, ...] = (
             Command("rm", "Remove secrets.", "clew.cli.secret:rm", "NAMES..."),
         ),
     ),
-    Command(
-        "doctor", "Check the installation, the folder, the trail, the catalog and the agents.", "clew.cli.doctor:doctor"
-    ),
+    Command("doctor", "Check the installation, the folder and all that is in it.", "clew.cli.doctor:doctor"),
 )
 
 _EXAMPLES = """\
