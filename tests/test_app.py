@@ -135,6 +135,8 @@ async def test_a_refresh_that_fails_is_told_and_tried_again(
         trust_all(servers.parent)
         while "the server gone cannot be used yet" not in caplog.text:
             await asyncio.sleep(0.01)
+    failed, tried_again = (caplog.text.index(each) for each in ("was not refreshed", "the server gone cannot be used"))
+    assert failed < tried_again
 
 
 async def test_a_new_trail_is_the_users_in_whichever_process_opens_it_first(tmp_path: Path) -> None:

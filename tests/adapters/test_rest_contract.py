@@ -44,13 +44,13 @@ async def contract(http: httpx.AsyncClient) -> Contract:
     return Contract(http, (await http.get("/openapi.json")).json())
 
 
-@pytest.mark.req("RCR-03")
-async def test_every_operation_answers_as_the_document_says(contract: Contract, server: Served) -> None:
+async def use_breadcrumbs(contract: Contract) -> list[str]:
+    """Everything about breadcrumbs; the ids of two that are left."""
     call = contract.call
     first = (await call("POST", "/breadcrumbs", 201, json=NOTE)).json()
     one = f"/breadcrumbs/{first['id']}"
     batch = {"items": [{"title": "Two", "context": {}}, {"title": "Three", "context": {}}]}
-    second, third = (await call("POST", "/breadcrumbs/batch", 201, json=batch)).json()["items"]
+    left = (await call("POST", "/breadcrumbs/batch", 201, json=batch)).json()["items"]
     await call("GET", "/breadcrumbs", 200, params={"tag": "space"})
     await call("GET", "/breadcrumbs/search", 200, params={"q": "eagle"})
     await call("POST", "/breadcrumbs/search", 200, json={"text": "eagle", "limit": 3})
@@ -59,16 +59,24 @@ async def test_every_operation_answers_as_the_document_says(contract: Contract, 
     await call("PATCH", "/breadcrumbs/{id}", 200, at=one, json={"title": "Mars"}, headers={"If-Match": '"1"'})
     await call("GET", "/breadcrumbs/{id}/history", 200, at=f"{one}/history")
     await call("GET", "/breadcrumbs/{id}/versions/{n}", 200, at=f"{one}/versions/1")
-
-    edge = {"source": second["id"], "target": third["id"], "type": "depends_on"}
-    await call("POST", "/edges", 201, json={"edges": [edge]})
-    await call("GET", "/breadcrumbs/{id}/edges", 200, at=f"/breadcrumbs/{second['id']}/edges")
-    await call("POST", "/edges/walk", 200, json={"starts": [second["id"]]})
-    await call("POST", "/edges/paths", 200, json={"starts": [second["id"]]})
-    await call("DELETE", "/edges", 204, params=edge)
     await call("DELETE", "/breadcrumbs/{id}", 204, at=one)
+    return [each["id"] for each in left]
 
+
+async def use_edges(contract: Contract, source: str, target: str) -> None:
+    call = contract.call
+    edge = {"source": source, "target": target, "type": "depends_on"}
+    await call("POST", "/edges", 201, json={"edges": [edge]})
+    await call("GET", "/breadcrumbs/{id}/edges", 200, at=f"/breadcrumbs/{source}/edges")
+    await call("POST", "/edges/walk", 200, json={"starts": [source]})
+    await call("POST", "/edges/paths", 200, json={"starts": [source]})
+    await call("DELETE", "/edges", 204, params=edge)
+
+
+async def use_events(contract: Contract) -> None:
+    call = contract.call
     await call("GET", "/events", 200, params={"limit": 2})
+    await call("GET", "/events/stream", 401, headers={"Authorization": ""})
     await call("POST", "/subscriptions", 201, json={"name": "a/b", "selector": {"any_tags": ["space"]}})
     await call("GET", "/subscriptions", 200)
     await call("DELETE", "/subscriptions/{name}", 204, at="/subscriptions/a%2Fb")
@@ -76,37 +84,55 @@ async def test_every_operation_answers_as_the_document_says(contract: Contract, 
     await call("POST", "/dlq/{id}/retry", 404, at="/dlq/nothing/retry")
     await call("DELETE", "/dlq/{id}", 404, at="/dlq/nothing")
 
-    operator = server.headers("local")
+
+async def use_catalog(contract: Contract, operator: dict[str, str]) -> None:
+    call = contract.call
     await call("POST", "/ask", 200, json={"query": "anything"}, headers=operator)
     await call("POST", "/get", 200, json={"routes": [{"route": "docs://resources/nothing"}]}, headers=operator)
     await call("GET", "/why", 200, params={"route": "docs://tools/nothing"}, headers=operator)
     await call("GET", "/why/{kind}/{name}", 200, at="/why/skill/nothing", headers=operator)
+    await call("GET", "/domains", 200, headers=operator)
+    await call("GET", "/sources", 200, headers=operator)
+    await call("POST", "/sources/refresh", 200, json={}, headers=operator)
+
+
+async def use_agents(contract: Contract, operator: dict[str, str], id: str) -> None:
+    call, answer = contract.call, {"answer": "deny"}
     await call("POST", "/chat", 404, json={"message": "hello", "agent": "nobody"}, headers=operator)
     await call("GET", "/sessions", 200, headers=operator)
     await call("GET", "/sessions/{session}", 404, at="/sessions/nothing", headers=operator)
     await call("POST", "/sessions/{session}/cancel", 404, at="/sessions/nothing/cancel", headers=operator)
-    answer = {"answer": "deny"}
     await call("POST", "/permissions/{request_id}", 404, at="/permissions/nothing", json=answer, headers=operator)
-    await call("GET", "/why/context/{id}", 404, at=f"/why/context/{third['id']}0", headers=operator)
-    await call("GET", "/why/context/{id}/{item}", 404, at=f"/why/context/{third['id']}/x", headers=operator)
+    await call("GET", "/why/context/{id}", 404, at=f"/why/context/{id}0", headers=operator)
+    await call("GET", "/why/context/{id}/{item}", 404, at=f"/why/context/{id}/x", headers=operator)
     await call("GET", "/usage", 200, headers=operator)
     await call("GET", "/agents", 200, headers=operator)
-    await call("GET", "/domains", 200, headers=operator)
-    await call("GET", "/sources", 200, headers=operator)
-    await call("POST", "/sources/refresh", 200, json={}, headers=operator)
+
+
+async def use_upkeep(contract: Contract, operator: dict[str, str], credential: str) -> None:
+    """Hygiene, secrets, tokens, and what anybody may see of a server."""
+    call = contract.call
     await call("POST", "/hygiene/run", 200, headers=operator)
     await call("GET", "/hygiene/stats", 200, headers=operator)
     await call("PUT", "/secrets/{name}", 204, at="/secrets/hook", json={"value": "s3cr3t"})
     await call("GET", "/secrets", 200)
     await call("DELETE", "/secrets/{name}", 204, at="/secrets/hook")
-
     asked = {"owner_id": "ada", "agent_id": "a1", "roles": ["subscriber"]}
-    await call("POST", "/auth/token", 200, json=asked, headers={"X-Clew-Credential": server.credential})
+    await call("POST", "/auth/token", 200, json=asked, headers={"X-Clew-Credential": credential})
     await call("POST", "/auth/stream-token", 200)
     for path in ("/", "/health", "/ready", "/metrics", "/openapi.json", "/docs"):
         await call("GET", path, 200)
-    await call("GET", "/events/stream", 401, headers={"Authorization": ""})
 
+
+@pytest.mark.req("RCR-03")
+async def test_every_operation_answers_as_the_document_says(contract: Contract, server: Served) -> None:
+    operator = server.headers("local")
+    second, third = await use_breadcrumbs(contract)
+    await use_edges(contract, second, third)
+    await use_events(contract)
+    await use_catalog(contract, operator)
+    await use_agents(contract, operator, third)
+    await use_upkeep(contract, operator, server.credential)
     assert contract.seen == {(each.method, each.path) for each in OPERATIONS}
 
 

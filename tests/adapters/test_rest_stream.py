@@ -174,7 +174,10 @@ async def test_a_stream_shows_only_what_its_selector_means(http: httpx.AsyncClie
         assert (await reader.event())["data"]["tags"] == ["b"]
 
 
-async def test_a_ping_moves_the_resume_point_past_events_that_were_not_meant(http: httpx.AsyncClient) -> None:
+async def test_a_ping_moves_the_resume_point_past_events_that_were_not_meant(
+    http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse, "PING_SECONDS", 0.05)
     async with follow(http, params={"schema_name": "none.v1"}) as reader:
         await create(http, "not meant")
         page = (await http.get("/events")).json()

@@ -72,7 +72,9 @@ class World:
             )
         )
 
-    async def _decide(self, agent: AgentDefinition | None, tool: str, arguments: Mapping[str, Any]) -> Decided:
+    async def _decide(
+        self, agent: AgentDefinition | None, tool: str, arguments: Mapping[str, Any], record: Breadcrumb | None
+    ) -> Decided:
         return Decided(verdict=self.verdict)
 
     async def _window(self, agent: str) -> int:

@@ -4,56 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from clew.agents.executor import Gathered, UniversalExecutor, inherit
 from clew.context.definition import Subscription
-from clew.trail.breadcrumb import NEVER, Breadcrumb, Draft
+from clew.trail.breadcrumb import Breadcrumb, Draft
 from clew.trail.event import Event
+from tests.agents.making import event, record
 
 SOURCE = Path(__file__).parents[2] / "src" / "clew"
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def record(schema: str, *tags: str, **context: object) -> Breadcrumb:
-    return Breadcrumb(
-        id="01980000-0000-7000-8000-000000000001",
-        owner_id="acme",
-        title="A record",
-        context=context,
-        tags=tags,
-        schema_name=schema,
-        version=1,
-        scopes=(),
-        llm_hints=None,
-        ttl=NEVER,
-        entities=None,
-        entity_keywords=(),
-        checksum="",
-        created_at=NOW,
-        updated_at=NOW,
-        created_by=None,
-        updated_by=None,
-    )
-
-
-def event(breadcrumb: Breadcrumb) -> Event:
-    return Event(
-        seq=7,
-        type="breadcrumb.created",
-        breadcrumb_id=breadcrumb.id,
-        owner_id="acme",
-        version=1,
-        schema_name=breadcrumb.schema_name,
-        tags=breadcrumb.tags,
-        at=NOW,
-        breadcrumb=breadcrumb,
-        key="c/7",
-        attempt=1,
-    )
 
 
 async def echo(trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:

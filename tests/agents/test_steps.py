@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -12,34 +11,11 @@ from hypothesis import strategies as st
 
 from clew.agents.steps import CHOICES, PermissionAsked, ToolAnswered, read_step, shown_schemas
 from clew.trail.bootstrap import read_pieces
-from clew.trail.breadcrumb import NEVER, Breadcrumb
 from clew.trail.flow import shipped_flow
+from tests.agents.making import record
 
 FLOW = shipped_flow(read_pieces())
 NAMES = ("tool", "status", "error", "output", "input", "text", "index", "message", "creator", "choices", "request_id")
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def breadcrumb(schema_name: str, context: dict[str, Any], tags: tuple[str, ...] = ()) -> Breadcrumb:
-    return Breadcrumb(
-        id="01890000-0000-7000-8000-000000000000",
-        owner_id="acme",
-        title="x",
-        context=context,
-        tags=tags,
-        schema_name=schema_name,
-        version=1,
-        scopes=(),
-        llm_hints=None,
-        ttl=NEVER,
-        entities=None,
-        entity_keywords=(),
-        checksum="",
-        created_at=NOW,
-        updated_at=NOW,
-        created_by=None,
-        updated_by=None,
-    )
 
 
 VALUES = st.recursive(
@@ -57,27 +33,27 @@ VALUES = st.recursive(
 
 @given(st.sampled_from(shown_schemas(FLOW)), st.dictionaries(st.sampled_from(NAMES), VALUES))
 def test_no_context_breaks_a_step_and_every_step_can_be_told_as_json(schema_name: str, context: dict[str, Any]) -> None:
-    step = read_step(breadcrumb(schema_name, context, ("session:s", "run:r")), FLOW)
+    step = read_step(record(schema_name, "session:s", "run:r", **context), FLOW)
     assert step is None or (step.session, step.run) == ("s", "r")
     assert step is None or msgspec.json.decode(msgspec.json.encode(step))["type"]
 
 
 def test_what_no_part_of_a_conversation_is_makes_no_step() -> None:
-    assert read_step(breadcrumb("note.v1", {}), FLOW) is None
-    assert read_step(breadcrumb(FLOW.request, {"tool": "llm", "input": {}}), FLOW) is None
+    assert read_step(record("note.v1"), FLOW) is None
+    assert read_step(record(FLOW.request, tool="llm", input={}), FLOW) is None
 
 
 @pytest.mark.parametrize(
     ("error", "told"), [("broke", "broke"), ({"message": "broke"}, "broke"), ({"code": 3}, ""), (None, "")]
 )
 def test_an_error_is_told_as_text(error: Any, told: str) -> None:
-    step = read_step(breadcrumb(FLOW.response, {"tool": "x", "status": "error", "error": error}), FLOW)
+    step = read_step(record(FLOW.response, tool="x", status="error", error=error), FLOW)
     assert isinstance(step, ToolAnswered)
     assert step.error == told
 
 
 @pytest.mark.parametrize("offered", [None, [], ["maybe"], "once"])
 def test_a_question_without_choices_offers_all(offered: Any) -> None:
-    step = read_step(breadcrumb(FLOW.permission_request, {"tool": "x", "choices": offered}), FLOW)
+    step = read_step(record(FLOW.permission_request, tool="x", choices=offered), FLOW)
     assert isinstance(step, PermissionAsked)
     assert step.choices == CHOICES

@@ -8,7 +8,7 @@ import pytest
 
 from clew.agents.workflow_runner import dependencies, fill, read_workflow
 from clew.errors import InvalidInput
-from tests.agents.test_executor import record
+from tests.agents.making import record
 
 
 def workflow(*steps: dict[str, Any], **more: Any) -> Any:

@@ -58,6 +58,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trust_file: Path) ->
 
 
 @pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home for the user who runs commands."""
+    place = tmp_path / "home"
+    place.mkdir()
+    monkeypatch.setenv("HOME", str(place))
+    return place
+
+
+@pytest.fixture
 def clew(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Clew:
     """Run one command and return what it answered. Success is expected of those that do not look at the code."""
 

@@ -15,16 +15,10 @@ from clew.errors import ConfigError
 from tests.cli.conftest import Clew
 from tests.cli.test_trust import answer_on_terminal
 
+pytestmark = pytest.mark.usefixtures("home")
+
 HOSTILE = Path(__file__).parents[1] / "catalog" / "servers" / "fixtures" / "hostile.py"
 TOKEN = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    place = tmp_path / "home"
-    place.mkdir()
-    monkeypatch.setenv("HOME", str(place))
-    return place
 
 
 def servers(**entries: Any) -> str:

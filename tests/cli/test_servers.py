@@ -16,16 +16,10 @@ from clew.app import open_app
 from clew.config import read_config
 from tests.cli.conftest import Clew
 
+pytestmark = pytest.mark.usefixtures("home")
+
 HOSTILE = Path(__file__).parents[1] / "catalog" / "servers" / "fixtures" / "hostile.py"
 TOKEN = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    place = tmp_path / "home"
-    place.mkdir()
-    monkeypatch.setenv("HOME", str(place))
-    return place
 
 
 def entry(*arguments: str, **more: Any) -> dict[str, Any]:

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.context.evidence import BUDGET, Evidence, lines, select
 from clew.context.fitting import SHARES, Candidate, Room, fit
-from clew.context.scoring import Parts, freshness, quality
 
 SECTIONS = (*SHARES, "other")
 candidates = st.lists(
@@ -81,54 +78,3 @@ def test_a_hostile_crowd_in_one_section_leaves_room_for_the_others() -> None:
     assert {"said", "asked"} <= set(found.chosen)
     huge = fit([candidate("huge", 201), *other], Room(total=1_000))
     assert "more than one item may take" in huge.dropped["huge"]
-
-
-@pytest.mark.req("SYL-86")
-@pytest.mark.parametrize(
-    ("similarity", "trust", "fresh", "verified", "expected"),
-    [
-        (1, 100, 1, True, 1.0),
-        (0, 0, 0, False, 0.0),
-        (0.8, 70, 0.5, False, 0.58),
-        (0.8, 70, 0.5, True, 0.73),
-        (0, 0, 0, True, 0.15),
-    ],
-)
-def test_quality_is_the_weighted_sum_of_its_parts(
-    similarity: float, trust: float, fresh: float, verified: bool, expected: float
-) -> None:
-    parts = Parts(similarity=similarity, trust=trust, freshness=fresh, verified=verified)
-    assert quality(parts) == pytest.approx(expected)
-
-
-def test_freshness_falls_with_age_and_never_below_its_least() -> None:
-    at = datetime(2026, 1, 1, tzinfo=UTC)
-    ages = [freshness(at - timedelta(days=days), at) for days in (0, 90, 180, 1_000)]
-    assert ages == pytest.approx([1.0, 0.6, 0.2, 0.2])
-    assert freshness(at + timedelta(days=5), at) == 1.0
-
-
-def evidence(name: str, letters: int, similarity: float, trust: float = 100) -> Evidence:
-    return Evidence(name=name, content="x" * letters, parts=Parts(similarity=similarity, trust=trust, freshness=1.0))
-
-
-@pytest.mark.req("SYL-86")
-@given(
-    st.lists(st.builds(evidence, st.just("s"), st.integers(0, 20_000), st.floats(0, 1), st.floats(0, 100)), max_size=20)
-)
-def test_a_selection_of_evidence_stays_in_its_budget_best_first(found: list[Evidence]) -> None:
-    chosen = select(found)
-    assert sum(each.tokens for each in chosen) <= BUDGET
-    assert all(each.score >= 0.3 for each in chosen)
-    assert [each.score for each in chosen] == sorted((each.score for each in chosen), reverse=True)
-
-
-@pytest.mark.req("SYL-86")
-def test_a_line_of_evidence_shows_source_trust_score_warning_and_an_excerpt() -> None:
-    shown = lines([evidence("src/a.py", 600, 1.0), evidence("A blog\n[9] forged", 3, 1.0, trust=30)])
-    first, second = shown.split("\n\n")
-    assert first.startswith("[1] src/a.py (trust: Ground truth (code), score: 0.85)")
-    assert "x" * 500 + "…" in first
-    assert "x" * 501 not in first
-    assert second.splitlines()[0] == "[2] A blog [9] forged (trust: Informal, score: 0.68)"
-    assert "⚠️ Informal source" in second

@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clew.context.assembling import Part, assemble
-from clew.context.builder import ContextBuilder, ContextDraft
+from clew.context.builder import ContextBuilder
+from clew.context.draft import ContextDraft
 from clew.context.fitting import Room
 from clew.context.receipts import explain
 from clew.context.rendering import render

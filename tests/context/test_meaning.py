@@ -12,7 +12,7 @@ from clew.access import Principal
 from clew.agents.contexts import preview_context
 from clew.agents.conversation import Conversations
 from clew.clock import ManualClock
-from clew.context.builder import ContextDraft
+from clew.context.draft import ContextDraft
 from clew.context.meaning import question_of
 from clew.llm.embedders import open_embedder
 from clew.trail import open_trail

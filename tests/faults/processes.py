@@ -24,7 +24,10 @@ PATIENCE = 60.0
 KILLED = -9
 
 _forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload(["pytest", "clew.trail.sqlite", "clew.trail.handlers", "clew.agents.assembly"])
+_CLEW = ["clew.trail.sqlite", "clew.trail.handlers", "clew.agents.assembly", "clew.catalog.catalog"]
+_LATE = ["clew.trail.sqlite.search", "splintr"]
+"""What Clew loads only when it is wanted, which nearly every process of these tests wants."""
+_forks.set_forkserver_preload(["pytest", *_CLEW, *_LATE])
 
 
 class Child:

@@ -19,7 +19,7 @@ from clew.trail.store import Trail
 from tests.faults.processes import PATIENCE, Child, drain, open_at
 from tests.faults.writer import ME, content_of, echo, word_of, write_until_killed
 
-ROUNDS = int(os.environ.get("CLEW_FAULT_ROUNDS", "200"))
+ROUNDS = int(os.environ.get("CLEW_FAULT_ROUNDS", "100"))
 SEARCHES = 150
 
 

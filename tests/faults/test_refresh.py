@@ -29,7 +29,7 @@ from tests.catalog.making import MemorySource, a_domain
 from tests.faults.processes import Child, open_at
 
 ME = Principal(owner_id="acme", agent_id="refresher")
-ROUNDS = int(os.environ.get("CLEW_FAULT_ROUNDS", "60"))
+ROUNDS = int(os.environ.get("CLEW_FAULT_ROUNDS", "30"))
 POLICY = Policy(lease_ms=60)
 """A short lease, so that the next process does not wait long for one that was killed."""
 SCOPE = "insider"

@@ -21,25 +21,27 @@ PATIENCE = 120.0
 DEMO = EXAMPLES / "run_demo.py"
 
 
-def run_demo(tmp_path: Path, **more: str) -> str:
-    """What the demonstration prints without a terminal."""
-    done = subprocess.run(
-        [sys.executable, str(DEMO)],
-        cwd=tmp_path,
-        env=environment(tmp_path) | more,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What the demonstration prints without a terminal, where its port is taken and it may leave nothing behind."""
+    folder = tmp_path_factory.mktemp("demo")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = subprocess.run(
+            [sys.executable, str(DEMO)],
+            cwd=folder,
+            env=environment(folder) | {"CLEW_SERVER_PORT": str(taken.getsockname()[1])},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
     assert (done.returncode, done.stderr) == (0, "")
+    assert not list(folder.iterdir())
     return done.stdout
 
 
 @pytest.mark.req("RCR-54", "ERN-15")
-def test_the_demonstration_goes_from_a_question_to_an_answer_also_with_its_port_taken(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        shown = run_demo(tmp_path, CLEW_SERVER_PORT=str(taken.getsockname()[1]))
+def test_the_demonstration_goes_from_a_question_to_an_answer_also_with_its_port_taken(shown: str) -> None:
     assert "Incident: passengers charged twice" in shown
     assert re.search(r"#\d+ updated  agent\.response\.v1  See you on Friday\. Bring the bicycle!\n", shown)
     steps = [
@@ -63,11 +65,9 @@ def test_the_demonstration_goes_from_a_question_to_an_answer_also_with_its_port_
     assert "  > warehouse://tools/hidden/bookings, logs://tools/investigator\n" in shown
     assert len(shown.splitlines()) < 110
     assert "{" not in shown
-    assert not list(tmp_path.iterdir())
 
 
-def test_the_demonstration_counts_what_an_agent_pays_with_and_without_clew(tmp_path: Path) -> None:
-    shown = run_demo(tmp_path, CLEW_SERVER_PORT="0")
+def test_the_demonstration_counts_what_an_agent_pays_with_and_without_clew(shown: str) -> None:
     counts = {what: int(number.replace(",", "")) for number, what in re.findall(r"^ +([\d,]+)  (the .+)$", shown, re.M)}
     assert len(counts) == 4
     plain, many, listed, answers = counts.values()

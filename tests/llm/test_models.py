@@ -305,21 +305,24 @@ def test_a_key_in_the_keyring_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path:
     keyring = pytest.importorskip("keyring")
     backend = pytest.importorskip("keyring.backend")
 
+    kept: dict[tuple[str, str], str] = {}
+
     class Memory(backend.KeyringBackend):  # type: ignore[misc, name-defined]
         priority = 1
 
         def get_password(self, service: str, username: str) -> str | None:
-            return KEY if (service, username) == ("clew", "ann/work") else None
+            return kept.get((service, username))
 
         def set_password(self, service: str, username: str, password: str) -> None:
-            raise NotImplementedError
+            kept[service, username] = password
 
         def delete_password(self, service: str, username: str) -> None:
-            raise NotImplementedError
+            del kept[service, username]
 
     before = keyring.get_keyring()
     keyring.set_keyring(Memory())
     try:
+        keyring.set_password("clew", "ann/work", KEY)
         assert read_key("keyring:clew/ann/work", {}, tmp_path) == KEY
         with pytest.raises(ConfigError, match="there is no key in keyring:clew/eve"):
             read_key("keyring:clew/eve", {}, tmp_path)

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -24,18 +22,6 @@ KEYS = tuple(piece.key for piece in read_pieces())
 
 FIRST = Piece(key="a", title="A", schema_name="page.v1", context={"text": "one"}, tags=("page",))
 SECOND = Piece(key="b", title="B", schema_name="page.v1", context={"text": "one"}, llm_hints={"exclude": ["x"]})
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def trail(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Trail]:
-    trail = await open_trail(f"sqlite://{tmp_path}/trail.db", clock)
-    yield trail
-    await trail.close()
 
 
 async def find(trail: Trail, title: str, by: Principal = ANN) -> Breadcrumb:

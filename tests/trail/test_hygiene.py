@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +9,6 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import Busy, NotFound
-from clew.trail import open_trail
 from clew.trail.breadcrumb import NEVER, Draft, Ttl
 from clew.trail.event import Consumer
 from clew.trail.hygiene import Hygiene
@@ -22,18 +19,6 @@ from tests.handling import PATIENCE
 ANN = Principal(owner_id="ann")
 BOB = Principal(owner_id="bob")
 REPORTS = Selector(schema_name="system.hygiene.v1")
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def trail(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Trail]:
-    trail = await open_trail(f"sqlite://{tmp_path}/trail.db", clock)
-    yield trail
-    await trail.close()
 
 
 async def written(trail: Trail, ttl: Ttl, by: Principal = ANN) -> str:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.errors import AlreadyExists, CycleRefused, InvalidInput, NotFound
+from clew.errors import AlreadyExists, CycleRefused, InvalidInput, NotFound, SchemaViolation
 from clew.llm import open_embedder
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Draft
+from clew.trail.bootstrap import bootstrap
+from clew.trail.breadcrumb import Change, Draft
 from clew.trail.edge import EdgeType
 from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
 from clew.trail.nodes import Node, NodeFilter, NodeGraph, ScoredNode
@@ -85,8 +89,10 @@ async def test_a_node_comes_back_as_it_was_added(graph: NodeGraph, clock: Manual
         metadata={"lines": [1, 9]},
         trust=100,
         confidence=0.5,
+        verified=True,
         verification=Verification.CODE,
         created_at=clock.now(),
+        updated_at=clock.now(),
     )
 
 
@@ -268,3 +274,165 @@ async def test_a_node_without_a_vector_is_similar_to_nothing(tmp_path: Path, me:
     added = await graph.add_node("x", CODE, NodeType.FILE, "y")
     assert await graph.similar_to_node(added.id) == []
     await graph.close()
+
+
+FULL: dict[str, Any] = {
+    "path": "src/parse.py",
+    "package": "parse",
+    "line_start": 3,
+    "line_end": 9,
+    "signature": "def parse(text: str) -> Tree",
+    "session_id": "s1",
+    "timestamp": datetime(2025, 12, 1, tzinfo=UTC),
+    "category": "decision",
+    "url": "https://example.org/parsing",
+    "source": "example.org",
+    "authors": ("A. Writer", "B. Writer"),
+    "published_at": datetime(2020, 2, 29, 12, 30, tzinfo=UTC),
+    "content_hash": "da39a3ee",
+    "metadata": {"lang": "py"},
+    "verified": True,
+    "verification": Verification.USER,
+    "confidence": 0.75,
+    "trust": 70,
+    "expires_at": datetime(2027, 1, 1, 0, 0, 0, 5, tzinfo=UTC),
+}
+
+
+@pytest.mark.req("SYL-68")
+async def test_a_node_keeps_every_field_it_was_given(graph: NodeGraph, trail: Trail, me: Principal, clock: ManualClock):
+    added = await graph.add_node("parse", CODE, NodeType.FUNCTION, "reads text", **FULL)
+    found = await graph.get_node(added.id)
+    assert {field: getattr(found, field) for field in FULL} == FULL
+    assert (found.created_at, found.updated_at, found.superseded_by) == (clock.now(), clock.now(), None)
+    named = msgspec.to_builtins(found)
+    assert (named["trust_level"], named["verification_type"], named["verified"]) == (70, 3, True)
+    stored = (await trail.records.get(added.id, by=me)).context
+    assert (stored["trust_level"], stored["verification_type"], stored["verified"]) == (70, 3, True)
+
+
+@pytest.mark.req("SYL-68")
+async def test_the_trail_itself_refuses_a_domain_that_is_none_and_a_type_of_another(trail: Trail, me: Principal):
+    await bootstrap(trail, me)
+    for domain, node_type in ((3, 0), (-1, 0), ("code", 0), (0, 200), (1, 2), (2, 104)):
+        draft = Draft(
+            title="x", schema_name="node.v1", context={"domain": domain, "node_type": node_type, "content": ""}
+        )
+        with pytest.raises(SchemaViolation):
+            await trail.records.create(draft, by=me)
+    bare = Draft(title="x", schema_name="node.v1", context={"domain": 2, "node_type": 203, "content": "y"})
+    made = await trail.records.create(bare, by=me)
+    node = await NodeGraph(trail, me).get_node(made.id)
+    assert (node.verified, node.verification, node.confidence, node.trust) == (False, Verification.NONE, 1.0, 50)
+    assert (node.expires_at, node.superseded_by, node.metadata) == (None, None, {})
+
+
+@pytest.mark.req("SYL-68")
+async def test_nodes_of_earlier_releases_are_still_read(graph: NodeGraph, trail: Trail, me: Principal):
+    await bootstrap(trail, me)
+    old = {"content": "y", "domain": 0, "node_type": 2, "trust": 90, "confidence": 0.5, "verification": 1}
+    made = await trail.records.create(
+        Draft(title="x", schema_name="node.v1", context={**old, "metadata": {"a": 1}}, tags=("domain:code",)), by=me
+    )
+    node = await graph.get_node(made.id)
+    assert (node.trust, node.confidence, node.verification, node.verified) == (90, 0.5, Verification.CODE, True)
+    assert node.metadata == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"line_start": 0}, "line_start"),
+        ({"line_start": 9, "line_end": 3}, "line_end"),
+        ({"line_end": 3}, "line_end"),
+        ({"timestamp": datetime(2026, 1, 1)}, "timestamp"),
+    ],
+)
+async def test_lines_and_times_that_cannot_be_are_refused(graph: NodeGraph, fields: dict[str, Any], field: str):
+    with pytest.raises(InvalidInput) as refused:
+        await graph.add_node("x", CODE, NodeType.FILE, "y", **fields)
+    assert refused.value.field == field
+
+
+@pytest.mark.req("SYL-79")
+async def test_what_failed_a_check_bears_a_mark_for_every_reader_and_has_the_vector_of_its_text(graph, trail, me):
+    doubted = await graph.add_node(
+        "cache", HISTORY, NodeType.HISTORY_ENTRY, "we use Redis for caching", metadata={"needs_review": True}
+    )
+    plain = await graph.add_node("cache", HISTORY, NodeType.HISTORY_ENTRY, "we use Redis for caching")
+    found = {one.node.id: one.node.content for one in await graph.similar_nodes("Redis")}
+    assert found == {doubted.id: "[UNVERIFIED] we use Redis for caching", plain.id: "we use Redis for caching"}
+    view = await trail.records.read(doubted.id, by=me)
+    assert view.context == {"content": "we use Redis for caching", "[UNVERIFIED]": True}
+    vectors = [(await trail.records.get(node.id, by=me, vector=True)).embedding for node in (doubted, plain)]
+    assert vectors[0] == vectors[1]
+
+
+@pytest.mark.req("SYL-81")
+async def test_a_superseded_node_names_its_successor_and_leads_to_the_present(graph: NodeGraph):
+    first, second, third = [await graph.add_node(f"v{at}", HISTORY, NodeType.DECISION, "y") for at in range(3)]
+    old = await graph.supersede(first.id, second.id)
+    await graph.supersede(second.id, third.id)
+    assert old.superseded_by == second.id
+    assert (await graph.get_node(first.id)).superseded_by == second.id
+    assert [node.id for node in await graph.traverse(second.id, EdgeType.SUPERSEDES)] == [first.id]
+    for each in (first, second, third):
+        assert (await graph.current(each.id)).id == third.id
+    again = await graph.supersede(first.id, second.id)
+    assert again.superseded_by == second.id
+
+
+@pytest.mark.req("SYL-81")
+async def test_nothing_supersedes_itself_what_is_missing_or_its_own_successor(graph: NodeGraph):
+    old, new = [await graph.add_node(f"v{at}", HISTORY, NodeType.DECISION, "y") for at in range(2)]
+    await graph.supersede(old.id, new.id)
+    with pytest.raises(CycleRefused):
+        await graph.supersede(new.id, old.id)
+    with pytest.raises(InvalidInput):
+        await graph.supersede(new.id, new.id)
+    with pytest.raises(NotFound):
+        await graph.supersede(new.id, "00000000-0000-7000-8000-000000000000")
+    assert (await graph.get_node(new.id)).superseded_by is None
+
+
+@pytest.mark.req("SYL-68")
+async def test_a_node_whose_successor_is_deleted_is_superseded_no_longer(graph: NodeGraph, trail, me):
+    old, new = [await graph.add_node(f"login {at}", HISTORY, NodeType.DECISION, "token") for at in range(2)]
+    await graph.supersede(old.id, new.id)
+    await trail.records.delete(new.id, by=me)
+    assert (await graph.get_node(old.id)).superseded_by is None
+    assert (await graph.current(old.id)).id == old.id
+    assert [one.node.superseded_by for one in await graph.similar_nodes("login")] == [None]
+
+
+@pytest.mark.req("SYL-81")
+async def test_superseding_stands_up_to_others_who_write_to_the_node(graph: NodeGraph, trail, me, monkeypatch):
+    old, new = [await graph.add_node(f"v{at}", HISTORY, NodeType.DECISION, "y") for at in range(2)]
+    get, written = trail.records.get, []
+
+    async def get_then_written(id: str, **asked: Any):
+        found = await get(id, **asked)
+        if id == old.id and len(written) == 1:
+            await trail.records.update(id, Change(title="renamed"), expect=found.version, by=me)
+        written.extend([id] if id == old.id else [])
+        return found
+
+    monkeypatch.setattr(trail.records, "get", get_then_written)
+    assert (await graph.supersede(old.id, new.id)).superseded_by == new.id
+    assert (await graph.get_node(old.id)).name == "renamed"
+
+
+@pytest.mark.req("SYL-81")
+async def test_clean_up_takes_only_history_that_expired_over_thirty_days_ago(graph: NodeGraph, clock: ManualClock):
+    now = clock.now()
+    ages = {"long ago": 31, "just over": 30.0001, "thirty": 30, "lately": 1, "to come": -5}
+    for domain, node_type in ((CODE, NodeType.FILE), (HISTORY, NodeType.DECISION), (ACADEMIC, NodeType.RFC)):
+        for name, days in ages.items():
+            await graph.add_node(name, domain, node_type, domain.label, expires_at=now - timedelta(days=days))
+        await graph.add_node("lasting", domain, node_type, domain.label)
+    assert await graph.remove_expired(now) == 2
+    assert await graph.remove_expired(now) == 0
+    for domain in (CODE, HISTORY, ACADEMIC):
+        left = set(names(await graph.similar_nodes(domain.label, k=50, filter=NodeFilter(domain=domain))))
+        gone = {"long ago", "just over"} if domain is HISTORY else set()
+        assert left == {*ages, "lasting"} - gone

@@ -24,18 +24,6 @@ BOB = Principal(owner_id="bob", scopes=frozenset({"team", "top"}))
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def trail(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Trail]:
-    trail = await open_trail(f"sqlite://{tmp_path}/from.db", clock)
-    yield trail
-    await trail.close()
-
-
-@pytest.fixture
 async def other(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Trail]:
     trail = await open_trail(f"sqlite://{tmp_path}/to.db", clock)
     yield trail

@@ -1,7 +1,8 @@
-"""The registry's connection as the client that the conformance suite measures: the suite gives the address last.
+"""The registry's connection as the client that the conformance suite measures.
 
 It does what Clew does with a server: it reads what there is, and calls the tools with the arguments that they need. A
-server that wants a login gets one, by a browser that agrees to everything.
+server that wants a login gets one, by a browser that agrees to everything. The suite starts a program for each
+scenario, which is conformance_relay.py: it hands what it was told to the client, so that this is loaded once.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
-import sys
-from collections.abc import Mapping
+import traceback
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -29,8 +29,6 @@ GIVEN: dict[str, dict[str, Any]] = {"add_numbers": {"a": 5, "b": 3}}
 ECHOED = "json_schema_2020_12_tool"
 """A tool whose schema the suite wants to have back."""
 
-
-CONTEXT: dict[str, Any] = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
 CLIENT_METADATA = "https://conformance-test.local/client-metadata.json"
 """The document that the suite takes for a description of this client."""
 
@@ -83,9 +81,9 @@ async def issuer_of(url: str) -> str:
     return found
 
 
-def calls_of(tools: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+def calls_of(tools: list[dict[str, Any]], context: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """The calls that the suite asks for, or else one of each tool."""
-    asked = [(each["name"], each.get("arguments", {})) for each in CONTEXT.get("toolCalls", ())]
+    asked = [(each["name"], each.get("arguments", {})) for each in context.get("toolCalls", ())]
     schemas = {tool["name"]: tool["inputSchema"] for tool in tools}
     return asked or [(name, GIVEN.get(name) or arguments_of(schema, schemas)) for name, schema in schemas.items()]
 
@@ -98,17 +96,18 @@ def arguments_of(schema: dict[str, Any], schemas: dict[str, dict[str, Any]]) -> 
     return {name: SAMPLES.get(each.get("type"), "text") for name, each in properties.items()}
 
 
-async def main(url: str) -> None:
-    auth = await auth_of(os.environ.get("MCP_CONFORMANCE_SCENARIO", ""), CONTEXT, url)
+async def use(url: str, scenario: str, context: Mapping[str, Any]) -> None:
+    """Use a server of the suite. Raises ServerError where it is not to be trusted, or refuses."""
+    auth = await auth_of(scenario, context, url)
     connection = ServerConnection(
         ServerConfig(id="suite", transport="http", url=url, auth=auth, timeout_seconds=20),
         hooks=HookChain(Hooks(on_elicit=accept)),
-        environ={key: value for key, value in CONTEXT.items() if isinstance(value, str)},
+        environ={key: value for key, value in context.items() if isinstance(value, str)},
         browser=AgreeingBrowser(),
     )
     try:
         await connection.about()
-        for name, arguments in calls_of((await connection.list_all("tools")).entries):
+        for name, arguments in calls_of((await connection.list_all("tools")).entries, context):
             with contextlib.suppress(ServerError):  # a refusal is an answer; the suite judges what was sent
                 await connection.call_tool(name, arguments)
         for resource in (await connection.list_all("resources")).entries:
@@ -119,5 +118,30 @@ async def main(url: str) -> None:
         await connection.close()
 
 
-if __name__ == "__main__":
-    asyncio.run(main(sys.argv[-1]))
+class Client:
+    """Does what relays ask of it, one thing after another, and keeps how each scenario ended: empty where it was well,
+    else the error."""
+
+    def __init__(self) -> None:
+        self.ended: dict[str, str] = {}
+        self._turn = asyncio.Lock()
+
+    @contextlib.asynccontextmanager
+    async def listening(self) -> AsyncIterator[int]:
+        """The port at which relays find it."""
+        server = await asyncio.start_server(self._relayed, "127.0.0.1", 0)
+        async with server:
+            yield server.sockets[0].getsockname()[1]
+
+    async def _relayed(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        told = json.loads(await reader.readline())
+        async with self._turn:
+            try:
+                await use(told["url"], told["scenario"], told["context"])
+            except Exception:  # the boundary of a task: the suite is told, and decides
+                self.ended[told["scenario"]] = traceback.format_exc()
+            else:
+                self.ended[told["scenario"]] = ""
+        writer.write(self.ended[told["scenario"]].encode())
+        writer.close()
+        await writer.wait_closed()

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / ".venv" / "node"
 MODULES = FOLDER / "node_modules"
+SUITE = MODULES / "@modelcontextprotocol" / "conformance"
+"""The conformance suite of the protocol's authors."""
+
+Check = dict[str, Any]
 
 
 @cache
@@ -38,3 +45,9 @@ async def run_node(*arguments: str, cwd: Path = FOLDER, timeout: float = 60) -> 
             await process.wait()
     assert process.returncode is not None
     return process.returncode, out.decode(), err.decode()
+
+
+def read_checks(folder: Path) -> dict[str, list[Check]]:
+    """What the conformance suite has left in a folder: the checks of each scenario."""
+    found = {str(file.parent.relative_to(folder)): json.loads(file.read_text()) for file in folder.rglob("checks.json")}
+    return {re.sub(r"^server-|-\d{4}-\d\d-\d\dT[\d-]+Z$", "", name): checks for name, checks in found.items()}

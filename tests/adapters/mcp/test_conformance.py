@@ -6,19 +6,18 @@ a fixture behind the same application.
 
 from __future__ import annotations
 
-import json
+import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import cache
 
 import pytest
 import yaml
 
-from tests.adapters.mcp.node import MODULES, ROOT, find_node, run_node
+from tests.adapters.mcp.node import ROOT, SUITE, Check, find_node, read_checks, run_node
 
-SUITE = MODULES / "@modelcontextprotocol" / "conformance"
+Judge = Callable[[str, str], dict[str, list[Check]]]
 OLD, NEW = "2025-11-25", "2026-07-28"
 
 REAL = {
@@ -133,17 +132,10 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
     find_node()
     started: dict[str, subprocess.Popen[str]] = {}
     for kind in ("real", "fixture"):
-        command = [
-            sys.executable,
-            "-m",
-            "tests.adapters.mcp.conformance_server",
-            kind,
-            str(tmp_path_factory.mktemp(kind)),
-        ]
-        pipe = subprocess.PIPE
-        started[kind] = subprocess.Popen(
-            command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
-        )
+        program = (sys.executable, "-m", "tests.adapters.mcp.conformance_server", kind)
+        command = (*program, str(tmp_path_factory.mktemp(kind)))
+        pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+        started[kind] = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=nowhere, text=True)
     try:
         yield {kind: each.stdout.readline().strip() for kind, each in started.items() if each.stdout}
     finally:
@@ -151,22 +143,29 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
             each.communicate()
 
 
-async def run_scenario(url: str, scenario: str, era: str, folder: Path) -> list[dict[str, Any]]:
-    """The checks of a scenario."""
-    arguments = ["server", "--url", url, "--scenario", scenario, "--spec-version", era, "-o", str(folder)]
-    _, out, err = await run_node(str(SUITE / "dist" / "index.js"), *arguments)
-    found = [json.loads(file.read_text()) for file in folder.glob("*/checks.json")]
-    assert len(found) == 1, out + err
-    checks: list[dict[str, Any]] = found[0]
-    return checks
+@pytest.fixture(scope="module")
+def judge(servers: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Judge:
+    """What the suite finds on a server, scenario by scenario. All scenarios of an era are run at once."""
+
+    @cache
+    def run(kind: str, era: str) -> dict[str, list[Check]]:
+        folder = tmp_path_factory.mktemp("suite")
+        options = ("--suite", "all", "--spec-version", era, "-o", str(folder))
+        command = run_node(str(SUITE / "dist" / "index.js"), "server", "--url", servers[kind], *options, timeout=300)
+        _, out, err = asyncio.run(command)
+        found = read_checks(folder)
+        assert set((REAL if kind == "real" else FIXTURE)[era]) <= set(found), out + err
+        return found
+
+    return run
 
 
 @pytest.mark.req("ERN-07")
 @pytest.mark.parametrize(("kind", "era", "scenario"), CASES)
-async def test_the_suite_finds_nothing_wrong(
-    servers: dict[str, str], kind: str, era: str, scenario: str, tmp_path: Path, record_property: Any
+def test_the_suite_finds_nothing_wrong(
+    judge: Judge, kind: str, era: str, scenario: str, record_property: Callable[[str, object], None]
 ) -> None:
-    checks = await run_scenario(servers[kind], scenario, era, tmp_path)
+    checks = judge(kind, era)[scenario]
     passed = [each["id"] for each in checks if each["status"] == "SUCCESS"]
     unwell = [each for each in checks if each["status"] in ("FAILURE", "WARNING")]
     expected = ABSENT.get(scenario, set()) if kind == "real" else set()

@@ -20,24 +20,13 @@ from clew.adapters.rest import Metrics, open_keys, run_server
 from clew.adapters.rest.door import Door as RestDoor
 from clew.catalog.catalog import Catalog
 from clew.clock import SystemClock
-from tests.adapters.mcp.making import ERAS, ME, Door, Gate, fraud_domain, open_catalog, serve_catalog
+from tests.adapters.mcp.making import ERAS, ME, Door, Gate, serve_catalog
 from tests.serving import PATIENCE, give_key
 
 NEW = "2026-07-28"
 OTHER = Principal(owner_id="other", agent_id="eve")
 INVESTIGATE = {"route": "fraud://tools/investigate", "params": {"user_id": 7}}
 ACCEPT = {"Accept": "application/json, text/event-stream"}
-
-
-@pytest.fixture
-def gate() -> Gate:
-    return Gate()
-
-
-@pytest.fixture
-async def catalog(tmp_path: Path, gate: Gate) -> AsyncIterator[Catalog]:
-    async with open_catalog(tmp_path, fraud_domain(gate)) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +30,6 @@ pytestmark = pytest.mark.parametrize("era", ERAS)
 
 INVESTIGATE = {"route": "fraud://tools/investigate", "params": {"user_id": 7}}
 HANDBOOK = "fraud://resources/handbook"
-
-
-@pytest.fixture
-def gate() -> Gate:
-    return Gate()
-
-
-@pytest.fixture
-async def catalog(tmp_path: Path, gate: Gate) -> AsyncIterator[Catalog]:
-    async with open_catalog(tmp_path, fraud_domain(gate)) as opened:
-        yield opened
 
 
 def connect(catalog: Any, era: str, by: Principal = ME, **more: Any) -> Client:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pytest
@@ -46,7 +47,9 @@ class Box:
             return failure
 
 
+@cache
 def open_box(name: str) -> Box:
+    """One of BOXES. Whether this machine has it is found once, by trying."""
     wall, _, language = name.partition(" ")
     inner: Wall = NoWall()
     if wall == "bubblewrap":

@@ -1,0 +1,88 @@
+"""What the definition of an agent denies is kept from the tools that find their files themselves, too."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.access import Principal
+from clew.clock import ManualClock
+from clew.tools.folder import WorkingFolder
+from clew.tools.processes import OnOutput
+from clew.tools.sandbox.program import Confinement, Program, Ran
+from clew.tools.searchers import PythonSearcher
+from clew.tools.searching import search_tools
+from clew.tools.shell import shell_tools
+from clew.trail.store import Trail
+from tests.agents.running import Running, running
+from tests.agents.waiting import CLERK, hire
+from tests.tools.working import plant
+
+DENY = {"deny": ["*(private/**)"]}
+FILES = {"private/pay.txt": "IBAN 1\n", "open.txt": "IBAN 2\n"}
+
+
+class Shut:
+    """Runs nothing, and remembers what each command was shut away from."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self.denied: list[list[str]] = []
+
+    async def run(self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None) -> Ran:
+        self.denied.append([os.path.relpath(each, self._root) for each in confinement.deny])
+        return Ran(code=0, stdout="", stderr="", killed_by=None, seconds=0.0)
+
+
+async def outputs(run: Running, agent: str = CLERK) -> dict[str, str]:
+    """What each tool gave to an agent that was asked to look around."""
+    sent = await run.talk.send("look", by=run.me, agent=agent)
+    await run.rest_of(sent)
+    found = await run.written(sent.run, run.flow.response)
+    tools = [each for each in found if each.context["tool"] != run.flow.model_tool]
+    return {each.context["tool"]: str(each.context["output"]) for each in tools}
+
+
+def script(*calls: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"user": "look", "call": list(calls)}, {"say": "Done."}]
+
+
+LOOK = script({"glob": {"pattern": "**"}}, {"grep": {"pattern": "IBAN"}}, {"exec": {"command": "true"}})
+
+
+async def test_searches_and_commands_of_an_agent_do_not_reach_what_its_definition_denies(
+    trail: Trail, clock: ManualClock, me: Principal, tmp_path: Path
+) -> None:
+    root = plant(tmp_path, FILES)
+    shut, folder = Shut(root), WorkingFolder(root)
+    tools = (*search_tools(folder, PythonSearcher()), *shell_tools(folder, shut))
+    async with running(trail, clock, me, LOOK, tools=tools) as run:
+        await hire(run, permissions=DENY)
+        found = await outputs(run)
+        assert "open.txt" in found["glob"]
+        assert "private" not in found["glob"]
+        assert "IBAN 2" in found["grep"]
+        assert "IBAN 1" not in found["grep"]
+        await hire(run, "free")
+        found = await outputs(run, "free")
+        assert "private/pay.txt" in found["glob"]
+        assert "IBAN 1" in found["grep"]
+    assert shut.denied == [["private"], []], "the second agent is not held to what the first is"
+
+
+@pytest.mark.req("RCR-48")
+async def test_an_agent_that_another_one_called_is_kept_from_what_that_one_is_kept_from(
+    trail: Trail, clock: ManualClock, me: Principal, tmp_path: Path
+) -> None:
+    root = plant(tmp_path, FILES)
+    tools = search_tools(WorkingFolder(root), PythonSearcher())
+    async with running(trail, clock, me, script({"grep": {"pattern": "IBAN"}}), tools=tools) as run:
+        await hire(run, permissions=DENY)
+        call = await run.define(run.flow.request, tool="spawn-agent", input={}, requestId="r", requestedBy=CLERK)
+        await hire(run, "child", metadata={"called_by": {"agent": CLERK, "request": call.id}})
+        found = await outputs(run, "child")
+    assert "IBAN 2" in found["grep"]
+    assert "IBAN 1" not in found["grep"]

@@ -1,0 +1,129 @@
+"""`clew ask` in folders of every kind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.catalog.conftest import resources, settings
+from tests.cli.conftest import PATIENCE, Clew, start
+
+
+@pytest.mark.req("BEY-11")
+@pytest.mark.req("ERN-24")
+def test_a_question_in_a_fresh_folder_is_answered_from_its_files_and_the_next_one_sees_what_changed(
+    clew: Clew, folder: Path, project: Path
+) -> None:
+    first = clew("ask", "how do I look after the glacier?", "--json")
+    assert (first.code, (folder / "config.toml").exists()) == (0, True)
+    assert first.json["is_relevant"]
+    assert resources(first.json)[0].startswith("repo://resources/glacier.md")
+    assert "A new trail" in first.err
+
+    (project / "glacier.md").write_text("# The volcano\n\nHow to look after the volcano of the island.\n")
+    (project / "deep" / "er").mkdir(parents=True)
+    (project / "deep" / "er" / "trombone.md").write_text("# The trombone\n\nHow to polish a trombone.\n")
+    (project / "violin.md").unlink()
+    assert resources(clew("ask", "the volcano of the island", "--json").json)[0].startswith("repo://resources/glacier")
+    polished = resources(clew("ask", "polish", "the", "trombone", "--json").json)
+    assert polished[0].startswith("repo://resources/deep/er/trombone.md")
+    assert not any("violin" in each for each in resources(clew("ask", "violin", "--json").json))
+
+    (project / "late.md").write_text("# Zeppelin\n\nOf the zeppelin.\n")
+    assert not any("late" in each for each in resources(clew("ask", "zeppelin", "--cached", "--json").json))
+    assert any("late" in each for each in resources(clew("ask", "zeppelin", "--json").json))
+
+
+def test_an_answer_names_routes_that_get_reads(clew: Clew, project: Path) -> None:
+    shown = clew("ask", "the kettle of the house").out
+    assert "`repo://resources/kettle.md" in shown
+    assert "`repo://tools/search`" in shown
+    got = clew("get", "repo://resources/kettle.md")
+    assert (got.code, got.err) == (0, "")
+    assert "How to look after the kettle" in got.out
+    searched = clew("get", "repo://tools/search", "query=kettle", "limit=2", "--json").json
+    assert searched["results"][0]["success"]
+    assert searched["results"][0]["data"]["content"].count("From `repo://") == 2
+    below = clew("get", "repo://tools/search", "query=number page", "path=part-3/**", "--json").json["results"][0]
+    assert {step["route"].split("/")[3] for step in below["data"]["guidance"]} == {"part-3"}
+    assert "No file matches" in clew("get", "repo://tools/search", "query=x", "path=nowhere/**").out
+
+
+def test_when_nothing_is_close_the_answer_says_so(clew: Clew, project: Path) -> None:
+    answer = clew("ask", "xylophagous quasar brinkmanship", "--json").json
+    assert (answer["is_relevant"], resources(answer)) == (False, [])
+    assert "Nothing here is close" in clew("ask", "xylophagous quasar brinkmanship", "--cached").out
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        ["'; DROP TABLE breadcrumbs; --"],
+        ['"unbalanced (quotes" AND OR NOT *'],
+        ["🜁 über 日本語 \u202e reversed"],
+        ["\x00\x1b[2J\x07 control"],
+        ["a", "\t\n", "b"],
+        ["?"],
+        ["x" * 4_000],
+    ],
+)
+def test_odd_questions_are_answered(clew: Clew, folder: Path, question: list[str]) -> None:
+    (folder.parent / "a.md").write_text("# A\n\nText.\n")
+    result = clew("ask", *question)
+    assert result.code == 0, result.err
+    assert "\x1b" not in result.out
+    assert "\u202e" not in result.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["ask"], "query: is empty"),
+        (["ask", "  "], "query: is empty"),
+        (["ask", "x" * 4_001], "4,001 characters is over the limit of 4,000"),
+        (["ask", "x", "--budget", "5"], "budget: must be between"),
+        (["ask", "x", "--per-domain", "0"], "per_domain: must be between"),
+        (["ask", "a\udcffb"], "query"),
+    ],
+)
+def test_a_question_that_cannot_be_is_wrong_usage_and_leaves_no_folder(
+    clew: Clew, folder: Path, arguments: list[str], said: str
+) -> None:
+    result = clew(*arguments)
+    assert (result.code, result.out, len(result.err.splitlines())) == (2, "", 1)
+    assert said in result.err
+    assert not folder.exists()
+
+
+def test_a_source_that_fails_does_not_keep_a_question_from_its_answer(clew: Clew, folder: Path) -> None:
+    (folder.parent / "page.md").write_text("# Kettle\n\nText of the kettle.\n")
+    settings(folder, "[sources.gone]\nkind = 'local'\nroot = 'gone'\n")
+    result = clew("ask", "kettle", "--json")
+    assert result.code == 0
+    assert "was not refreshed" in result.err
+    assert resources(result.json)
+
+
+def test_the_folder_is_indexed_for_its_owner_alone(clew: Clew, folder: Path) -> None:
+    (folder.parent / "page.md").write_text("# Kettle\n\nText of the kettle.\n")
+    clew("ask", "kettle", "--owner", "ann")
+    assert resources(clew("ask", "kettle", "--owner", "eve", "--cached", "--json").json) == []
+    assert "no such resource" in clew("why", "repo://resources/page.md", "--owner", "eve").out
+    assert "on the trail" in clew("why", "repo://resources/page.md", "--owner", "ann").out
+
+
+def test_two_first_questions_at_once_are_both_answered(folder: Path, project: Path) -> None:
+    asking = [start("ask", "look after the lantern", "--json") for _ in range(2)]
+    for process in asking:
+        out, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, err
+        assert resources(json.loads(out))[0].startswith("repo://resources/lantern.md")
+
+
+@pytest.mark.parametrize("command", [["ask", "x"], ["refresh"], ["domains"], ["mcp", "ls"], ["up", "--port", "0"]])
+def test_a_folder_that_cannot_be_made_is_one_line_that_names_a_way_out(clew: Clew, command: list[str]) -> None:
+    result = clew(*command, "--folder", "/proc/nobody/.clew")  # where not even root can make one
+    assert (result.code, result.out, len(result.err.splitlines())) == (1, "", 1)
+    assert result.err.endswith("Name a folder that you may write: --folder or CLEW_FOLDER\n")

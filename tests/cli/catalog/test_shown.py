@@ -1,0 +1,81 @@
+"""What the catalog's commands show: clean, styled on a terminal alone, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import subprocess
+from pathlib import Path
+
+from tests.cli.catalog.conftest import settings
+from tests.cli.conftest import COMMAND, PATIENCE, Clew
+
+
+def test_control_characters_of_documents_and_tools_never_reach_the_terminal(
+    clew: Clew, tools: Path, folder: Path
+) -> None:
+    settings(folder, '[catalog]\ndomains = ["warehouse_tools:warehouse"]\n')
+    (folder.parent / "evil.md").write_text("# Evil \x1b]0;title\x07\n\nthe \x1b[2Jscreen and \u202etxt.exe\n")
+    for result in (
+        clew("ask", "evil screen"),
+        clew("ask", "evil screen", "--json"),
+        clew("get", "repo://resources/evil.md", "warehouse://tools/noisy"),
+        clew("get", "repo://resources/evil.md", "warehouse://tools/noisy", "--json"),
+        clew("why", "warehouse://tools/\x1b[2J"),
+    ):
+        assert not {"\x1b", "\x07", "\u202e"} & set(result.out + result.err)
+    assert "\\x1b[31m" in clew("get", "warehouse://tools/noisy").out
+    assert "\x1b[31m" in clew("get", "warehouse://tools/noisy", "--json").json["results"][0]["data"]["content"]
+
+
+def on_terminal(*arguments: str, **environ: str) -> str:
+    """What a command shows to a person."""
+    ours, theirs = pty.openpty()
+    more = {"TERM": "xterm", "COLUMNS": "100"} | environ
+    with subprocess.Popen([*COMMAND, *arguments], stdout=theirs, stderr=theirs, stdin=theirs, env=os.environ | more):
+        os.close(theirs)
+        shown = b""
+        while select.select([ours], [], [], PATIENCE)[0]:
+            try:
+                part = os.read(ours, 65_536)
+            except OSError:
+                break
+            if not part:
+                break
+            shown += part
+    os.close(ours)
+    return shown.decode()
+
+
+def test_answers_are_styled_on_a_terminal_and_only_there(clew: Clew, tools: Path) -> None:
+    styled = on_terminal("ask", "payments", "--cached")
+    assert "\x1b[36mwarehouse://tools/analyst\x1b[0m" in styled
+    assert "\\x1b" not in styled
+    told = on_terminal("why", "warehouse://tools/hidden/query")
+    assert "\x1b[31mnot visible  warehouse://tools/hidden/query\x1b[0m" in told
+    assert "\x1b" not in on_terminal("why", "warehouse://tools/analyst", NO_COLOR="1")
+    assert "\x1b" not in clew("ask", "payments").out
+
+
+def test_the_report_of_a_refresh_is_styled_and_clean_on_a_terminal(clew: Clew, folder: Path) -> None:
+    (folder.parent / "page.md").write_text("# Kettle\n\nText of the kettle.\n")
+    shown = on_terminal("refresh")
+    assert "\x1b[32mrefreshed  repo  local:" in shown
+    assert "\\x1b" not in shown
+
+
+def test_every_answer_is_one_json_value(clew: Clew, tools: Path) -> None:
+    for arguments in (
+        ["ask", "x"],
+        ["get", "warehouse://tools/analyst"],
+        ["domains"],
+        ["refresh"],
+        ["refresh", "--list"],
+        ["why", "warehouse://tools/analyst"],
+    ):
+        result = clew(*arguments, "--json")
+        assert result.code == 0
+        assert len(result.lines) == 1
+        json.loads(result.out)

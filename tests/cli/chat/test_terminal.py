@@ -1,0 +1,161 @@
+"""`clew chat` at a terminal: keys, questions, Ctrl-C and Ctrl-D."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.app import App
+from clew.cli import INTERRUPTED
+from clew.trail.selector import Selector
+from tests.cli.conftest import COMMAND, PATIENCE, Clew
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+"""Of a fork in a process with threads."""
+
+PROMPT = "you> "
+
+
+class Terminal:
+    """A command on a terminal: what it shows, and keys typed when it shows something."""
+
+    def __init__(self, *arguments: str) -> None:
+        self.pid, self._fd = pty.fork()
+        if self.pid == 0:
+            os.execvp(COMMAND[0], [*COMMAND, *arguments])
+        self.shown = ""
+        self._seen = 0
+
+    def until(self, text: str) -> None:
+        """Wait until it shows this, after what was waited for before."""
+        deadline = time.monotonic() + PATIENCE
+        while text not in self.shown[self._seen :]:
+            assert time.monotonic() < deadline, self.shown
+            assert self._read(), self.shown
+        self._seen = self.shown.index(text, self._seen) + len(text)
+
+    def type(self, keys: str) -> None:
+        os.write(self._fd, keys.encode())
+
+    def answer(self, line: str, *shown: str) -> None:
+        """Type a line, and wait until it shows these."""
+        self.type(f"{line}\r")
+        for text in shown:
+            self.until(text)
+
+    def end(self) -> int:
+        """Wait for its end; its exit code."""
+        while self._read():
+            pass
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self._fd)
+        return os.waitstatus_to_exitcode(status)
+
+    def _read(self) -> bool:
+        try:
+            if not select.select([self._fd], [], [], PATIENCE)[0]:
+                return False
+            more = os.read(self._fd, 4_096)
+        except OSError:
+            return False
+        self.shown += more.decode("utf-8", "replace")
+        return bool(more)
+
+
+def chatting(script: Path) -> Terminal:
+    """A conversation that waits for its first message."""
+    terminal = Terminal("chat", "--script", str(script))
+    terminal.until(PROMPT)
+    return terminal
+
+
+def test_at_a_terminal_answers_stream_permission_is_asked_and_ctrl_d_ends(script: Path, folder: Path) -> None:
+    terminal = chatting(script)
+    terminal.answer("write it down", "May it write out.txt?", "[o]nce")
+    terminal.answer("perhaps", "Please say")
+    terminal.answer("o", "That is all I can say.", PROMPT)
+    terminal.answer("greet me", "Good [31mmorning[0m to you.", PROMPT)
+    terminal.type("\x04")
+    terminal.until("clew chat --session")
+    assert terminal.end() == 0
+    assert (folder.parent / "out.txt").read_text() == "kettle"
+    assert "\x1b[31mmorning" not in terminal.shown
+
+
+def test_one_question_at_a_terminal_asks_too_and_what_was_allowed_always_can_be_taken_back(
+    script: Path, folder: Path, clew: Clew
+) -> None:
+    terminal = Terminal("chat", "write it down", "--script", str(script))
+    terminal.until("May it write out.txt?")
+    terminal.until("session and always allow: write-file(out.txt)")
+    terminal.until("[o]nce, [s]ession, [a]lways, [d]eny: ")
+    terminal.answer("a", "That is all I can say.")
+    assert terminal.end() == 0
+    assert "Ctrl-D" not in terminal.shown
+    (folder.parent / "out.txt").unlink()
+    assert "Denied" not in clew("chat", "write it down", "--script", str(script)).err
+    (allowed,) = clew("agents", "--permissions", "--json").json["items"]
+    assert (allowed["answer"], allowed["pattern"]) == ("always", "write-file(out.txt), any content")
+    assert clew("trail", "rm", allowed["id"], "--yes").code == 0
+    assert clew("agents", "--permissions", "--json").json == {"items": []}
+    assert "Denied" in clew("chat", "write it down", "--script", str(script)).err
+
+
+def test_words_of_those_who_look_for_the_way_out_are_not_sent_and_thinking_is_shown(script: Path, clew: Clew) -> None:
+    terminal = chatting(script)
+    for word in ("exit", "/help"):
+        terminal.answer(word, "Ctrl-D ends the conversation", PROMPT)
+    terminal.answer("ponder", "Thinking ...", "Hm.", PROMPT)
+    terminal.type("\x04")
+    assert terminal.end() == 0
+    (session,) = clew("chat", "--list", "--json").json["items"]
+    assert session["title"] == "ponder"
+
+
+def test_ctrl_c_cancels_the_answer_and_the_conversation_goes_on(
+    script: Path, clew: Clew, in_trail: Callable[..., Any]
+) -> None:
+    terminal = chatting(script)
+    terminal.answer("slowly", "two")
+    terminal.type("\x03")
+    terminal.until("Cancelled.")
+    terminal.until(PROMPT)
+    terminal.answer("greet me", "to you.", PROMPT)
+    terminal.type("\x03")
+    assert terminal.end() == INTERRUPTED
+    assert "sixteen" not in terminal.shown
+    assert "Traceback" not in terminal.shown
+
+    async def answers(app: App) -> list[str]:
+        selector = Selector(schema_name="agent.response.v1")
+        page = await app.trail.records.list(selector, by=app.me, oldest_first=True)
+        return [each.context["status"] for each in page.items]
+
+    assert in_trail(answers) == ["cancelled", "done"]
+
+
+def test_ctrl_c_at_the_question_cancels_the_run_and_nothing_is_done(script: Path, folder: Path) -> None:
+    terminal = chatting(script)
+    terminal.answer("write it down", "[o]nce")
+    terminal.type("\x03")
+    terminal.until("Cancelled.")
+    terminal.until(PROMPT)
+    terminal.type("\x03")
+    assert terminal.end() == INTERRUPTED
+    assert not (folder.parent / "out.txt").exists()
+
+
+def test_text_that_is_pasted_is_one_message(script: Path, clew: Clew) -> None:
+    terminal = chatting(script)
+    terminal.answer("first line\rgreet me", "to you.", PROMPT)
+    terminal.type("\x04")
+    assert terminal.end() == 0
+    (session,) = clew("chat", "--list", "--json").json["items"]
+    assert session["title"] == "first line greet me"

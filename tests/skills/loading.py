@@ -1,0 +1,30 @@
+"""Terms and stamps for what loads, with a clock that stands still."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from clew.skills.exposure import Items, Via
+from clew.skills.loads import (
+    Stamp,
+    Terms,
+)
+from clew.skills.manifest import Manifest
+from clew.skills.session import SessionState, derive
+from tests.skills.researching import MANIFEST
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+STAMP = Stamp(since=NOW, by="ann", why="asked for")
+
+
+def terms(agent: str = "researcher", manifest: Manifest = MANIFEST, **more: Any) -> Terms:
+    return Terms(manifest=manifest, agent=manifest.agents[agent], **more)
+
+
+def state_of(items: Items, given: Terms) -> SessionState:
+    return derive(given.manifest, given.agent.name, items, given.withhold)
+
+
+def later(minutes: int, via: Via = "load", **more: Any) -> Stamp:
+    return Stamp(since=NOW + timedelta(minutes=minutes), via=via, by="ann", **more)

@@ -1,0 +1,14 @@
+"""A trail that holds the secret of a webhook."""
+
+from __future__ import annotations
+
+import pytest
+
+from clew.trail.store import Trail
+from tests.trail.webhooks.receiving import ANN, SECRET
+
+
+@pytest.fixture
+async def trail(trail: Trail) -> Trail:
+    await trail.secrets.put("hook", SECRET, by=ANN)
+    return trail
