@@ -13,6 +13,8 @@ _FILLERS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-
 """Letters and marks that have no shape of their own."""
 _BREAKS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 _BARS = re.compile("`{3,}")
+_MARKS = re.compile(r"^([ \t]*)(#|\[\d)", re.MULTILINE)
+_ESCAPED = r"\1\\\2"
 
 
 def clean(text: str) -> str:
@@ -41,3 +43,8 @@ def fenced(text: str, language: str) -> str:
 def bar_around(text: str, least: int = 3) -> str:
     """Backticks for a fence: more than stand together anywhere in the text."""
     return "`" * max([least, *(len(found) + 1 for found in _BARS.findall(text))])
+
+
+def without_marks(text: str) -> str:
+    """A text as it is, but for lines that would begin a section or an item."""
+    return _MARKS.sub(_ESCAPED, text)

@@ -9,6 +9,7 @@ from typing import Any
 from clew.access import Principal
 from clew.agents.agent_runner import AgentDeps
 from clew.agents.amounts import read_limits
+from clew.agents.beginning import Beginnings, bounded
 from clew.agents.budget_tree import Budgets
 from clew.agents.cancelling import Cancelling
 from clew.agents.default_hooks import HookDeps, default_hooks
@@ -78,7 +79,7 @@ async def build_runtime(
     )
     world.toolbox.add(_own_tools(world))
     judge = Judge(world.registry, world.toolbox, by=by, policy=policy, place=place)
-    return Runtime(_parts(world, _hooks(world, judge).add(*hooks)))
+    return Runtime(_parts(world, judge, _hooks(world, judge).add(*hooks)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +126,7 @@ def _hooks(world: World, judge: Judge) -> HookChain:
     )
 
 
-def _parts(world: World, chain: HookChain) -> Parts:
+def _parts(world: World, judge: Judge, chain: HookChain) -> Parts:
     trail, flow, by = world.trail, world.flow, world.by
     cancelling, guard = Cancelling(trail, flow, by=by), Guard(world.clock)
     builder = ContextBuilder(trail, world.models, flow, world.clock)
@@ -138,9 +139,9 @@ def _parts(world: World, chain: HookChain) -> Parts:
         cancelling=cancelling,
         guard=guard,
         agents=_agent_deps(world, chain),
-        tools=_tool_deps(world, chain, cancelling, guard),
+        tools=_tool_deps(world, judge, chain, cancelling, guard),
         contexts=_contexts(world, builder),
-        always=(request_handler(builder, trail, flow, by=by),),
+        always=(_requested_contexts(world, builder),),
         unhurried=(edge_handler(trail, flow, by=by),),
     )
 
@@ -166,7 +167,7 @@ def _agent_deps(world: World, chain: HookChain) -> AgentDeps:
     )
 
 
-def _tool_deps(world: World, chain: HookChain, cancelling: Cancelling, guard: Guard) -> ToolDeps:
+def _tool_deps(world: World, judge: Judge, chain: HookChain, cancelling: Cancelling, guard: Guard) -> ToolDeps:
     trail, flow, clock, by = world.trail, world.flow, world.clock, world.by
     return ToolDeps(
         trail=trail,
@@ -180,6 +181,7 @@ def _tool_deps(world: World, chain: HookChain, cancelling: Cancelling, guard: Gu
         guard=guard,
         find_agent=world.registry.find_agent,
         budget_of=world.accounts.of_agent,
+        policy_of=judge.policy_of,
         desk=RepairDesk(trail, flow, world.reliability.repairs, by=by),
     )
 
@@ -218,6 +220,13 @@ class Accounts:
         name = f"{agent.agent_id}/{session}"
         await self._budgets.open(name, read_limits(agent.budget), by=self._by, session=session)
         return name
+
+
+def _requested_contexts(world: World, builder: ContextBuilder) -> Handler:
+    """The handler of contexts that are asked for, which may begin runs as well."""
+    beginnings = Beginnings(world.trail, world.flow, by=world.by)
+    handler = request_handler(builder, world.trail, world.flow, by=world.by)
+    return bounded(handler, world.flow, beginnings.judge_hops, lambda request: str(request.context.get("consumer_id")))
 
 
 def _where_a_model_is(models: Models, agent: AgentDefinition, handler: Handler) -> HandlerFunction:

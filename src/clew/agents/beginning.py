@@ -5,11 +5,15 @@ end, and never one of an agent or workflow that took part in the run it came fro
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import msgspec
 
 from clew.access import Principal
-from clew.agents.stopping import Stop
+from clew.agents.stopping import Stop, stopped_draft
+from clew.errors import ToolFailure
 from clew.trail.breadcrumb import Breadcrumb, Draft
 from clew.trail.correlation import (
     CONSUMER_TAG,
@@ -22,7 +26,9 @@ from clew.trail.correlation import (
     next_hop,
     run_tag,
 )
+from clew.trail.event import Event
 from clew.trail.flow import Flow
+from clew.trail.handlers import Handler
 from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
@@ -74,6 +80,12 @@ class Beginnings:
             return YES
         if await self._took_part(find_run(trigger) or "", name):
             return NO
+        return await self.judge_hops(trigger)
+
+    async def judge_hops(self, trigger: Breadcrumb) -> Verdict:
+        """Whether a breadcrumb begins a run of whomever: not where too many lie before it, or came of the same one."""
+        if not is_of_another_run(trigger):
+            return YES
         hop = next_hop(trigger)
         if hop > MAX_HOPS:
             return NO
@@ -105,6 +117,36 @@ class Beginnings:
         return len((await self._trail.records.list(selector, by=self._by, limit=MAX_RUNS)).items)
 
 
+def bounded(
+    handler: Handler,
+    flow: Flow,
+    judge: Callable[[Breadcrumb], Awaitable[Verdict]],
+    name_of: Callable[[Breadcrumb], str],
+) -> Handler:
+    """A handler that begins runs, for what may begin one. A run that does not begin for a reason is told of, under the
+    name of whose it would have been."""
+
+    async def handle(event: Event, deps: Any) -> Sequence[Draft] | None:
+        trigger = event.breadcrumb
+        if trigger is None:
+            return ()
+        verdict = await judge(trigger)
+        if verdict.may:
+            return begun(list(await handler.function(event, deps) or ()), trigger)
+        if not verdict.reason:
+            return ()
+        stop = Stop(why="no_progress", detail=f"it did not begin: {verdict.reason}", how_to_go_on=_HOW)
+        return [refused(stopped_draft(flow, stop, agent=name_of(trigger)), trigger, name_of(trigger))]
+
+    return replace(handler, function=handle)
+
+
+def require_hop(record: Breadcrumb) -> None:
+    """Raises ToolFailure where a request may not begin another run."""
+    if next_hop(record) >= MAX_HOPS:
+        raise ToolFailure("permission", f"{MAX_HOPS} runs have begun one another", hint="Do it without another agent")
+
+
 def is_early_end(record: Breadcrumb, flow: Flow) -> bool:
     """Whether a breadcrumb is the answer of a run that was stopped or cancelled."""
     return record.schema_name == flow.answer and record.context.get("status") in ENDED_EARLY
@@ -126,10 +168,6 @@ def refused(draft: Draft, trigger: Breadcrumb, name: str) -> Draft:
     key = hashlib.blake2b(f"{name}\0{root}".encode(), digest_size=16).hexdigest()
     told = _with_tags(draft, (run_tag(trigger.id), f"{HOP_TAG}{MAX_HOPS}", ROOT_TAG + root, *trigger.session_tags))
     return msgspec.structs.replace(told, idempotency_key=f"hops/{key}")
-
-
-def stop_for_hops(reason: str) -> Stop:
-    return Stop(why="no_progress", detail=reason, how_to_go_on=_HOW)
 
 
 def _with_tags(draft: Draft, tags: tuple[str, ...]) -> Draft:

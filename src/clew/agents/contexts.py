@@ -6,7 +6,8 @@ from clew.access import Principal
 from clew.agents.conversation import Conversations, check_message
 from clew.agents.sessions import message_draft
 from clew.clock import Clock
-from clew.context.builder import ContextBuilder, ContextDraft
+from clew.context.builder import ContextBuilder
+from clew.context.draft import ContextDraft
 from clew.context.receipts import Explanation, ItemExplanation, explain, explain_item
 from clew.errors import NotFound
 from clew.trail.breadcrumb import Breadcrumb

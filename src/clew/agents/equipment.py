@@ -20,7 +20,7 @@ from clew.tools.journal import EditJournal
 from clew.tools.permissions import Policy
 from clew.tools.sandbox import Sandbox
 from clew.tools.searching import search_tools
-from clew.tools.shell import shell_tools
+from clew.tools.shell import DENIED_AS, shell_tools
 from clew.tools.snapshots import Snapshots
 from clew.tools.tool import Tool
 from clew.trail.breadcrumb import Breadcrumb
@@ -45,7 +45,7 @@ def folder_tools(
         *catalog_tools(open_catalog),
         *file_tools(folder, Snapshots(clock), hook, EditJournal(own / JOURNAL)),
         *search_tools(folder, policy=policy),
-        *shell_tools(folder, sandbox, denials=Denials(policy, "exec", "read-file")),
+        *shell_tools(folder, sandbox, denials=Denials(policy, *DENIED_AS)),
         *fetch_tools(policy),
     )
 

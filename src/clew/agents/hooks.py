@@ -77,7 +77,8 @@ class PromptData(msgspec.Struct, frozen=True, kw_only=True):
 class ToolData(msgspec.Struct, frozen=True, kw_only=True):
     """A call on its way to a tool, and what came back.
 
-    `permitted` is what the user answered where they were asked. A call that `is_waiting` is not made now: its user has
+    `record` is what the tool was made of, as it will be run, where it does not come with the program. `permitted` is
+    what the user answered where they were asked. A call that `is_waiting` is not made now: its user has
     to answer first. After: the `result`, and `tags` that the response gets.
     """
 
@@ -86,6 +87,7 @@ class ToolData(msgspec.Struct, frozen=True, kw_only=True):
     request: Breadcrumb
     by: Principal
     agent: AgentDefinition | None = None
+    record: Breadcrumb | None = None
     permitted: str | None = None
     is_waiting: bool = False
     result: Any = None

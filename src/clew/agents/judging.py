@@ -16,7 +16,7 @@ from clew.agents.toolbox import SPAWN, Toolbox
 from clew.context.definition import AgentDefinition
 from clew.tools.lasting import Place, quoted
 from clew.tools.permissions import DEFAULT, Decision, Policy, decide, narrow, read_policy
-from clew.trail.breadcrumb import encode_canonical
+from clew.trail.breadcrumb import Breadcrumb, encode_canonical
 
 QUIET = "it only looks, or is shut in"
 RESOURCES = "://resources/"
@@ -43,24 +43,27 @@ class Judge:
         self._policy = policy if policy is not None else DEFAULT
         self._place = place
 
-    async def __call__(self, agent: AgentDefinition | None, tool: str, arguments: Mapping[str, Any]) -> Decision:
-        """Raises InvalidInput where a definition's permissions cannot be read."""
-        found = decide(await self._policy_of(agent), tool, arguments, place=self._place)
-        if found.verdict == "ask" and found.rule is None and await self._is_quiet(tool, arguments):
+    async def __call__(
+        self,
+        agent: AgentDefinition | None,
+        tool: str,
+        arguments: Mapping[str, Any],
+        record: Breadcrumb | None = None,
+    ) -> Decision:
+        """Judges a call of a tool. One that was made of a `record` is judged by that very record, whatever has become
+        of it since; where none is given, by the newest that there is of its name.
+
+        Raises InvalidInput where a definition's permissions cannot be read.
+        """
+        found = decide(await self.policy_of(agent), tool, arguments, place=self._place)
+        record = record or await self._toolbox.find_record(tool, by=self._by)
+        if found.verdict == "ask" and found.rule is None and self._is_quiet(tool, arguments, record):
             return msgspec.structs.replace(found, verdict="allow", reason=QUIET, pattern="")
-        return msgspec.structs.replace(found, pattern=await self._of_this_tool(tool, found.pattern))
+        return msgspec.structs.replace(found, pattern=_of_this_tool(record, found.pattern))
 
-    async def _of_this_tool(self, name: str, pattern: str) -> str:
-        """What would be remembered, for a tool that is a record together with what it is: its code, and how far out
-        of its sandbox it is let. Another record of the name, or other code, is asked about anew."""
-        record = await self._toolbox.find_record(name, by=self._by) if pattern else None
-        if record is None:
-            return pattern
-        code = sha256(encode_canonical(record.context, "context")).hexdigest()[:32]
-        permissions = quoted(encode_canonical(record.context.get("permissions") or {}, "permissions").decode())
-        return f"{pattern}; as it is now: record {record.id}, code {code}, permissions {permissions}"
-
-    async def _policy_of(self, agent: AgentDefinition | None) -> Policy:
+    async def policy_of(self, agent: AgentDefinition | None) -> Policy:
+        """What an agent is held to, with all that those who called it are. Raises InvalidInput where a definition's
+        permissions cannot be read."""
         policy = self._policy
         for _ in range(_DEPTH):
             if agent is None:
@@ -71,15 +74,24 @@ class Judge:
             agent = await self._registry.find_agent(str(caller.get("agent"))) if isinstance(caller, dict) else None
         return policy
 
-    async def _is_quiet(self, name: str, arguments: Mapping[str, Any]) -> bool:
+    def _is_quiet(self, name: str, arguments: Mapping[str, Any], record: Breadcrumb | None) -> bool:
         """Whether nobody need be asked about a tool of which no rule speaks."""
         built_in = self._toolbox.find_built_in(name)
         if built_in is None:
-            record = await self._toolbox.find_record(name, by=self._by)
             return record is not None and not _reaches(record.context.get("permissions"))
         if name == GET:
             return _only_reads(arguments.get("routes"))
         return name == SPAWN or built_in.effects.reads_only or not built_in.searchable
+
+
+def _of_this_tool(record: Breadcrumb | None, pattern: str) -> str:
+    """What would be remembered, for a tool that is a record together with what it is: its code, and how far out of its
+    sandbox it is let. Another record of the name, or other code, is asked about anew."""
+    if record is None or not pattern:
+        return pattern
+    code = sha256(encode_canonical(record.context, "context")).hexdigest()[:32]
+    permissions = quoted(encode_canonical(record.context.get("permissions") or {}, "permissions").decode())
+    return f"{pattern}; as it is now: record {record.id}, code {code}, permissions {permissions}"
 
 
 def _reaches(permissions: Any) -> bool:

@@ -84,11 +84,12 @@ async def _save(
     """Write the result and tie it to its note. Raises NotFound where there is no such note."""
     note = await trail.records.get(note_id or context.run, by=context.by)
     session = (f"session:{context.by.session}",) if context.by.session else ()
+    own = (f"note:{note.id}", *tags, *session, *context.lineage)
     draft = Draft(
         id=result_id(note.id, schema),
         title=f"{schema.split('.')[1].capitalize()} of {note.title}"[:200],
         schema_name=schema,
-        tags=(f"note:{note.id}", *tags, *session),
+        tags=tuple(dict.fromkeys(own)),
         context={"note_id": note.id, "note_version": note.version, **content},
         scopes=note.scopes,
     )

@@ -86,7 +86,8 @@ def skill_loading(trail: Trail, by: Principal, skills: Skills | None) -> HookFun
 
 def history_injection(trail: Trail, flow: Flow, by: Principal) -> HookFunction:
     """Brings the last exchanges of an agent with its user that the context has not weighed already, the oldest first.
-    Their texts stay where they are: a message names its record. A run that no message started has no history."""
+    Their texts stay where they are: a message names its record. A run that no message started has no history, and what
+    others than its user wrote as messages is no part of it."""
 
     async def inject(data: PromptData) -> PromptData:
         if not data.is_first or not data.session:
@@ -99,7 +100,8 @@ def history_injection(trail: Trail, flow: Flow, by: Principal) -> HookFunction:
         selector = Selector(schema_names=(flow.message, flow.answer), session=data.session, any_tags=mine)
         found = (await trail.records.list(selector, by=by, limit=MAX_HISTORY)).items
         known = {trigger.id, *_weighed(opening)}
-        earlier = [each for each in reversed(found) if each.id not in known and each.context.get("message")]
+        own = [each for each in found if each.schema_name == flow.answer or each.created_by == trigger.created_by]
+        earlier = [each for each in reversed(own) if each.id not in known and each.context.get("message")]
         said = tuple(_as_message(each, flow) for each in earlier)
         return msgspec.structs.replace(data, messages=(*said, *data.messages))
 

@@ -11,23 +11,19 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from clew.access import Principal
 from clew.agents.agent_runner import AgentDeps, agent_executor
-from clew.agents.beginning import Beginnings, begun, refused, stop_for_hops
+from clew.agents.beginning import Beginnings, bounded
 from clew.agents.cancelling import Cancelling
 from clew.agents.guard import Guard
 from clew.agents.registry import Entry, Registry
-from clew.agents.stopping import stopped_draft
 from clew.agents.tools_runner import ToolDeps, tools_handlers
 from clew.agents.workers import free_the_dead, worker_name
 from clew.agents.workflow_runner import WorkflowDeps, workflow_executor
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition
 from clew.errors import ClewError, NotFound, StorageError
-from clew.trail.breadcrumb import Draft
-from clew.trail.event import Event
 from clew.trail.flow import Flow
 from clew.trail.handlers import Handler, Worker
 from clew.trail.selector import Selector
@@ -149,22 +145,9 @@ class Runtime:
 
     def _bounded(self, handler: Handler, agent: AgentDefinition) -> Handler:
         """The handler that begins runs of an agent, for what may begin one."""
-        parts = self.parts
-        beginnings = Beginnings(parts.trail, parts.flow, by=parts.by)
-
-        async def handle(event: Event, deps: Any) -> Sequence[Draft] | None:
-            trigger = event.breadcrumb
-            if trigger is None:
-                return ()
-            verdict = await beginnings.judge_agent(trigger, agent.agent_id)
-            if verdict.may:
-                return begun(list(await handler.function(event, deps) or ()), trigger)
-            if not verdict.reason:
-                return ()
-            stop = stop_for_hops(f"it did not begin: {verdict.reason}")
-            return [refused(stopped_draft(parts.flow, stop, agent=agent.agent_id), trigger, agent.agent_id)]
-
-        return replace(handler, function=handle)
+        beginnings = Beginnings(self.parts.trail, self.parts.flow, by=self.parts.by)
+        name = agent.agent_id
+        return bounded(handler, self.parts.flow, lambda trigger: beginnings.judge_agent(trigger, name), lambda _: name)
 
     async def _seq_of(self, entry: Entry) -> int | None:
         """The event that brought a definition which nobody has worked for yet: what came after it waits."""

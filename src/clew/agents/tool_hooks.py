@@ -15,7 +15,7 @@ from clew.agents.questions import find_question, is_too_long, is_used_twice, que
 from clew.agents.steps import CHOICES
 from clew.context.definition import AgentDefinition
 from clew.errors import Abort
-from clew.trail.breadcrumb import MAX_TAG
+from clew.trail.breadcrumb import MAX_TAG, Breadcrumb
 from clew.trail.correlation import REQUEST_TAG, find_request_id
 from clew.trail.flow import Flow
 from clew.trail.selector import ContextMatch, Selector
@@ -46,8 +46,8 @@ class Decision(Protocol):
     def pattern(self) -> str: ...
 
 
-Decide = Callable[[AgentDefinition | None, str, Mapping[str, Any]], Awaitable[Decision]]
-"""What the policy of an agent says of a tool with these arguments."""
+Decide = Callable[[AgentDefinition | None, str, Mapping[str, Any], Breadcrumb | None], Awaitable[Decision]]
+"""What the policy of an agent says of a tool with these arguments, which was made of this record if it was of one."""
 
 
 def permission_check(trail: Trail, flow: Flow, by: Principal, decide: Decide) -> HookFunction:
@@ -56,7 +56,7 @@ def permission_check(trail: Trail, flow: Flow, by: Principal, decide: Decide) ->
 
     async def check(data: ToolData) -> ToolData:
         name = data.tool.name
-        decision = await decide(data.agent, name, data.arguments)
+        decision = await decide(data.agent, name, data.arguments, data.record)
         if decision.verdict == "deny":
             hint = "The permissions of the agent say so; its owner can change them"
             raise Abort(f"{name} is not allowed: {decision.reason}", hint=hint)

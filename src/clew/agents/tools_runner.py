@@ -17,7 +17,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.agents.agent_runner import BudgetOf
-from clew.agents.beginning import MAX_HOPS, begun
+from clew.agents.beginning import begun, require_hop
 from clew.agents.begun_calls import BegunCalls
 from clew.agents.cancelling import Cancelling, RunCancelled
 from clew.agents.executor import Gathered, UniversalExecutor, inherit
@@ -37,9 +37,10 @@ from clew.clock import Clock
 from clew.context.definition import AgentDefinition, Subscription
 from clew.errors import BudgetExceeded, ClewError, InvalidInput, ToolFailure
 from clew.tools.content import GuidedContent
+from clew.tools.permissions import Policy
 from clew.tools.tool import ToolContext
 from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.correlation import find_root, find_run, next_hop
+from clew.trail.correlation import find_root, find_run, inherited_tags
 from clew.trail.event import Event, RetryPolicy
 from clew.trail.flow import Flow
 from clew.trail.handlers import Handler
@@ -58,6 +59,8 @@ PATIENCE = RetryPolicy(attempts=20, backoff=0.5, backoff_limit=30.0)
 MAX_WHY = 500
 
 FindAgent = Callable[[str], Awaitable[AgentDefinition | None]]
+PolicyOf = Callable[[AgentDefinition | None], Awaitable[Policy]]
+"""What an agent is held to, with those that called it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,7 @@ class ToolDeps:
     guard: Guard
     find_agent: FindAgent
     budget_of: BudgetOf
+    policy_of: PolicyOf
     desk: RepairDesk
 
 
@@ -166,11 +170,12 @@ class ToolsRunner:
         run = find_run(record) or record.id
         found = await self._find(request, agent, config)
         if request.tool == SPAWN:
-            _require_hop(record)
+            require_hop(record)
         data = ToolData(
             tool=found.tool,
             arguments=request.input,
             agent=agent,
+            record=found.record,
             request=record,
             permitted=permitted,
             by=self._principal(request, record),
@@ -211,8 +216,16 @@ class ToolsRunner:
 
     async def _call(self, found: Found, data: ToolData, event: Event, run: str) -> GuidedContent:
         agreed = data.permitted is not None  # a no has ended the call before
-        context = ToolContext(by=data.by, key=event.key, run=run, route=data.request.id, permitted=agreed)
-        context = msgspec.structs.replace(context, root=find_root(data.request))
+        context = ToolContext(
+            by=data.by,
+            key=event.key,
+            run=run,
+            root=find_root(data.request),
+            lineage=inherited_tags(data.request),
+            route=data.request.id,
+            permitted=agreed,
+            policy=await self._deps.policy_of(data.agent),
+        )
         most = UNASKED_SECONDS if found.record is not None and not agreed else math.inf
         async with asyncio.timeout(min(found.tool.limits.seconds, most)):
             return await found.tool.call(dict(data.arguments), context)
@@ -276,12 +289,6 @@ class ToolsRunner:
             limits=limits if isinstance(limits, dict) else {},
         )
         return await self._deps.desk.drafts(record, failure, tool, made_of)
-
-
-def _require_hop(record: Breadcrumb) -> None:
-    """Raises ToolFailure where a request may not begin another run."""
-    if next_hop(record) >= MAX_HOPS:
-        raise ToolFailure("permission", f"{MAX_HOPS} runs have begun one another", hint="Do it without another agent")
 
 
 def _milliseconds(began: float) -> float:

@@ -17,22 +17,24 @@ from clew.access import Principal
 from clew.clock import Clock
 from clew.context.assembling import Assembled, Part, assemble
 from clew.context.definition import AgentDefinition, GraphSource
+from clew.context.draft import ContextDraft
 from clew.context.edges import bounded, plumbing
 from clew.context.fitting import SHARES, Room
 from clew.context.graph_cache import GraphCache
 from clew.context.meaning import question_of
-from clew.context.receipts import Receipt, as_record
+from clew.context.receipts import Receipt
 from clew.context.rendering import Rendered, render
 from clew.context.schemas import SchemaBook, Schemas
-from clew.context.scoring import parts_of, quality
+from clew.context.scoring import parts_of
 from clew.context.sections import HEADING_TOKENS, NUMBER_TOKENS, section_for
 from clew.context.sources import Missing, Seed, find_seeds
 from clew.context.walking import WIDER, Walked, walk
 from clew.context.ways import is_beside_close, tell_way, without_own
 from clew.errors import ModelError, NotFound
+from clew.knowledge.evidence.quality import quality
 from clew.llm.tokens import count_tokens
 from clew.skills.remembering import Recent
-from clew.trail.breadcrumb import Breadcrumb, Draft
+from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.correlation import CONSUMER_TAG, find_request_id, run_tag
 from clew.trail.flow import Flow
 from clew.trail.store import Trail
@@ -60,42 +62,6 @@ class ModelBook(Protocol):
     def for_agent(self, agent_id: str, model: str = "") -> tuple[Any, Budgeted]:
         """Raises ModelError where there is none."""
         ...
-
-
-class ContextDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """A context that was built and not yet written."""
-
-    schema_name: str
-    consumer_id: str
-    trigger: Breadcrumb
-    formatted_context: str
-    token_estimate: int
-    breadcrumb_count: int
-    sources_assembled: int
-    budget: int
-    model: str
-    receipt: Receipt
-    tags: tuple[str, ...]
-    request_id: str | None = None
-    read: tuple[Breadcrumb, ...] = ()
-
-    def as_draft(self) -> Draft:
-        """The breadcrumb to write."""
-        context = {
-            "consumer_id": self.consumer_id,
-            "trigger_event_id": self.trigger.id,
-            "trigger": {"id": self.trigger.id, "version": self.trigger.version},
-            "formatted_context": self.formatted_context,
-            "token_estimate": self.token_estimate,
-            "breadcrumb_count": self.breadcrumb_count,
-            "sources_assembled": self.sources_assembled,
-            "budget": self.budget,
-            "model": self.model,
-            "receipt": as_record(self.receipt),
-            **({"request_id": self.request_id} if self.request_id is not None else {}),
-        }
-        title = f"Context for {self.consumer_id}"[:200]
-        return Draft(title=title, schema_name=self.schema_name, context=context, tags=self.tags, embed="never")
 
 
 class ContextBuilder:
@@ -235,12 +201,17 @@ class ContextBuilder:
                 found,
                 schemas,
                 room.item(section, is_pinned=is_trigger) - NUMBER_TOKENS,
-                is_spoken=found.schema_name == self._flow.message and found.session == trigger.session,
+                is_spoken=self._is_spoken(found, trigger),
             ),
             repeats=seed.repeats,
             hops=walked.hops if walked is not None else 0,
             path=walked.path if walked is not None else (),
         )
+
+    def _is_spoken(self, found: Breadcrumb, trigger: Breadcrumb) -> bool:
+        """Whether it is a message of who is being answered. One that somebody else wrote into the session is data."""
+        is_here = found.session == trigger.session and found.created_by == trigger.created_by
+        return found.schema_name == self._flow.message and is_here
 
     def _render(self, breadcrumb: Breadcrumb, schemas: Schemas, cap: int, *, is_spoken: bool) -> Rendered:
         key = (breadcrumb.owner_id, breadcrumb.id, breadcrumb.version, schemas.changed, cap, is_spoken)

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from clew.access import Principal
-from clew.context.builder import ContextBuilder, ContextDraft
+from clew.context.builder import ContextBuilder
 from clew.context.definition import AgentDefinition
+from clew.context.draft import ContextDraft
 from clew.context.requests import answer_request
 from clew.trail.breadcrumb import Breadcrumb, Draft
 from clew.trail.correlation import CONSUMER_TAG

@@ -1,19 +1,18 @@
 """A breadcrumb as text for a model: one line that says what it is, then its content behind a fence.
 
-Whatever a breadcrumb holds stays data: it can neither end its fence nor begin a section. Only what a person says to an
-agent in the same session is shown as spoken, without a fence, because it is meant to be followed; it cannot begin a
-section either.
+Whatever a breadcrumb holds stays data: it can neither end its fence nor begin a section. Only what the one who is
+answered says to an agent in the same session is shown as spoken, without a fence, because it is meant to be followed;
+it cannot begin a section either.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from clew.fences import clean, fenced
+from clew.fences import clean, fenced, without_marks
 from clew.llm.tokens import count_tokens
 from clew.trail.breadcrumb import Breadcrumb
 
@@ -26,8 +25,6 @@ _FOLDED = 20_000
 """So many letters are compared without regard to case and space, what follows as it is."""
 _SUMMARIES = ("description", "summary")
 
-_MARKS = re.compile(r"^([ \t]*)(#|\[\d)", re.MULTILINE)
-_ESCAPED = r"\1\\\2"
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -75,11 +72,6 @@ def _fenced(heading: str, body: str) -> str:
 
 def _quoted(heading: str, body: str) -> str:
     return f"{heading}\n{without_marks(body)}"
-
-
-def without_marks(text: str) -> str:
-    """A text as it is, but for lines that would begin a section or an item."""
-    return _MARKS.sub(_ESCAPED, text)
 
 
 def _spoken(view: Mapping[str, Any], room: int) -> str:

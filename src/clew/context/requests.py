@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from clew.access import Principal
-from clew.context.builder import ContextBuilder, ContextDraft
+from clew.context.builder import ContextBuilder
 from clew.context.definition import (
     AgentDefinition,
     AlwaysSource,
@@ -21,6 +21,7 @@ from clew.context.definition import (
     SessionSource,
     Text,
 )
+from clew.context.draft import ContextDraft
 from clew.trail.breadcrumb import Breadcrumb, check_tags
 from clew.trail.store import Trail
 from clew.wording import in_plain_words

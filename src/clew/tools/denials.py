@@ -6,7 +6,7 @@ import os
 
 from clew.errors import ToolFailure
 from clew.tools.ignoring import NEVER_READ, TOOLS_OWN
-from clew.tools.permissions import DEFAULT, Policy
+from clew.tools.permissions import DEFAULT, Policy, narrow
 from clew.tools.rules import Facet, Rule, wild_matches
 
 MOST = 1_000
@@ -18,8 +18,13 @@ class Denials:
     folder and the sandbox hold to them by themselves."""
 
     def __init__(self, policy: Policy, *tools: str) -> None:
+        self._policy = policy
         self._tools = tools
         self._rules = tuple(dict.fromkeys(_rules(policy, tools)))
+
+    def beside(self, policy: Policy | None) -> Denials:
+        """These, together with what another policy denies to the same tools."""
+        return self if policy is None else Denials(narrow(self._policy, policy), *self._tools)
 
     def __call__(self, path: str) -> bool:
         """Whether a path from the working folder on is denied."""

@@ -18,7 +18,7 @@ from clew.tools.folder import WorkingFolder
 from clew.tools.matching import Hits, Task, read_below, text_lines
 from clew.tools.permissions import Policy
 from clew.tools.searchers import Searcher, check_pattern, find_searcher
-from clew.tools.tool import Effects, Tool, tool
+from clew.tools.tool import Effects, Tool, ToolContext, tool
 from clew.tools.walking import Denied, expand_globs, matches_any, shown_path, walk
 
 MAX_LINE = 500
@@ -34,8 +34,8 @@ _EFFECTS = Effects(reads_only=True, repeats_safely=True, reaches_out=False)
 def search_tools(
     folder: WorkingFolder, searcher: Searcher | None = None, *, policy: Policy | None = None
 ) -> tuple[Tool, ...]:
-    """glob and grep. What git ignores, links, binary files and what is denied are passed over, and with a policy the
-    paths that it denies: to the tool itself, and to grep also those that may not be read."""
+    """glob and grep. What git ignores, links, binary files and what is denied are passed over, and the paths that the
+    policy, or that of the caller, denies: to the tool itself, and to grep also those that may not be read."""
     denying = policy or Policy()
     glob = _glob_tool(folder, Denials(denying, "glob"))
     return glob, _grep_tool(folder, searcher or find_searcher(), Denials(denying, "grep", "read-file"))
@@ -43,7 +43,7 @@ def search_tools(
 
 def _glob_tool(folder: WorkingFolder, unlisted: Denials) -> Tool:
     @tool(effects=_EFFECTS, category="files", see_also=("grep", "read-file"))
-    async def glob(pattern: str, path: str = "", limit: Limit = 200) -> str:
+    async def glob(pattern: str, ctx: ToolContext, path: str = "", limit: Limit = 200) -> str:
         """List the files of the working folder whose path matches a glob, sorted. `*` stays within a folder, `**`
         crosses folders, `{a,b}` is either. A pattern without a slash is of names in any folder.
 
@@ -54,7 +54,7 @@ def _glob_tool(folder: WorkingFolder, unlisted: Denials) -> Tool:
         """
         globs = expand_globs(_checked(pattern))
         base = folder.locate(path)
-        found = await asyncio.to_thread(_find, folder, base, globs, unlisted)
+        found = await asyncio.to_thread(_find, folder, base, globs, unlisted.beside(ctx.policy))
         return _listing(found, limit)
 
     return glob
@@ -64,6 +64,7 @@ def _grep_tool(folder: WorkingFolder, searcher: Searcher, unread: Denials) -> To
     @tool(effects=_EFFECTS, category="files", see_also=("glob", "read-file"))
     async def grep(
         pattern: str,
+        ctx: ToolContext,
         path: str = "",
         include: str = "",
         ignore_case: bool = False,
@@ -85,7 +86,7 @@ def _grep_tool(folder: WorkingFolder, searcher: Searcher, unread: Denials) -> To
         expression = _expression(pattern, is_fixed=fixed)
         globs = expand_globs(include) if include else ("**",)
         base = folder.locate(path)
-        files, skipped = await asyncio.to_thread(_candidates, folder, base, globs, unread)
+        files, skipped = await asyncio.to_thread(_candidates, folder, base, globs, unread.beside(ctx.policy))
         task = _task(folder, files, expression, ignore_case=ignore_case, limit=limit)
         hits = await searcher.search(task) if files else ()
         return await asyncio.to_thread(_report, task, hits, skipped, context)

@@ -14,6 +14,7 @@ from clew.fences import clean
 from clew.secrecy import mask_document
 from clew.tools.denials import Denials
 from clew.tools.folder import WorkingFolder
+from clew.tools.permissions import Policy
 from clew.tools.processes import QUIET, OnOutput
 from clew.tools.sandbox.program import Confinement, KilledBy, Program, Ran
 from clew.tools.tool import Effects, Limits, Tool, ToolContext, tool
@@ -22,6 +23,8 @@ MAX_SECONDS = 600
 MAX_COMMAND = 20_000
 OUTPUT_BYTES = 60_000
 """Of each of the two streams."""
+DENIED_AS = ("exec", "read-file")
+"""The tools whose denied paths a command does not reach."""
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=MAX_SECONDS)]
 
@@ -66,9 +69,9 @@ class Executed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def shell_tools(
     folder: WorkingFolder, sandbox: Commands, limits: ShellLimits | None = None, *, denials: Denials | None = None
 ) -> tuple[Tool, ...]:
-    """exec. A command may read and write the working folder but for what is denied; what it leaves in the background
-    ends with it."""
-    allowed = limits or ShellLimits()
+    """exec. A command may read and write the working folder but for what is denied to all, or to its caller; what it
+    leaves in the background ends with it."""
+    allowed, shut = limits or ShellLimits(), denials or Denials(Policy(), *DENIED_AS)
 
     @tool(
         name="exec",
@@ -90,23 +93,26 @@ def shell_tools(
         place = folder.locate(cwd)
         if not folder.is_folder(place):
             raise InvalidInput("cwd", f"{cwd!r} is not a folder", hint="Leave it out for the working folder")
-        denied = await asyncio.to_thread(denials.existing, folder.root) if denials is not None else ()
-        confinement = Confinement(
-            write=(folder.root,),
-            deny=denied,
-            net=allowed.net,
-            env=QUIET,
-            seconds=timeout,
-            memory_mb=allowed.memory_mb,
-            disk_mb=allowed.disk_mb,
-            processes=allowed.processes,
-            output_bytes=OUTPUT_BYTES,
-            cwd=os.path.join(folder.root, place),
+        denied = await asyncio.to_thread(shut.beside(ctx.policy).existing, folder.root)
+        confinement = msgspec.structs.replace(
+            _confinement(folder.root, allowed), deny=denied, seconds=timeout, cwd=os.path.join(folder.root, place)
         )
         program = Program(argv=(_shell(), "-c", command))
         return _executed(await sandbox.run(program, confinement, on_output=_reporter(ctx)), timeout)
 
     return (execute,)
+
+
+def _confinement(root: str, allowed: ShellLimits) -> Confinement:
+    return Confinement(
+        write=(root,),
+        net=allowed.net,
+        env=QUIET,
+        memory_mb=allowed.memory_mb,
+        disk_mb=allowed.disk_mb,
+        processes=allowed.processes,
+        output_bytes=OUTPUT_BYTES,
+    )
 
 
 def _check(command: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
 
@@ -16,6 +16,9 @@ from clew.access import Principal
 from clew.errors import InvalidInput
 from clew.tools.content import GuidedContent, as_content
 from clew.tools.signature import Params, read_signature
+
+if TYPE_CHECKING:
+    from clew.tools.permissions import Policy  # for agents; whoever only defines tools does without
 
 Source = Literal["local", "mcp", "skill"]
 SOURCES: tuple[Source, ...] = ("local", "mcp", "skill")
@@ -61,8 +64,12 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """Which answer of an agent the call is part of; empty where none is."""
     root: str = ""
     """The run that brought the call about, over however many runs."""
+    lineage: tuple[str, ...] = ()
+    """The tags that all bears which the call writes: its session, its run, and where that came from."""
     permitted: bool = False
     """Whether the user was asked about this very call, now or before, and agreed."""
+    policy: Policy | None = None
+    """What the agent that calls is held to; None where none does, or no one holds it to more than the folder does."""
     report: Callable[[float, float | None, str], Awaitable[None]] | None = None
     """Tells progress: how much, of how much, in words."""
 

@@ -1,0 +1,92 @@
+"""Which items go into a context: the best first, within the whole, each section's share and each item's cap. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+SHARES: Mapping[str, float] = {"tools": 0.4, "browser": 0.2, "knowledge": 0.5, "history": 0.4, "message": 0.5}
+"""How much of the whole a section may take; nobody crowds the others out."""
+SHARE = 0.25
+"""The same of a section that has no share of its own."""
+ITEM_SHARE = 0.2
+"""How much of the whole one item may take, and at most MAX_ITEM tokens. What the context is for may take as much as its
+section."""
+MAX_ITEM = 16_000
+
+Dropped = Mapping[str, str]
+"""For the key of an item why it was left out."""
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """An item that wants to be in. A pinned one is taken before all others."""
+
+    key: str
+    section: str
+    score: float
+    tokens: int
+    is_pinned: bool = False
+
+
+class Room(msgspec.Struct, frozen=True, kw_only=True):
+    """What a context may take, in tokens. `heading` is what the title of a section takes."""
+
+    total: int
+    heading: int = 0
+    shares: Mapping[str, float] = msgspec.field(default_factory=lambda: dict(SHARES))
+
+    def section(self, name: str) -> int:
+        return max(0, int(self.total * self.shares.get(name, SHARE)))
+
+    def item(self, section: str, *, is_pinned: bool = False) -> int:
+        """The most that one item of a section may take."""
+        most = max(0, self.section(section) - self.heading)
+        return most if is_pinned else min(most, MAX_ITEM, int(self.total * ITEM_SHARE))
+
+
+class Fit(msgspec.Struct, frozen=True, kw_only=True):
+    """The keys of what is in, best first; what is not, with the reason; and the tokens of each section."""
+
+    chosen: tuple[str, ...]
+    dropped: Dropped
+    sections: dict[str, int]
+
+    @property
+    def tokens(self) -> int:
+        return sum(self.sections.values())
+
+
+def fit(candidates: Sequence[Candidate], room: Room) -> Fit:
+    """Greedy by score; equal scores keep their order. No bound is ever passed: not that of the whole, nor of a section,
+    nor of an item. Each key is taken once."""
+    order = sorted(candidates, key=lambda each: (not each.is_pinned, -each.score))
+    chosen: dict[str, None] = {}
+    dropped: dict[str, str] = {}
+    sections: dict[str, int] = {}
+    spent = 0
+    for each in order:
+        if each.key in chosen:
+            continue
+        before = sections.get(each.section, 0)
+        more = max(0, each.tokens) + (0 if before else room.heading)
+        why = _why_not(each, room, spent + more, before + more)
+        if why:
+            dropped[each.key] = why
+            continue
+        chosen[each.key] = None
+        dropped.pop(each.key, None)
+        sections[each.section] = before + more
+        spent += more
+    return Fit(chosen=tuple(chosen), dropped=dropped, sections=sections)
+
+
+def _why_not(each: Candidate, room: Room, total: int, section: int) -> str:
+    """Why an item cannot be in, empty where it can."""
+    if each.tokens > room.item(each.section, is_pinned=each.is_pinned):
+        return f"its {each.tokens:,} tokens are more than one item may take"
+    if total > room.total:
+        return f"its {each.tokens:,} tokens do not fit into the budget of {room.total:,}"
+    if section > room.section(each.section):
+        return f"its {each.tokens:,} tokens do not fit into the share of {each.section}"
+    return ""
