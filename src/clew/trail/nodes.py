@@ -3,44 +3,58 @@ meaning and followed along edges. A thin layer: storing, vectors, filters and wa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Unpack
 
 import msgspec
 
 from clew.access import Principal
-from clew.errors import InvalidInput, NotFound
-from clew.trail.breadcrumb import Breadcrumb, Draft
+from clew.errors import Conflict, NotFound
+from clew.trail.breadcrumb import Breadcrumb, Change
+from clew.trail.bulk import drop_records, each_record
 from clew.trail.edge import Direction, Edge, EdgeType
-from clew.trail.kinds import NodeDomain, NodeType, Verification, check_node_type
+from clew.trail.kinds import NodeDomain, NodeType
+from clew.trail.node import (
+    DEFAULT_TRUST,
+    SCHEMA,
+    UNVERIFIED,
+    Node,
+    NodeFields,
+    as_text,
+    build_node,
+    domain_tag,
+    to_node,
+    type_tag,
+)
 from clew.trail.query import SearchRequest
 from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
-SCHEMA = "node.v1"
-DEFAULT_TRUST = 50
+__all__ = [
+    "DEFAULT_TRUST",
+    "EVERY_NODE",
+    "KEPT_EXPIRED",
+    "SCHEMA",
+    "UNVERIFIED",
+    "Node",
+    "NodeFields",
+    "NodeFilter",
+    "NodeGraph",
+    "ScoredNode",
+    "build_node",
+    "rewrite",
+    "to_node",
+    "to_selector",
+]
 
-
-class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of knowledge. `trust` is from 0 to 100, `confidence` from 0 to 1."""
-
-    id: str
-    name: str
-    domain: NodeDomain
-    node_type: NodeType
-    content: str
-    path: str | None = None
-    session_id: str | None = None
-    metadata: dict[str, Any] = {}
-    trust: int = DEFAULT_TRUST
-    confidence: float = 1.0
-    verification: Verification = Verification.NONE
-    created_at: datetime
+KEPT_EXPIRED = timedelta(days=30)
+"""So long history is kept after it has expired."""
+_TRIES = 5
 
 
 class ScoredNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node and the cosine of its vector with what was asked."""
+    """A node and how near it is to what was asked: the cosine of their vectors, or what else a search measures."""
 
     node: Node
     similarity: float
@@ -69,51 +83,45 @@ class NodeGraph:
         self._by = by
 
     async def add_node(
-        self,
-        name: str,
-        domain: NodeDomain,
-        node_type: NodeType,
-        content: str,
-        *,
-        path: str | None = None,
-        session_id: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        trust: int = DEFAULT_TRUST,
-        confidence: float = 1.0,
-        verification: Verification = Verification.NONE,
-        id: str | None = None,
+        self, name: str, domain: NodeDomain, node_type: NodeType, content: str, **fields: Unpack[NodeFields]
     ) -> Node:
         """Write a node with its vector, made from name and content, in one transaction.
 
-        Raises InvalidInput when the type is not one of the domain, or trust or confidence is out of range.
+        Raises InvalidInput when the type is not one of the domain, or a field is out of range.
         """
-        domain, node_type = check_node_type(domain, node_type)
-        _check_range("trust", trust, 100)
-        _check_range("confidence", confidence, 1)
-        context = {
-            "content": content,
-            "domain": int(domain),
-            "node_type": int(node_type),
-            "trust": trust,
-            "confidence": confidence,
-            "verification": int(Verification(verification)),
-            "metadata": dict(metadata or {}),
-            **({"path": path} if path is not None else {}),
-        }
-        session = (f"session:{session_id}",) if session_id is not None else ()
-        draft = Draft(
-            id=id,
-            title=name,
-            context=context,
-            tags=(_domain_tag(domain), _type_tag(node_type), *session),
-            schema_name=SCHEMA,
-            llm_hints=_SHOWN,
-        )
+        draft = build_node(name, domain, node_type, content, fields)
         return to_node(await self._trail.records.create(draft, by=self._by))
 
     async def get_node(self, id: str) -> Node:
         """Raises NotFound when there is no such breadcrumb or it is no node."""
-        return to_node(await self._trail.records.get(id, by=self._by))
+        [node] = await self.as_nodes([await self._trail.records.get(id, by=self._by)])
+        return node
+
+    async def current(self, id: str) -> Node:
+        """The node that stands in the place of this one today: itself, or the last that superseded it."""
+        node = await self.get_node(id)
+        while node.superseded_by is not None:
+            node = await self.get_node(node.superseded_by)
+        return node
+
+    async def supersede(self, old: str, new: str) -> Node:
+        """Let one node stand in the place of another, and return the old one as it is now. Doing it twice is harmless.
+
+        Raises NotFound for either, CycleRefused when the old one stands, however indirectly, in the place of the new.
+        """
+        await self.get_node(new)
+        await self.get_node(old)
+        edge = Edge(source=new, target=old, type=EdgeType.SUPERSEDES.label)
+        await self._trail.edges.add([edge], by=self._by, replace=True)
+        return to_node(await rewrite(self._trail, old, lambda context: {**context, "superseded_by": new}, by=self._by))
+
+    async def remove_expired(self, now: datetime) -> int:
+        """Delete the nodes of history that expired more than KEPT_EXPIRED ago, and tell how many. Nodes of code and of
+        literature stay."""
+        expired = ContextMatch(path="expires_at", op="lt", value=as_text(now - KEPT_EXPIRED, "now"))
+        selector = Selector(schema_name=SCHEMA, all_tags=(domain_tag(NodeDomain.HISTORY),), context_match=(expired,))
+        ids = [each.id async for each in each_record(self._trail, selector, by=self._by)]
+        return await drop_records(self._trail, ids, by=self._by)
 
     async def add_edge(
         self,
@@ -141,7 +149,7 @@ class NodeGraph:
     async def similar_to_node(self, id: str, k: int = 10, filter: NodeFilter = EVERY_NODE) -> list[ScoredNode]:
         """The k nodes nearest to a node, without itself. Empty for a node that has no vector."""
         found = await self._trail.records.get(id, by=self._by, vector=True)
-        _refuse_others(found)
+        to_node(found)
         if found.embedding is None:
             return []
         return await self._search(
@@ -158,52 +166,62 @@ class NodeGraph:
             [id], by=self._by, types=[_edge_name(edge_type)], direction=direction, depth=depth
         )
         found = [await self._trail.records.get(one.id, by=self._by) for one in reached]
-        return [to_node(one) for one in found if one.schema_name == SCHEMA]
+        return await self.as_nodes([one for one in found if one.schema_name == SCHEMA])
+
+    async def as_nodes(self, found: Sequence[Breadcrumb]) -> list[Node]:
+        """Breadcrumbs as nodes, in order. One whose successor is gone, or out of sight, is superseded no longer."""
+        nodes = [to_node(each) for each in found]
+        later = {node.superseded_by for node in nodes if node.superseded_by is not None}
+        lost = {id for id in later if not await self._is_there(id)}
+        return [
+            msgspec.structs.replace(node, superseded_by=None) if node.superseded_by in lost else node for node in nodes
+        ]
 
     async def close(self) -> None:
         """Close the trail, vectors and all."""
         await self._trail.close()
 
     async def _search(self, request: SearchRequest) -> list[ScoredNode]:
-        result = await self._trail.index.search(request, by=self._by)
-        return [ScoredNode(node=to_node(hit.breadcrumb), similarity=hit.score) for hit in result.hits]
+        hits = (await self._trail.index.search(request, by=self._by)).hits
+        nodes = await self.as_nodes([hit.breadcrumb for hit in hits])
+        return [ScoredNode(node=node, similarity=hit.score) for node, hit in zip(nodes, hits, strict=True)]
+
+    async def _is_there(self, id: str) -> bool:
+        try:
+            await self._trail.records.get(id, by=self._by)
+        except NotFound:
+            return False
+        return True
 
 
-_SHOWN = {"include": ["content"]}
-"""What a model reads of a node beside its name, and what its vector is made of."""
+async def rewrite(
+    trail: Trail, id: str, edit: Callable[[dict[str, Any]], dict[str, Any]], *, by: Principal
+) -> Breadcrumb:
+    """Replace the context of a breadcrumb by what `edit` makes of it, whoever else writes to it meanwhile.
+
+    Raises NotFound, and Conflict when others are quicker each time.
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return await _rewrite_once(trail, id, edit, by)
+        except Conflict:
+            continue
+    return await _rewrite_once(trail, id, edit, by)
 
 
-def to_node(breadcrumb: Breadcrumb) -> Node:
-    """Raises NotFound when the breadcrumb is no node."""
-    _refuse_others(breadcrumb)
-    context = breadcrumb.context
-    return Node(
-        id=breadcrumb.id,
-        name=breadcrumb.title,
-        domain=NodeDomain(context["domain"]),
-        node_type=NodeType(context["node_type"]),
-        content=context["content"],
-        path=context.get("path"),
-        session_id=breadcrumb.session,
-        metadata=context["metadata"],
-        trust=context["trust"],
-        confidence=context["confidence"],
-        verification=Verification(context["verification"]),
-        created_at=breadcrumb.created_at,
-    )
-
-
-def _refuse_others(breadcrumb: Breadcrumb) -> None:
-    if breadcrumb.schema_name != SCHEMA:
-        raise NotFound("node", breadcrumb.id)
+async def _rewrite_once(
+    trail: Trail, id: str, edit: Callable[[dict[str, Any]], dict[str, Any]], by: Principal
+) -> Breadcrumb:
+    found = await trail.records.get(id, by=by)
+    return await trail.records.update(id, Change(context=edit(found.context)), expect=found.version, by=by)
 
 
 def to_selector(filter: NodeFilter) -> Selector:
     """The filter in the trail's own language."""
     return Selector(
         schema_name=SCHEMA,
-        all_tags=(_domain_tag(filter.domain),) if filter.domain is not None else (),
-        any_tags=tuple(_type_tag(node_type) for node_type in filter.node_types),
+        all_tags=(domain_tag(filter.domain),) if filter.domain is not None else (),
+        any_tags=tuple(type_tag(node_type) for node_type in filter.node_types),
         session=filter.session_id,
         created_after=filter.created_after,
         path=filter.path,
@@ -213,18 +231,5 @@ def to_selector(filter: NodeFilter) -> Selector:
     )
 
 
-def _domain_tag(domain: NodeDomain) -> str:
-    return f"domain:{NodeDomain(domain).label}"
-
-
-def _type_tag(node_type: NodeType) -> str:
-    return f"node:{NodeType(node_type).label}"
-
-
 def _edge_name(edge_type: EdgeType | str) -> str:
     return edge_type.label if isinstance(edge_type, EdgeType) else edge_type
-
-
-def _check_range(field: str, value: float, most: float) -> None:
-    if not 0 <= value <= most:
-        raise InvalidInput(field, f"must be between 0 and {most}")

@@ -1,0 +1,130 @@
+"""From the bytes of a file to what it says. Any bytes are welcome: what cannot be read is left out, and said."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from clew.knowledge.code.extraction.walking import Grammar, Walk, build_grammar, child_at
+from clew.knowledge.code.extraction.wording import describe_comment, describe_docstring
+from clew.knowledge.code.facts import FileFacts
+from clew.knowledge.code.languages import LANGUAGES, load_grammar
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Tree
+
+MAX_BYTES = 2_000_000
+MAX_MEAN_LINE = 2_000
+"""Longer lines on average than anybody writes: the file was made by a machine."""
+
+_PIECE = 8_192
+_SECONDS_A_BYTE = 4e-6
+_SECONDS = 1.0
+"""What a parser may take, in time of the processor: twenty times what code takes. Text that is not of the language at
+all takes time with its length squared."""
+
+_MODULES = {
+    "python": "python",
+    "javascript": "javascript",
+    "typescript": "javascript",
+    "tsx": "javascript",
+    "go": "golang",
+    "rust": "rust",
+    "java": "java",
+    "c": "c_family",
+    "cpp": "c_family",
+    "ruby": "ruby",
+}
+_BEFORE_DOC = frozenset(("hash_bang_line", "package_clause", "package_declaration"))
+_LOOKED_AT = 12
+"""Nodes at the top of a file among which its description is looked for."""
+
+
+def extract(content: bytes, language: str) -> FileFacts:
+    """What `content` defines, imports and uses. Never raises: `error` says why nothing or not all could be read."""
+    lines = content.count(b"\n") + (not content.endswith(b"\n") and content != b"")
+    if language not in LANGUAGES:
+        return FileFacts(language, lines=lines, error="no parser for this language")
+    if len(content) > MAX_BYTES:
+        return FileFacts(language, lines=lines, error=f"larger than {MAX_BYTES:,} bytes")
+    if len(content) > 20 * MAX_MEAN_LINE and len(content) > MAX_MEAN_LINE * lines:
+        return FileFacts(language, lines=lines, error="made by a machine: its lines are too long")
+    source = _as_utf8(content)
+    grammar = _grammar(language)
+    tree, is_whole = _parse(source, grammar)
+    walk = Walk(source, grammar.shape)
+    root = tree.root_node
+    walk.run(root, grammar.handlers)
+    error = (
+        "too hard to parse, read in part" if not is_whole else "syntax errors, read in part" if root.has_error else ""
+    )
+    return FileFacts(language, walk.symbols, walk.imports, walk.references(), _describe(source, root), lines, error)
+
+
+@cache
+def _grammar(language: str) -> Grammar:
+    module = import_module(f"clew.knowledge.code.extraction.{_MODULES[language]}")
+    return build_grammar(load_grammar(language), module.TABLE, module.SHAPE)
+
+
+def _as_utf8(content: bytes) -> bytes:
+    """The same lines in UTF-8, without a mark at the beginning and without NUL, which would end a file."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        content = content.decode("utf-16", "replace").encode("utf-8", "replace")
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        content = content.decode("latin-1").encode()
+    if b"\0" in content:
+        content = content.replace(b"\0", b" ")
+    return content if b"\r" not in content or b"\n" in content else content.replace(b"\r", b"\n")
+
+
+def _parse(source: bytes, grammar: Grammar) -> tuple[Tree, bool]:
+    """The tree, and whether it is of the whole source. A parser that takes too long is told that the file ends."""
+    from tree_sitter import Parser  # native code, for those who read code only
+
+    deadline = time.thread_time() + _SECONDS + _SECONDS_A_BYTE * len(source)
+    is_whole = True
+
+    def read(offset: int, point: object) -> bytes:
+        nonlocal is_whole
+        if not is_whole or time.thread_time() > deadline:
+            is_whole = False
+            return b""
+        return source[offset : offset + _PIECE]
+
+    return Parser(grammar.language).parse(read), is_whole
+
+
+def _describe(source: bytes, root: Node) -> str:
+    """What stands at the top before anything else: not the licence, and not what is about the first definition."""
+    block = (0, 0, -2)
+    for index in range(min(root.child_count, _LOOKED_AT)):
+        node = root.child(index)
+        if node is None:
+            break
+        if "comment" in node.type:
+            if node.start_point[0] > block[2] + 1 and (doc := _doc_of(source, block)):
+                return doc
+            start = block[0] if node.start_point[0] <= block[2] + 1 else node.start_byte
+            block = (start, node.end_byte, node.end_point[0] - (node.end_point[1] == 0))
+            continue
+        return _describe_before(source, node, block)
+    return _doc_of(source, block)
+
+
+def _describe_before(source: bytes, node: Node, block: tuple[int, int, int]) -> str:
+    string = child_at(node) if node.type == "expression_statement" else None
+    if string is not None and string.type == "string" and string.start_byte == node.start_byte:
+        return describe_docstring(source[string.start_byte : string.end_byte])
+    stands_apart = node.start_point[0] > block[2] + 1
+    is_about_file = stands_apart or node.type in _BEFORE_DOC or node.type.startswith(("import", "use_", "preproc"))
+    return _doc_of(source, block) if is_about_file else ""
+
+
+def _doc_of(source: bytes, block: tuple[int, int, int]) -> str:
+    return describe_comment(source[block[0] : block[1]]) if block[1] else ""

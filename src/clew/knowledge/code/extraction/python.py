@@ -1,0 +1,324 @@
+"""Python."""
+
+from __future__ import annotations
+
+import builtins
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from clew.knowledge.code.extraction.walking import Handler, Shape, Walk, child_at, named_at, take_comment, take_name
+from clew.knowledge.code.extraction.wording import describe_docstring
+from clew.knowledge.code.facts import SymbolKind
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+SHAPE = Shape(
+    members={"attribute": ("object", "attribute")},
+    calls={"call": "function"},
+    own=(b"self.", b"cls."),
+    builtins=frozenset(name.encode() for name in dir(builtins)) | {b"self", b"cls"},
+)
+_PATTERNS = frozenset(
+    ("pattern_list", "tuple_pattern", "list_pattern", "list_splat_pattern", "as_pattern_target", "tuple", "list")
+)
+_NAMES_IN_TYPE = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*(?:\.[\w\x80-\xff]+)*")
+_PATTERN_BYTES = 200
+_STATIC_NAME = re.compile(r"_*[A-Z][A-Z0-9_]*")
+
+
+def _function(walk: Walk, node: Node, start: int) -> bool:
+    if start not in walk.opened:
+        _open_function(walk, node, None)
+    return True
+
+
+def _class(walk: Walk, node: Node, start: int) -> bool:
+    if start not in walk.opened:
+        _open_class(walk, node, None)
+    return True
+
+
+def _decorated(walk: Walk, node: Node, start: int) -> bool:
+    definition = node.child_by_field_name("definition")
+    if definition is not None:
+        walk.opened.add(definition.start_byte)
+        opens = _open_class if definition.type == "class_definition" else _open_function
+        opens(walk, definition, node)
+    return True
+
+
+def _open_function(walk: Walk, node: Node, outer: Node | None) -> None:
+    kind: SymbolKind = "method" if walk.scope.role == "class" else "function"
+    qualname = _open(walk, node, kind, outer)
+    walk.enter(qualname, node.end_byte, "function")
+
+
+def _open_class(walk: Walk, node: Node, outer: Node | None) -> None:
+    qualname = _open(walk, node, "class", outer)
+    walk.enter(qualname, node.end_byte, "class")
+    bases = node.child_by_field_name("superclasses")
+    for base in bases.named_children if bases is not None else ():
+        named = base.child_by_field_name("value") if base.type == "subscript" else base
+        if named is not None and (target := walk.pure_target(named)) and named.type in ("identifier", "attribute"):
+            walk.relate("inherit", target, named)
+            walk.skips.add(named.start_byte)
+
+
+def _open(walk: Walk, node: Node, kind: SymbolKind, outer: Node | None) -> str:
+    name = node.child_by_field_name("name")
+    body = node.child_by_field_name("body")
+    if name is not None:
+        walk.skips.add(name.start_byte)
+        walk.scope.bound.add(walk.raw(name))
+    doc = _docstring(walk, body) if body is not None else ""
+    return walk.define(kind, walk.text(name) if name is not None else "", node, until=body, doc=doc, outer=outer)
+
+
+def _docstring(walk: Walk, body: Node) -> str:
+    first = child_at(body)
+    if first is None or first.type != "expression_statement":
+        return ""
+    string = child_at(first)
+    if string is None or string.type != "string":
+        return ""
+    return describe_docstring(walk.source[string.start_byte : string.end_byte])
+
+
+def _decorator(walk: Walk, node: Node, start: int) -> bool:
+    called = named_at(node)
+    if called is None:
+        return True
+    name = called.child_by_field_name("function") if called.type == "call" else called
+    if name is not None and (target := walk.pure_target(name)):
+        walk.relate("decorate", target, name)
+        walk.skips.add(name.start_byte)
+    return True
+
+
+def _call(walk: Walk, node: Node, start: int) -> bool:
+    if start in walk.skips:
+        return True
+    function = child_at(node)
+    if function is None:
+        return True
+    target = walk.pure_target(function)
+    if target:
+        walk.skips.add(start)
+    elif function.type == "attribute":
+        target = walk.target_of(function)
+    walk.call(target, node)
+    return True
+
+
+def _attribute(walk: Walk, node: Node, start: int) -> bool:
+    target = walk.pure_target(node)
+    if target:
+        if start not in walk.skips:
+            walk.mention(target, node, start)
+        return False
+    name = node.child_by_field_name("attribute")
+    if name is not None:
+        walk.skips.add(name.start_byte)
+    return True
+
+
+def _keyword(walk: Walk, node: Node, start: int) -> bool:
+    walk.skips.add(start)
+    return True
+
+
+def _assignment(walk: Walk, node: Node, start: int) -> bool:
+    left = child_at(node)
+    if left is None:
+        return True
+    for name in _names(left):
+        _bind(walk, name)
+        if walk.scope.role != "function":
+            text = walk.text(name)
+            walk.define_value(text, node, is_constant=_STATIC_NAME.fullmatch(text) is not None)
+    return True
+
+
+def _type_alias(walk: Walk, node: Node, start: int) -> bool:
+    left = node.child_by_field_name("left")
+    name = named_at(left) if left is not None else None
+    if name is not None and name.type == "identifier":
+        _bind(walk, name)
+        if walk.scope.role != "function":
+            walk.define_value(walk.text(name), node, is_constant=False)
+    return True
+
+
+def _loop(walk: Walk, node: Node, start: int) -> bool:
+    left = node.child_by_field_name("left")
+    for name in _names(left) if left is not None else ():
+        _bind(walk, name)
+    return True
+
+
+def _alias(walk: Walk, node: Node, start: int) -> bool:
+    for name in _names(node):
+        _bind(walk, name)
+    return True
+
+
+def _walrus(walk: Walk, node: Node, start: int) -> bool:
+    name = node.child_by_field_name("name")
+    if name is not None:
+        _bind(walk, name)
+    return True
+
+
+def _parameters(walk: Walk, node: Node, start: int) -> bool:
+    for parameter in node.named_children:
+        named = parameter.child_by_field_name("name") or parameter
+        named = named if named.type == "identifier" else named_at(named) or named
+        named = named if named.type == "identifier" else named_at(named) or named
+        if named.type == "identifier":
+            _bind(walk, named)
+    return True
+
+
+def _lambda(walk: Walk, node: Node, start: int) -> bool:
+    walk.enter_nameless(node)
+    return True
+
+
+def _names(node: Node) -> Iterator[Node]:
+    """The plain names among the targets of an assignment."""
+    waiting = [node]
+    while waiting:
+        at = waiting.pop()
+        if at.type == "identifier":
+            yield at
+        elif at.type in _PATTERNS:
+            waiting.extend(reversed(at.named_children))
+
+
+def _bind(walk: Walk, name: Node) -> None:
+    walk.skips.add(name.start_byte)
+    walk.scope.bound.add(walk.raw(name))
+
+
+def _type_parameters(walk: Walk, node: Node, start: int) -> bool:
+    for each in node.named_children:
+        name = named_at(each)
+        if name is not None:
+            walk.type_parameters.add(walk.raw(name)[:_PATTERN_BYTES])
+            walk.skips.add(name.start_byte)
+    return True
+
+
+def _global(walk: Walk, node: Node, start: int) -> bool:
+    return False
+
+
+def _pattern(walk: Walk, node: Node, start: int) -> bool:
+    """A single name to match is a new variable; a dotted one is a constant."""
+    inner = named_at(node)
+    if inner is not None and inner.type == "dotted_name" and b"." not in walk.raw(inner)[:_PATTERN_BYTES]:
+        _bind(walk, inner)
+    return True
+
+
+def _keyword_pattern(walk: Walk, node: Node, start: int) -> bool:
+    walk.skips.add(start)
+    inner = named_at(node, 1)
+    if inner is not None and inner.type == "dotted_name" and b"." not in walk.raw(inner)[:_PATTERN_BYTES]:
+        _bind(walk, inner)
+    return True
+
+
+def _dotted_name(walk: Walk, node: Node, start: int) -> bool:
+    if start not in walk.skips and (target := walk.pure_target(node)):
+        walk.mention(target, node, start)
+    return False
+
+
+def _type(walk: Walk, node: Node, start: int) -> bool:
+    walk.typed_until = max(walk.typed_until, node.end_byte)
+    return True
+
+
+def _string(walk: Walk, node: Node, start: int) -> bool:
+    """Types may be written as strings; a string below a value at the top describes it; in others, only what is put in
+    braces is code."""
+    if start < walk.typed_until:
+        for found in _NAMES_IN_TYPE.findall(walk.raw(node)[:2_000]):
+            walk.relate("reference", found, node)
+        return False
+    if walk.scope.role != "function" and walk.symbols:
+        _describe_value(walk, node, start)
+    return walk.source[start] not in b"\"'"
+
+
+def _describe_value(walk: Walk, node: Node, start: int) -> None:
+    last = walk.symbols[-1]
+    row, column = node.start_point
+    if last.line_end != row or last.kind not in ("constant", "variable"):
+        return
+    if not walk.source[start - column : start].strip():
+        doc = describe_docstring(walk.source[start : node.end_byte])
+        walk.symbols[-1] = type(last)(
+            last.kind, last.name, last.qualname, last.line_start, last.line_end, last.signature, doc or last.doc
+        )
+
+
+def _import(walk: Walk, node: Node, start: int) -> bool:
+    for each in node.children_by_field_name("name"):
+        name, alias = _renamed(walk, each)
+        walk.bring(name, "", alias, each)
+    return False
+
+
+def _import_from(walk: Walk, node: Node, start: int) -> bool:
+    source = node.child_by_field_name("module_name")
+    module = "".join(walk.text(source).split()) if source is not None else "__future__"
+    for each in node.children_by_field_name("name"):
+        name, alias = _renamed(walk, each)
+        walk.bring(module, name, alias, each)
+    if any(each.type == "wildcard_import" for each in node.named_children):
+        walk.bring(module, "*", "", node)
+    return False
+
+
+def _renamed(walk: Walk, node: Node) -> tuple[str, str]:
+    name = node.child_by_field_name("name")
+    alias = node.child_by_field_name("alias")
+    written = "".join(walk.text(name or node).split())
+    return written, walk.text(alias) if alias is not None else ""
+
+
+TABLE: dict[str, Handler] = {
+    "function_definition": _function,
+    "class_definition": _class,
+    "decorated_definition": _decorated,
+    "decorator": _decorator,
+    "call": _call,
+    "attribute": _attribute,
+    "identifier": take_name,
+    "keyword_argument": _keyword,
+    "assignment": _assignment,
+    "type_alias_statement": _type_alias,
+    "for_statement": _loop,
+    "for_in_clause": _loop,
+    "as_pattern_target": _alias,
+    "named_expression": _walrus,
+    "parameters": _parameters,
+    "lambda_parameters": _parameters,
+    "lambda": _lambda,
+    "type_parameter": _type_parameters,
+    "global_statement": _global,
+    "nonlocal_statement": _global,
+    "case_pattern": _pattern,
+    "keyword_pattern": _keyword_pattern,
+    "dotted_name": _dotted_name,
+    "type": _type,
+    "string": _string,
+    "import_statement": _import,
+    "import_from_statement": _import_from,
+    "future_import_statement": _import_from,
+    "comment": take_comment,
+}

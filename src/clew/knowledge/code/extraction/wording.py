@@ -1,0 +1,83 @@
+"""One line for a signature, one paragraph for a description: what is shown of code without showing the code."""
+
+from __future__ import annotations
+
+import re
+
+from clew.secrecy import mask_keys, mask_secrets
+
+MAX_DOC = 300
+MAX_SIGNATURE = 300
+_LOOKED_AT = 3_000
+"""Bytes of a comment or a head that are looked at."""
+
+_QUOTES = re.compile(r"^[rRuUbBfF]{0,2}(\"\"\"|'''|\"|')(.*?)(?:\1)?$", re.DOTALL)
+_OPENING = re.compile(r"^\s*(?:/\*+!?|=begin\b)")
+_CLOSING = re.compile(r"(?:\*+/|=end\b)\s*$")
+_MARGIN = re.compile(r"^[ \t]*(?://+[!/]?|#+[:!|]?(?!\w)|\*+(?!\w))?[ \t]?", re.MULTILINE)
+_RULE = re.compile(r"^[\W_]+$")
+_PARAGRAPH = re.compile(r"\n[ \t]*\n")
+_TAG = re.compile(
+    r"\s(?=@(?:param|return|returns|throws|see|since|author|type|example)\b)|\n[ \t]*(?=:param|:return|>>> )"
+)
+_PRAGMA = re.compile(
+    r"copyright|\(c\)\s|licen[sc]e|spdx|all rights reserved|@generated|eslint|prettier|noqa|pylint|coding[:=]|^#!"
+    r"|rubocop|frozen_string_literal|clang-format|nolint|^\W*go:build|^\W*\+build|type:\s*ignore|@ts-|use strict",
+    re.IGNORECASE,
+)
+_ANNOTATIONS = re.compile(r"^(?:@(?!interface\b)[\w.]+(?:\((?:[^()\"']|\"[^\"]*\"|'[^']*')*\))?\s+)+")
+_LINE_COMMENT = re.compile(rb"(?:^|[ \t,({])(?:#(?![\w\[{])|//)[^\n]*", re.MULTILINE)
+_TIDY = ((re.compile(r"([(\[]) "), r"\1"), (re.compile(r",? ([)\]])"), r"\1"))
+_MAY_HOLD_KEY = re.compile(r"://|PRIVATE|sk-|gh[pousr]_|github_pat|xox|AKIA|eyJ|AIza")
+_SECRET_NAME = re.compile(r"(?i)key|secret|token|passw|pwd|passphrase|cookie|authorization")
+
+
+def describe_comment(raw: bytes) -> str:
+    """The first paragraph of a comment, without its marks, on one line; empty where it says nothing about the code."""
+    text = raw[:_LOOKED_AT].decode("utf-8", "replace")
+    text = _CLOSING.sub("", _OPENING.sub("", text))
+    return "" if _PRAGMA.search(text[:400]) else _first_paragraph(_MARGIN.sub("", text))
+
+
+def describe_docstring(raw: bytes) -> str:
+    """The first paragraph of a string literal of Python, on one line."""
+    text = raw[:_LOOKED_AT].decode("utf-8", "replace")
+    found = _QUOTES.match(text)
+    return _first_paragraph(found[2] if found else text)
+
+
+def _first_paragraph(text: str) -> str:
+    for paragraph in _PARAGRAPH.split(text.replace("\r", "")):
+        line = " ".join(each for each in _TAG.split(paragraph, 1)[0].split() if not _is_rule(each))
+        if line and not _RULE.match(line):
+            return _cut(_masked(line), MAX_DOC)
+    return ""
+
+
+def _is_rule(word: str) -> bool:
+    return len(word) > 3 and _RULE.match(word) is not None
+
+
+def sign(raw: bytes) -> str:
+    """The head of a definition on one line: no comments, no annotations before it, nothing that looks like a key."""
+    raw = raw[:_LOOKED_AT]
+    if b"\n" in raw:
+        raw = _LINE_COMMENT.sub(b"", raw)
+    line = _ANNOTATIONS.sub("", " ".join(raw.decode("utf-8", "replace").split())).rstrip(" :{;")
+    for found, tidy in _TIDY:
+        line = found.sub(tidy, line)
+    return _cut(_masked(line), MAX_SIGNATURE)
+
+
+def sign_value(raw: bytes) -> str:
+    """As `sign`, for a constant or variable, whose value may be a password."""
+    line = sign(raw)
+    return mask_secrets(line) if _SECRET_NAME.search(line) and ("'" in line or '"' in line) else line
+
+
+def _masked(line: str) -> str:
+    return mask_keys(line) if _MAY_HOLD_KEY.search(line) else line
+
+
+def _cut(line: str, limit: int) -> str:
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"

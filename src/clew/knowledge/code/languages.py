@@ -1,0 +1,82 @@
+"""Which language a file is written in, and the grammars that read it. A grammar is loaded once, with the first file
+that needs it."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tree_sitter import Language
+
+LANGUAGES = ("python", "javascript", "typescript", "tsx", "go", "rust", "java", "c", "cpp", "ruby")
+
+_EXTENSIONS = {
+    extension: language
+    for language, extensions in {
+        "python": "py pyi pyw",
+        "javascript": "js mjs cjs jsx",
+        "typescript": "ts mts cts",
+        "tsx": "tsx",
+        "go": "go",
+        "rust": "rs",
+        "java": "java",
+        "c": "c h",
+        "cpp": "cc cpp cxx c++ hh hpp hxx h++ ipp inl tpp cu cuh ino",
+        "ruby": "rb rake gemspec ru",
+    }.items()
+    for extension in extensions.split()
+}
+_NAMES = dict.fromkeys(
+    ("Rakefile", "Gemfile", "Guardfile", "Vagrantfile", "Podfile", "Brewfile", "Capfile", "Fastfile"), "ruby"
+) | {"SConstruct": "python", "SConscript": "python", "wscript": "python"}
+_SHEBANG = re.compile(rb"#![^\n]*?[/ \t](?P<name>python|pypy|ruby|node|deno|bun|ts-node|tsx)[\d.]*(?:[ \t\r\n]|\Z)")
+_INTERPRETERS = {
+    b"python": "python",
+    b"pypy": "python",
+    b"ruby": "ruby",
+    b"node": "javascript",
+    b"deno": "typescript",
+    b"bun": "typescript",
+    b"ts-node": "typescript",
+    b"tsx": "tsx",
+}
+_CPLUSPLUS = re.compile(
+    rb"^[ \t]*(?:class\s+\w+[^;\n]*\{?$|class\s+\w+\s*;|namespace\b|template\s*<|using\s+\w"
+    rb"|(?:public|private|protected)\s*:)|\w::\w",
+    re.MULTILINE,
+)
+_MARKUP = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:\?xml|!DOCTYPE)", re.IGNORECASE)
+
+
+def language_of(path: str, head: bytes = b"") -> str:
+    """The language of a file by its name, or by the first line of `head`, its beginning; empty for what is not parsed.
+    Only with `head` are headers of C++ told from those of C."""
+    name = path.replace("\\", "/").rpartition("/")[2]
+    stem, dot, extension = name.rpartition(".")
+    if not dot or not stem:
+        return _NAMES.get(name) or _interpreter(head)
+    language = _NAMES.get(name) or _EXTENSIONS.get(extension.lower(), "")
+    if extension == "h" and _CPLUSPLUS.search(head):
+        return "cpp"
+    # Translations and films have this ending too.
+    return "" if extension == "ts" and _MARKUP.match(head) else language
+
+
+def _interpreter(head: bytes) -> str:
+    found = _SHEBANG.match(head[:200])
+    return _INTERPRETERS[found["name"]] if found else ""
+
+
+@cache
+def load_grammar(language: str) -> Language:
+    """The grammar of one of LANGUAGES. Raises KeyError for another."""
+    if language not in LANGUAGES:
+        raise KeyError(language)
+    from tree_sitter import Language  # native code, for those who read code only
+
+    package = import_module(f"tree_sitter_{'typescript' if language == 'tsx' else language}")
+    maker = f"language_{language}" if language in ("typescript", "tsx") else "language"
+    return Language(getattr(package, maker)())

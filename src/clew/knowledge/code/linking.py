@@ -1,0 +1,253 @@
+"""Edges between the symbols of a project, over files and languages: what defines, imports, inherits, calls and refers
+to what. Python's calls come from following its values; those of other languages from scopes and imports."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from posixpath import basename, dirname, splitext
+from typing import Literal
+
+import msgspec
+
+from clew.knowledge.code.facts import FileFacts, Import, Reference
+from clew.knowledge.code.linking_imports import ImportResolver, words_of
+from clew.knowledge.code.linking_names import COMMON, Names, Place
+from clew.knowledge.code.python_flow import PythonFlow, Summary, Unresolved
+
+EdgeType = Literal["calls", "imports", "inherits", "references", "defines"]
+TYPES: dict[str, EdgeType] = {
+    "call": "calls",
+    "inherit": "inherits",
+    "reference": "references",
+    "decorate": "references",
+}
+MOST_OVERRIDES = 8
+"""Methods of subclasses that a call on `self` is guessed to mean."""
+
+
+class CodeEdge(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """One symbol uses another. A file itself has an empty qualname. `is_guess` where only the name speaks for it."""
+
+    source_path: str
+    source_qualname: str
+    target_path: str
+    target_qualname: str
+    type: EdgeType
+    line: int
+    is_guess: bool = False
+
+
+class EdgeChange(msgspec.Struct, frozen=True):
+    """What became of the edges of one file."""
+
+    deleted: tuple[CodeEdge, ...] = ()
+    inserted: tuple[CodeEdge, ...] = ()
+
+
+def link(
+    files: Mapping[str, FileFacts],
+    summaries: Mapping[str, Summary] | None = None,
+    *,
+    go_modules: Mapping[str, str] | None = None,
+) -> Iterator[CodeEdge]:
+    """All edges between symbols of these files, file by file in the order of paths. Paths have forward slashes, from
+    the project's folder. Python files with a summary have their calls followed, others by name."""
+    yield from Linker(files, summaries, go_modules=go_modules).all_edges()
+
+
+class Linker:
+    """The edges of a project, brought up to date file by file."""
+
+    def __init__(
+        self,
+        files: Mapping[str, FileFacts],
+        summaries: Mapping[str, Summary] | None = None,
+        *,
+        go_modules: Mapping[str, str] | None = None,
+    ) -> None:
+        self._facts = dict(files)
+        self._resolver = ImportResolver({path: facts.language for path, facts in files.items()}, go_modules)
+        self._names = Names(self._resolver)
+        for path, facts in self._facts.items():
+            self._names.add(path, facts)
+        self._flow = PythonFlow(_readable(summaries or {}, self._facts))
+        self._importers: defaultdict[str, set[str]] = defaultdict(set)
+        self._subclasses: defaultdict[Place, set[Place]] = defaultdict(set)
+        self._edges: dict[str, tuple[CodeEdge, ...]] = {}
+        for path in self._facts:
+            self._note_classes(path)
+        for path in sorted(self._facts):
+            self._edges[path] = self._find_edges(path)
+
+    def edges(self, path: str) -> tuple[CodeEdge, ...]:
+        """The edges that begin in a file, in order; none for a file that is not known."""
+        return self._edges.get(path, ())
+
+    def all_edges(self) -> Iterator[CodeEdge]:
+        for path in sorted(self._edges):
+            yield from self._edges[path]
+
+    def update(
+        self,
+        changed: Mapping[str, FileFacts],
+        summaries: Mapping[str, Summary] | None = None,
+        removed: Collection[str] = (),
+    ) -> dict[str, EdgeChange]:
+        """Bring the edges up to date after files came, changed or went: those of the files themselves, of the files
+        that import them, and calls elsewhere that this changes. Gives what changed by file, in the order of paths."""
+        touched = self._affected(changed, removed)
+        for path in removed:
+            self._facts.pop(path, None)
+            self._resolver.remove(path)
+            self._names.remove(path)
+        for path, facts in changed.items():
+            if path not in self._facts:
+                self._resolver.add(path, facts.language)
+            self._facts[path] = facts
+            self._names.add(path, facts)
+        touched |= self._affected(changed, removed)
+        touched |= self._follow(changed, summaries or {}, removed)
+        for path in changed:
+            self._note_classes(path)
+        return {path: change for path in sorted(touched) if (change := self._relink(path)) is not None}
+
+    def _follow(
+        self, changed: Mapping[str, FileFacts], summaries: Mapping[str, Summary], removed: Collection[str]
+    ) -> set[str]:
+        readable = _readable(summaries, changed)
+        lost = [path for path in (*removed, *changed) if path not in readable]
+        return self._flow.update(readable, lost)
+
+    def _affected(self, changed: Iterable[str], removed: Iterable[str]) -> set[str]:
+        """The files whose edges may be others now: the changed ones, their importers, and those with an import that may
+        be about a file that came or went."""
+        paths = {*changed, *removed}
+        new = {_stem(path) for path in paths if path not in self._facts or path in set(removed)}
+        affected = paths.union(*(self._importers[path] for path in paths))
+        if new:
+            affected.update(path for path, facts in self._facts.items() if not new.isdisjoint(words_of(facts.imports)))
+        return affected
+
+    def _relink(self, path: str) -> EdgeChange | None:
+        before = self._edges.pop(path, ())
+        after = self._find_edges(path) if path in self._facts else ()
+        if path in self._facts:
+            self._edges[path] = after
+        if before == after:
+            return None
+        old, new = set(before), set(after)
+        deleted = tuple(edge for edge in before if edge not in new)
+        return EdgeChange(deleted, tuple(edge for edge in after if edge not in old))
+
+    def _note_classes(self, path: str) -> None:
+        names = self._names.files[path]
+        for qualname in names.bases:
+            place = Place(path, qualname)
+            for base in self._names.bases(place):
+                self._subclasses[base].add(place)
+
+    def _find_edges(self, path: str) -> tuple[CodeEdge, ...]:
+        facts = self._facts[path]
+        is_followed = self._flow.has(path)
+        found = {*self._definitions(path, facts), *self._imports(path, facts.imports)}
+        cache: dict[tuple[str, str], Place | None] = {}
+        for reference in facts.references:
+            if not (is_followed and reference.kind in ("call", "inherit")):
+                found.update(self._reference(path, reference, cache))
+        if is_followed:
+            found.update(self._followed(path))
+            found.update(self._guessed(path))
+        return tuple(sorted(found))
+
+    def _definitions(self, path: str, facts: FileFacts) -> Iterator[CodeEdge]:
+        names = self._names.files[path]
+        for symbol in facts.symbols:
+            around = names.around(symbol.qualname.rpartition(".")[0])
+            yield CodeEdge(path, around, path, symbol.qualname, "defines", symbol.line_start)
+
+    def _imports(self, path: str, imports: Iterable[Import]) -> Iterator[CodeEdge]:
+        for item in imports:
+            targets = self._resolver.resolve(path, item)
+            for target in targets:
+                self._importers[target].add(path)
+            named = self._imported_symbol(path, item, targets)
+            for place in [named] if named is not None else [Place(target, "") for target in targets]:
+                if place.path != path:
+                    yield CodeEdge(path, "", place.path, place.qualname, "imports", item.line)
+
+    def _imported_symbol(self, path: str, item: Import, targets: list[str]) -> Place | None:
+        if item.name in ("", "*"):
+            return None
+        for target in targets:
+            found = self._names.find(target, item.name) if target != path else None
+            if found is not None:
+                return found
+        return Place(targets[-1], "") if len(targets) > 1 else None
+
+    def _reference(
+        self, path: str, reference: Reference, cache: dict[tuple[str, str], Place | None]
+    ) -> Iterator[CodeEdge]:
+        inside = reference.inside
+        if reference.kind == "inherit":  # a class may inherit from another of its own name
+            inside = inside.rpartition(".")[0]
+        key = (inside, reference.target)
+        if key not in cache:
+            cache[key] = self._names.resolve(path, inside, reference.target)
+        place = cache[key]
+        if place is None or (reference.kind == "reference" and place.is_guess):
+            return
+        source = self._names.files[path].around(reference.inside)
+        if (place.path, place.qualname) != (path, source) or reference.kind == "call":
+            kind = TYPES[reference.kind]
+            yield CodeEdge(path, source, place.path, place.qualname, kind, reference.line, place.is_guess)
+
+    def _followed(self, path: str) -> Iterator[CodeEdge]:
+        """Calls and bases that following values found, as far as both ends are symbols."""
+        names = self._names.files[path]
+        for call in self._flow.calls(path):
+            if self._is_symbol(call.target_path, call.target):
+                source = names.around(call.caller)
+                yield CodeEdge(path, source, call.target_path, call.target, "calls", call.line)
+        for base in self._flow.bases(path):
+            if self._is_symbol(base.target_path, base.target):
+                yield CodeEdge(path, base.caller, base.target_path, base.target, "inherits", base.line)
+
+    def _guessed(self, path: str) -> Iterator[CodeEdge]:
+        names = self._names.files[path]
+        for call in self._flow.unresolved(path):
+            for place in self._overrides(path, call) if call.of_class else self._by_name(path, call):
+                source = names.around(call.caller)
+                yield CodeEdge(path, source, place.path, place.qualname, "calls", call.line, is_guess=True)
+
+    def _by_name(self, path: str, call: Unresolved) -> list[Place]:
+        found = self._names.guess(path, call.name, is_method=True) if call.name not in COMMON else None
+        return [found] if found is not None else []
+
+    def _overrides(self, path: str, call: Unresolved) -> list[Place]:
+        """What a method calls on its own object and only classes below it have."""
+        waiting = [Place(path, call.of_class)]
+        found: list[Place] = []
+        seen = set(waiting)
+        while waiting and len(found) <= MOST_OVERRIDES:
+            for below in self._subclasses.get(waiting.pop(), set()) - seen:
+                seen.add(below)
+                waiting.append(below)
+                if self._is_symbol(below.path, f"{below.qualname}.{call.name}"):
+                    found.append(Place(below.path, f"{below.qualname}.{call.name}"))
+        return found if len(found) <= MOST_OVERRIDES else []
+
+    def _is_symbol(self, path: str, qualname: str) -> bool:
+        names = self._names.files.get(path)
+        return names is not None and qualname in names.kinds
+
+
+def _stem(path: str) -> str:
+    """What an import calls a file: its name, or that of its folder where it stands for that."""
+    stem = splitext(basename(path))[0]
+    return basename(dirname(path)) if stem in ("__init__", "index", "mod") else stem
+
+
+def _readable(summaries: Mapping[str, Summary], files: Mapping[str, FileFacts]) -> dict[str, Summary]:
+    """The summaries of these files that say something."""
+    return {path: summary for path, summary in summaries.items() if path in files and not summary.error}

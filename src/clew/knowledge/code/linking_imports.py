@@ -1,0 +1,219 @@
+"""Which files of a project an import means, in each language: by relative path, by package, or by the end of a path."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from posixpath import basename, dirname, join, normpath, splitext
+
+from clew.knowledge.code.facts import Import
+from clew.knowledge.code.python_modules import Modules
+
+SCRIPT_SUFFIXES = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
+SCRIPT_ROOTS = {"@/": ("", "src/"), "~/": ("", "src/")}
+NATIVE_SUFFIXES = (".c", ".cc", ".cpp", ".cxx", ".m", ".mm")
+FAMILIES = {"typescript": "javascript", "tsx": "javascript", "jsx": "javascript", "cpp": "c", "c++": "c"}
+
+
+def family(language: str) -> str:
+    """Languages whose files can use each other's names have the same family."""
+    return FAMILIES.get(language, language)
+
+
+class ImportResolver:
+    """The files of a project, found by what imports of them are written like. `go_modules` has the module path of each
+    folder with a `go.mod`; without it a Go import is found by the end of its path."""
+
+    def __init__(self, languages: Mapping[str, str], go_modules: Mapping[str, str] | None = None) -> None:
+        self._languages: dict[str, str] = {}
+        self._folders: defaultdict[str, set[str]] = defaultdict(set)
+        self._names: defaultdict[str, set[str]] = defaultdict(set)
+        self._go_modules = dict(go_modules or {})
+        self.modules = Modules()
+        for path, language in languages.items():
+            self.add(path, language)
+
+    def add(self, path: str, language: str) -> None:
+        self._languages[path] = language
+        self._folders[dirname(path)].add(path)
+        self._names[basename(path)].add(path)
+        if language == "python":
+            self.modules.add(path)
+
+    def remove(self, path: str) -> None:
+        if self._languages.pop(path, None) is not None:
+            self._folders[dirname(path)].discard(path)
+            self._names[basename(path)].discard(path)
+            self.modules.remove(path)
+
+    def resolve(self, importer: str, item: Import) -> list[str]:
+        """The files that an import means, in order; none where it means something outside the project."""
+        finder = FINDERS.get(family(self._languages.get(importer, "")))
+        return finder(self, importer, item) if finder is not None else []
+
+    def neighbours(self, path: str) -> list[str]:
+        """The other files whose names a file can use without importing them: those of its Go or Java package."""
+        language = self._languages.get(path, "")
+        if language not in ("go", "java"):
+            return []
+        return sorted(
+            other for other in self._folders[dirname(path)] if other != path and self._languages[other] == language
+        )
+
+    def implementations(self, path: str) -> list[str]:
+        """The files that hold what a header of C declares: those with the name of the header."""
+        stem = splitext(basename(path))[0]
+        found = [other for suffix in NATIVE_SUFFIXES for other in sorted(self._names.get(stem + suffix, ()))]
+        return [other for other in found if other != path]
+
+    def _python(self, importer: str, item: Import) -> list[str]:
+        level = len(item.module) - len(item.module.lstrip("."))
+        found = self.modules.resolve(item.module[level:], level, importer)
+        submodule = self.modules.submodule(found, item.name) if found and item.name else ""
+        return [path for path in (found, submodule) if path and not path.endswith("/")]
+
+    def _script(self, importer: str, item: Import) -> list[str]:
+        module = item.module.strip("'\"")
+        if module.startswith("."):
+            return self._script_at(normpath(join(dirname(importer), module)))
+        for prefix, roots in SCRIPT_ROOTS.items():
+            if module.startswith(prefix):
+                tried = [self._script_at(root + module[len(prefix) :]) for root in roots]
+                return next((found for found in tried if found), [])
+        return []
+
+    def _script_at(self, stem: str) -> list[str]:
+        bare = splitext(stem)[0] if splitext(stem)[1] in (".js", ".mjs", ".cjs", ".jsx") else stem
+        stems = (stem, bare) if bare != stem else (stem,)
+        candidates = [stem, *(name + suffix for name in stems for suffix in SCRIPT_SUFFIXES)]
+        candidates += [normpath(f"{stem}/index{suffix}") for suffix in SCRIPT_SUFFIXES]
+        return next(([path] for path in candidates if path in self._languages), [])
+
+    def _go(self, importer: str, item: Import) -> list[str]:
+        module = item.module.strip('"')
+        for folder, root in self._go_modules.items():
+            if module == root or module.startswith(root + "/"):
+                return self._package(normpath(join(folder, module[len(root) :].lstrip("/"))), "go")
+        parts = module.split("/")
+        shortest = len(parts) if "." not in parts[0] else 1
+        for start in range(len(parts) - shortest + 1):
+            found = self._package("/".join(parts[start:]), "go")
+            if found:
+                return found
+        return []
+
+    def _package(self, folder: str, language: str) -> list[str]:
+        inside = self._folders.get("" if folder == "." else folder, ())
+        return sorted(path for path in inside if self._languages[path] == language and not path.endswith("_test.go"))
+
+    def _java(self, importer: str, item: Import) -> list[str]:
+        whole = item.module if item.name in ("", "*") else f"{item.module}.{item.name}"
+        parts = whole.removesuffix(".*").split(".")
+        for end in range(len(parts), 0, -1):
+            found = self._ending(importer, "/".join(parts[:end]) + ".java")
+            if found:
+                return found
+        folder = "/".join(parts)
+        is_star = item.name == "*" or whole.endswith(".*")
+        folders = [name for name in self._folders if name == folder or name.endswith("/" + folder)] if is_star else []
+        return [path for name in sorted(folders) for path in self._package(name, "java")]
+
+    def _native(self, importer: str, item: Import) -> list[str]:
+        included = item.module.strip('"<>')
+        beside = normpath(join(dirname(importer), included))
+        return [beside] if beside in self._languages else self._ending(importer, included)
+
+    def _ruby(self, importer: str, item: Import) -> list[str]:
+        required = item.module.strip("'\"").removesuffix(".rb") + ".rb"
+        beside = normpath(join(dirname(importer), required))
+        if beside in self._languages or required.startswith("."):
+            return [beside] if beside in self._languages else []
+        return self._ending(importer, required)
+
+    def _rust(self, importer: str, item: Import) -> list[str]:
+        parts = [part for part in item.module.replace("::", ".").split(".") if part]
+        if item.name not in ("", "*"):
+            parts.append(item.name)
+        if not parts:
+            return []
+        folder, rest = self._rust_root(importer, parts)
+        for end in range(len(rest), 0, -1):
+            stem = normpath(join(folder, *rest[:end]))
+            found = [path for path in (f"{stem}.rs", f"{stem}/mod.rs") if path in self._languages]
+            if found:
+                return found
+        roots = [join(folder, name).lstrip("/") for name in ("lib.rs", "main.rs", "mod.rs")]
+        is_rooted = parts[0] in ("crate", "self", "super") or folder != self._rust_folder(importer)
+        return [path for path in roots if path in self._languages][:1] if is_rooted else []
+
+    def _rust_root(self, importer: str, parts: list[str]) -> tuple[str, list[str]]:
+        """The folder that the rest of a path is looked up in."""
+        folder = self._rust_folder(importer)
+        if parts[0] == "crate":
+            return self._crate(importer), parts[1:]
+        while parts and parts[0] in ("self", "super"):
+            folder = dirname(folder) if parts[0] == "super" else folder
+            parts = parts[1:]
+        for name in (parts[0], parts[0].replace("_", "-")) if parts else ():
+            for source in (f"{name}/src", f"crates/{name}/src"):
+                if f"{source}/lib.rs" in self._languages:
+                    return source, parts[1:]
+        return folder, parts
+
+    @staticmethod
+    def _rust_folder(path: str) -> str:
+        """The folder of the modules inside a file."""
+        stem = splitext(basename(path))[0]
+        return dirname(path) if stem in ("mod", "lib", "main") else join(dirname(path), stem)
+
+    def _crate(self, importer: str) -> str:
+        folder = dirname(importer)
+        while folder and not any(f"{folder}/{name}" in self._languages for name in ("lib.rs", "main.rs")):
+            folder = dirname(folder)
+        return folder
+
+    def _ending(self, importer: str, ending: str) -> list[str]:
+        """The file whose path ends so; of several, the one that shares most of the importer's path."""
+        candidates = self._names.get(basename(ending), ())
+        found = [path for path in candidates if path == ending or path.endswith("/" + ending)]
+        return [max(sorted(found), key=lambda path: _shared(path, importer))] if found else []
+
+
+def _shared(path: str, other: str) -> int:
+    """How many folders two paths begin with together."""
+    count = 0
+    for one, two in zip(path.split("/")[:-1], other.split("/")[:-1], strict=False):
+        if one != two:
+            break
+        count += 1
+    return count
+
+
+def module_word(module: str, language: str) -> str:
+    """The name under which a module that is imported whole is used."""
+    parts = [part for part in module.strip("'\"<>").replace("::", "/").split("/") if part]
+    last = parts[-1] if parts else ""
+    if language == "go":
+        is_version = len(parts) > 1 and last[:1] == "v" and last[1:].isdigit()
+        return (parts[-2] if is_version else last).partition(".")[0]
+    return last.rpartition(".")[2] if language in ("java", "rust") else splitext(last)[0]
+
+
+def words_of(imports: Iterable[Import]) -> set[str]:
+    """Names of files and folders that imports may be about."""
+    words: set[str] = set()
+    for item in imports:
+        last = item.module.strip("'\"<>").replace("::", "/").rstrip("/").rpartition("/")[2]
+        words.update((item.name, splitext(last)[0], last.rpartition(".")[2]))
+    return words - {""}
+
+
+FINDERS: dict[str, Callable[[ImportResolver, str, Import], list[str]]] = {
+    "python": ImportResolver._python,
+    "javascript": ImportResolver._script,
+    "go": ImportResolver._go,
+    "java": ImportResolver._java,
+    "c": ImportResolver._native,
+    "ruby": ImportResolver._ruby,
+    "rust": ImportResolver._rust,
+}

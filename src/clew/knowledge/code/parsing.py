@@ -1,0 +1,66 @@
+"""From the content of a file to what is kept of it. Pure, and the same in every process."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from clew.knowledge.code.blobs import Content
+from clew.knowledge.code.extracting import extract
+from clew.knowledge.code.facts import FileFacts
+from clew.knowledge.code.languages import language_of
+from clew.knowledge.code.pool import Job
+from clew.knowledge.code.python_flow import summarize
+from clew.knowledge.code.rows import Parsed, encode_facts
+from clew.knowledge.code.sightings import is_text, looks_secret
+from clew.knowledge.code.text_index import encode_text
+from clew.secrecy import mask_in_place
+
+HEAD_BYTES = 4_096
+
+
+class Readable(NamedTuple):
+    """A file as it is taken in: its language, or nothing, and its text without keys. One that is left out has no text,
+    and says why."""
+
+    content: Content
+    language: str
+    text: str = ""
+    left_out: str = ""
+
+    @property
+    def job(self) -> Job:
+        return Job(self.text.encode("utf-8", errors="replace"), self.language)
+
+
+def make_readable(content: Content) -> Readable:
+    """What may be taken in of a file. Keys in its text are masked, with every line where it was."""
+    if content.left_out:
+        return Readable(content, "", left_out=content.left_out)
+    if not is_text(content.body):
+        return Readable(content, "", left_out="is binary")
+    if reason := looks_secret(content.path, content.body):
+        return Readable(content, "", left_out=reason)
+    language = language_of(content.path, content.body[:HEAD_BYTES]) or ""
+    return Readable(content, language, readable_text(content.body))
+
+
+def readable_text(body: bytes) -> str:
+    """The text of a file without keys, with every line where it is; what is not UTF-8 is taken for Latin-1."""
+    if body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return mask_in_place(body.decode("utf-16", errors="replace"))
+    try:
+        text = body.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
+    except UnicodeDecodeError:
+        text = body.decode("latin-1")
+    return mask_in_place(text)
+
+
+def parse(body: bytes, language: str) -> Parsed:
+    """The facts of a content, its words, and for Python the summary of its flow. Without a language that is known there
+    are no symbols."""
+    text = body.decode("utf-8", errors="replace")
+    facts = extract(body, language) if language else FileFacts(language="", lines=text.count("\n") + 1)
+    summary = msgspec.msgpack.encode(summarize(body)) if language == "python" else b""
+    return Parsed(encode_facts(facts), summary, encode_text(facts, text))

@@ -1,0 +1,147 @@
+"""What a question about code asks for: an issue, a commit message or a few words, taken apart. The title says most,
+prose more than code, and versions and what a template put there next to nothing. Names, paths and the frames of a
+traceback are kept as they are written."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from clew.knowledge.code.words import terms_of
+from clew.trail.readable import find_words
+from clew.trail.text import STOP
+
+MAX_CHARS = 20_000
+MAX_HEADING = 200
+ZONE_WEIGHTS = {"title": 3.0, "prose": 1.0, "ticked": 1.0, "code": 0.5, "message": 1.0, "dull": 0.1}
+"""How much a word counts in each part: the first line, the text, names in backticks, code, messages of errors, and
+versions, environments and the like."""
+
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
+_FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|<details>.*?(?:</details>|\Z)", re.S)
+_FRAME = re.compile(r'File "([^"\n]{1,300})", line \d+')
+_PLACE = re.compile(r"^\s*(?:at )?([\w./\\-]{1,300}\.\w{1,5}):\d+", re.M)
+_MESSAGE = re.compile(r"^(?:E +)?[A-Za-z_.]{0,80}(?:Error|Exception|Warning|panic)[A-Za-z]{0,20}: *(.{3,300})$", re.M)
+_TICKED = re.compile(r"`([^`\n]{1,120})`")
+_PATH = re.compile(
+    r"[\w.-]{1,100}(?:[/\\][\w.-]{1,100}){1,20}\.\w{1,5}\b|\b[\w-]{1,100}\.(?:pyx?|go|rs|[jt]sx?|java|c|cpp|h|rb|md|rst)\b"
+)
+_DOTTED = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\b")
+_NAME = re.compile(r"\b(?:[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|[A-Za-z]\w*_\w+|_\w+)\b|\b\w+(?=\()")
+_HEADING = re.compile(r"\s{0,3}#{1,6}\s|\*\*.*\*\*:?\s*$|<summary>|[A-Z][\w /]{2,30}:?\s*$")
+_TEMPLATE = re.compile(
+    r"(describe the (bug|issue|workflow)|(steps?|code|how|steps?/code)? ?to reproduce|(expected|actual|current) "
+    r"(results?|output|behaviou?r)|(problem |bug )?description|additional context|reproduction( steps)?|proposal|"
+    r"question|minimal complete verifiable example|what happened|what did you expect.*|a clear and concise.*)",
+    re.I,
+)
+_DULL = re.compile(
+    r"versions?\b|environment|system info|platform|installed|conda list|pip (list|freeze)|checklist|your setup|"
+    r"dependencies",
+    re.I,
+)
+_VERSION = re.compile(
+    r"\s*[-*]?\s*[\w .-]{1,25}\s*[:=]+\s*v?\d+(\.\d+)+.*$|\s*[\w.-]+\s+v?\d+\.\d+[\w.]*\s*$|\s*\w[\w.-]*==\d"
+)
+_NUMBER = re.compile(r"\d+\.\d+")
+_MANY_VERSIONS = 8
+_NEAR = 80
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A question taken apart. `terms` has the weight of each term, `spelling` a word that it was written as;
+    `frames` are the files of tracebacks, the innermost last."""
+
+    terms: Mapping[int, float]
+    spelling: Mapping[int, str]
+    names: frozenset[str]
+    dotted: tuple[str, ...]
+    paths: tuple[str, ...]
+    frames: tuple[str, ...]
+    title: str
+    plain: str
+    """The first line without English function words, to be embedded."""
+
+
+def parse_question(text: str) -> Question:
+    """Take a question apart. Of a very long one the beginning counts."""
+    text = _COMMENT.sub(" ", text[:MAX_CHARS].replace("\r", "").strip())
+    zones = split_zones(text)
+    read = "\n".join(zones[zone] for zone in ("title", "prose", "ticked", "code"))
+    dotted = tuple(dict.fromkeys(_DOTTED.findall(read)))
+    names = {*_NAME.findall(read), *find_words(zones["ticked"]), *(part for name in dotted for part in name.split("."))}
+    terms, spelling = _weigh(zones)
+    return Question(
+        terms=terms,
+        spelling=spelling,
+        names=frozenset(name for name in names if len(name) > 2),
+        dotted=dotted,
+        paths=tuple(dict.fromkeys(_PATH.findall(read))),
+        frames=(*_FRAME.findall(text), *_PLACE.findall(text)),
+        title=zones["title"],
+        plain=" ".join(word for word in find_words(zones["title"]) if word.lower() not in STOP),
+    )
+
+
+def split_zones(text: str) -> dict[str, str]:
+    """The parts of a question by what they are: see ZONE_WEIGHTS. Backticks and messages are in their part as well."""
+    title, _, body = text.partition("\n")
+    zones: dict[str, list[str]] = {zone: [] for zone in ZONE_WEIGHTS}
+    zones["title"].append(title)
+    end = 0
+    for block in _FENCE.finditer(body):
+        _sort_lines(body[end : block.start()], zones)
+        zones["dull" if _is_dull(body, block) else "code"].append(block.group())
+        end = block.end()
+    _sort_lines(body[end:], zones)
+    prose, code = "\n".join((title, *zones["prose"])), "\n".join(zones["code"])
+    zones["ticked"] = _TICKED.findall(prose)
+    zones["message"] = _MESSAGE.findall(f"{prose}\n{code}")
+    return {zone: "\n".join(pieces) for zone, pieces in zones.items()}
+
+
+def _is_dull(body: str, block: re.Match[str]) -> bool:
+    """Whether a block lists versions: the line before it says so, or it is full of them."""
+    before = body[max(0, block.start() - _NEAR) : block.start()].rsplit("\n\n", 1)[-1]
+    numbers = len(_NUMBER.findall(block.group()))
+    return bool(_DULL.search(before)) or (numbers > _MANY_VERSIONS and not _FRAME.search(block.group()))
+
+
+def _sort_lines(text: str, zones: dict[str, list[str]]) -> None:
+    """Put each line outside of fences where it belongs."""
+    is_dull = False
+    for line in text.split("\n"):
+        head = line.strip()[:MAX_HEADING]
+        if _HEADING.match(head):
+            is_dull = bool(_DULL.search(head))
+            if _TEMPLATE.fullmatch(head.strip(" #*:_")):
+                continue
+        if is_dull or _VERSION.match(head):
+            zones["dull"].append(line)
+        elif line.startswith(">>> ") or (line.startswith("    ") and re.search(r"[=(\[]", line)):
+            zones["code"].append(line)
+        else:
+            zones["prose"].append(line)
+
+
+def _weigh(zones: Mapping[str, str]) -> tuple[dict[int, float], dict[int, str]]:
+    """The weight of each term: for every part the logarithm of its count times the weight of the part."""
+    terms: dict[int, float] = {}
+    spelling: dict[int, str] = {}
+    for zone, text in zones.items():
+        for term, count in _count(find_words(text), spelling).items():
+            terms[term] = terms.get(term, 0.0) + ZONE_WEIGHTS[zone] * math.log2(1 + count)
+    return terms, spelling
+
+
+def _count(words: Iterable[str], spelling: dict[int, str]) -> Counter[int]:
+    counts: Counter[int] = Counter()
+    for word in words:
+        for term in terms_of(word):
+            counts[term] += 1
+            spelling.setdefault(term, word)
+    return counts

@@ -1,0 +1,274 @@
+"""Which files and symbols a question is about. Pure arithmetic on arrays; every signal is measured on its own.
+
+    score = (file + unit + folder + stem + defines + mentioned + traced + module, each with its weight) · prior
+
+`file` and `unit` are BM25 over whole files and over the best of their units, with three fields; the prior lowers
+tests, documents, examples and copies, unless the question asks for such.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.knowledge.code.path_kinds import ASIDE, TEST, TEXT
+from clew.knowledge.code.question import Question
+from clew.knowledge.code.text_segment import Floats, Ints, Terms
+from clew.knowledge.code.text_view import Matches, View
+
+FIELD_WEIGHTS = np.array([5.0, 1.0, 1.0], np.float32)
+"""Of a term's counts: in names that are defined, in comments and strings, in code."""
+SATURATION = 1.2
+FILE_LENGTH_SHARE, UNIT_LENGTH_SHARE = 0.6, 0.4
+FILE_LENGTH_FLOOR, UNIT_LENGTH_FLOOR = 50.0, 10.0
+WEIGHTS = {
+    "file": 1.0,
+    "unit": 1.0,
+    "folder": 0.2,
+    "stem": 0.3,
+    "defines": 0.3,
+    "mentioned": 0.6,
+    "traced": 0.6,
+    "module": 0.3,
+}
+DENSE_SHARE = 0.5
+"""How much the closeness in meaning counts where symbols are searched."""
+MAX_TERMS = 256
+MAX_MATCHES = 400_000
+"""More occurrences than these are not looked at: the terms that say least are left out."""
+MAX_DEFINED = 4
+"""A name that more files define than these points at none of them."""
+
+TEST_SHARE, ASIDE_SHARE, TEXT_SHARE = 0.5, 0.6, 0.35
+"""What the score of a test, of a file beside the product and of one that is not code is multiplied with."""
+
+_ASKS_TESTS = re.compile(r"\btests?\b", re.I)
+_ASKS_TEXT = re.compile(r"\b(docs?|documentation|readme|typos?|examples?)\b", re.I)
+
+Totals = npt.NDArray[np.float64]
+
+
+class Ranked(NamedTuple):
+    """Scores of all files and of all units, and the places where the question's terms were found."""
+
+    files: Totals
+    units: Totals
+    terms: Terms
+    matches: list[Matches]
+
+
+def rank(question: Question, view: View, weights: Mapping[str, float] = WEIGHTS) -> Ranked:
+    """Score every file and unit; those without any sign of the question have 0."""
+    terms, amounts = choose_terms(question, view)
+    matches = view.find(terms)
+    units = score_units(view, matches, amounts)
+    signals = find_signals(question, view, terms, amounts, matches, units)
+    total = np.zeros(len(view.files))
+    for name, signal in signals.items():
+        total += weights[name] * signal
+    return Ranked(total * priors(view, question), units, terms, matches)
+
+
+def rank_units(question: Question, view: View, vector: Floats | None = None, share: float = DENSE_SHARE) -> Ranked:
+    """Score every symbol by its words and, where there is a vector, by its meaning, which has that share. Files as a
+    whole have 0."""
+    terms, amounts = choose_terms(question, view)
+    matches = view.find(terms)
+    total = _of_best(score_units(view, matches, amounts))
+    if vector is not None:
+        near = _of_best(np.maximum(view.cosines(vector), 0.0))
+        total = (1 - share) * total + share * near
+    return Ranked(np.zeros(0), total * priors(view, question)[view.unit_file] * view.is_symbol, terms, matches)
+
+
+def choose_terms(question: Question, view: View) -> tuple[Terms, Floats]:
+    """The terms that say most, and the weight of each; few enough to be searched quickly."""
+    terms = np.fromiter(question.terms, np.uint32, len(question.terms))
+    weights = np.fromiter(question.terms.values(), np.float32, len(terms))
+    number = view.number_of(terms)
+    worth = weights * _rarity(number, max(len(view.unit_file), 1))
+    order = np.argsort(-worth, kind="stable")[:MAX_TERMS]
+    order = order[np.cumsum(number[order]) <= MAX_MATCHES]
+    return terms[order], weights[order]
+
+
+def score_units(view: View, matches: Sequence[Matches], amounts: Floats) -> Totals:
+    """BM25 of every unit."""
+    number = len(view.unit_file)
+    rarity = _rarity(_spread(matches, len(amounts)), max(number, 1))
+    length = view.unit_length + UNIT_LENGTH_FLOOR
+    norm = _norm(length, UNIT_LENGTH_SHARE)
+    total = np.zeros(number)
+    for found in matches:
+        count = found.counts @ FIELD_WEIGHTS
+        worth = (amounts * rarity)[found.which]
+        total += np.bincount(found.rows, worth * _saturate(count / norm[found.rows]), number)
+    return total
+
+
+def score_files(view: View, matches: Sequence[Matches], amounts: Floats) -> Totals:
+    """BM25 of every file as a whole."""
+    number = len(view.files)
+    norm = _norm(view.file_length + FILE_LENGTH_FLOOR, FILE_LENGTH_SHARE)
+    summed = [_sum_files(view, found) for found in matches]
+    spread = sum((np.bincount(which, minlength=len(amounts)) for which, _, _ in summed), np.zeros(len(amounts), int))
+    worth = amounts * _rarity(spread, max(number, 1))
+    total = np.zeros(number)
+    for which, files, count in summed:
+        total += np.bincount(files, worth[which] * _saturate(count / norm[files]), number)
+    return total
+
+
+def find_signals(
+    question: Question, view: View, terms: Terms, amounts: Floats, matches: Sequence[Matches], units: Totals
+) -> dict[str, Totals]:
+    """What speaks for each file, by the names of WEIGHTS; those that are sums are divided by their best."""
+    best = np.zeros(len(view.files))
+    np.maximum.at(best, view.unit_file, units)
+    return {
+        "file": _of_best(score_files(view, matches, amounts)),
+        "unit": _of_best(best),
+        "folder": _of_best(_score_paths(view, terms, amounts, stems=False)),
+        "stem": _of_best(_score_paths(view, terms, amounts, stems=True)),
+        "defines": _score_definitions(question, view, matches),
+        "mentioned": _score_places(view, question.paths),
+        "traced": _score_frames(view, question.frames),
+        "module": _score_modules(view, question.dotted),
+    }
+
+
+def priors(view: View, question: Question) -> Totals:
+    """How likely a file is to be meant before anything is asked; 0 for those that are no longer there."""
+    shares = {
+        TEST: 1.0 if _ASKS_TESTS.search(question.title) else TEST_SHARE,
+        ASIDE: 1.0 if _ASKS_TEXT.search(question.title) else ASIDE_SHARE,
+        TEXT: 1.0 if _ASKS_TEXT.search(question.title) else TEXT_SHARE,
+    }
+    table = [
+        math.prod(share for bit, share in shares.items() if kind & bit) for kind in range((TEST | ASIDE | TEXT) + 1)
+    ]
+    return np.where(view.dead, 0.0, np.array(table)[view.kinds])
+
+
+def _score_paths(view: View, terms: Terms, amounts: Floats, *, stems: bool) -> Totals:
+    found = view.find_paths(terms, stems=stems)
+    rarity = _rarity(np.bincount(found.which, minlength=len(terms)), max(len(view.files), 1))
+    return np.bincount(found.rows, (amounts * rarity)[found.which], len(view.files))
+
+
+def _score_definitions(question: Question, view: View, matches: Sequence[Matches]) -> Totals:
+    """Files that define a name which the question spells out, the more the fewer do."""
+    total = np.zeros(len(view.files))
+    owners: dict[str, set[int]] = {}
+    for found in matches:
+        for unit in np.unique(found.rows[found.counts[:, 0] > 0]).tolist():
+            name = view.unit_of(unit)[0].rpartition(".")[2]
+            if name in question.names:
+                owners.setdefault(name, set()).add(int(view.unit_file[unit]))
+    for files in owners.values():
+        if len(files) <= MAX_DEFINED:
+            total[list(files)] += 1 / len(files)
+    return np.minimum(total, 2.0)
+
+
+def _score_places(view: View, places: Iterable[str]) -> Totals:
+    """Files whose path ends like one that is named."""
+    total = np.zeros(len(view.files))
+    for place in places:
+        parts = place.replace("\\", "/").strip("./").split("/")
+        shared, files = _closest(view, parts)
+        worth = 1.0 if shared > 1 or len(parts) == 1 else 0.5
+        total[files] = np.maximum(total[files], worth / max(len(files), 1))
+    return total
+
+
+def _score_frames(view: View, frames: Sequence[str]) -> Totals:
+    """Files of a traceback, the innermost first."""
+    total = np.zeros(len(view.files))
+    for depth, frame in enumerate(reversed(frames)):
+        shared, files = _closest(view, frame.replace("\\", "/").strip("./").split("/"))
+        if shared > 1 or any("/" not in view.files[file].path for file in files):
+            total[files] = np.maximum(total[files], 1 / (1 + 0.3 * depth))
+    return total
+
+
+def _closest(view: View, parts: Sequence[str]) -> tuple[int, list[int]]:
+    """The files that share most of the end of a path, and how many parts."""
+    best, files = 0, []
+    for file in view.named(parts[-1]):
+        shared = _shared_tail(view.files[file].path.split("/"), parts)
+        if shared > best:
+            best, files = shared, []
+        if shared == best:
+            files.append(file)
+    return best, files
+
+
+def _shared_tail(first: Sequence[str], second: Sequence[str]) -> int:
+    shared = 0
+    for one, other in zip(reversed(first), reversed(second), strict=False):
+        if one != other:
+            break
+        shared += 1
+    return shared
+
+
+def _score_modules(view: View, dotted: Iterable[str]) -> Totals:
+    """Files whose path is spelled by a dotted name: `a.b.name` for `…/a/b.py`."""
+    total = np.zeros(len(view.files))
+    for name in dotted:
+        parts = name.split(".")
+        for end in range(len(parts), 1, -1):
+            shared, files = _closest_module(view, parts[:end])
+            if shared > 1 and len(files) < MAX_DEFINED:
+                total[files] = np.maximum(total[files], min(shared, 3) / 3 / len(files))
+                break
+    return total
+
+
+def _closest_module(view: View, parts: Sequence[str]) -> tuple[int, list[int]]:
+    best, files = 0, []
+    for file in view.named(parts[-1]):
+        path = re.sub(r"(/__init__)?\.\w+$", "", view.files[file].path)
+        shared = _shared_tail(path.split("/"), parts)
+        if shared > best:
+            best, files = shared, []
+        if shared == best:
+            files.append(file)
+    return best, files
+
+
+def _sum_files(view: View, found: Matches) -> tuple[Ints, Ints, Floats]:
+    """The matches of each term in one file added up. Rows are sorted, so those of a file stand together."""
+    files = view.unit_file[found.rows]
+    if not len(files):
+        return found.which, files, np.zeros(0, np.float32)
+    is_first = np.r_[True, (np.diff(files) != 0) | (np.diff(found.which) != 0)]
+    start = np.flatnonzero(is_first)
+    return found.which[start], files[start], np.add.reduceat(found.counts @ FIELD_WEIGHTS, start)
+
+
+def _spread(matches: Sequence[Matches], terms: int) -> Ints:
+    return sum((np.bincount(found.which, minlength=terms) for found in matches), np.zeros(terms, np.int64))
+
+
+def _rarity(number: Ints, whole: int) -> Floats:
+    return np.log1p((whole - number + 0.5) / (number + 0.5)).astype(np.float32)
+
+
+def _norm(length: Floats, share: float) -> Floats:
+    return (1 - share + share * length / max(float(length.mean()), 1e-9)) if len(length) else length
+
+
+def _saturate(count: Floats) -> Floats:
+    return count * (SATURATION + 1) / (count + SATURATION)
+
+
+def _of_best(score: Totals) -> Totals:
+    best = float(score.max(initial=0.0))
+    return score / best if best > 0 else score

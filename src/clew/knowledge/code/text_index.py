@@ -1,0 +1,210 @@
+"""The words and vectors of a folder's files: what a question in words is looked up in.
+
+Kept in tables of the code's store, by content, so that a content that comes back costs nothing. Searches run over
+arrays in memory, which are brought up to date first; whatever another thread or process wrote is seen.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import msgspec
+import numpy as np
+
+from clew.knowledge.code.facts import FileFacts
+from clew.knowledge.code.question import Question, parse_question
+from clew.knowledge.code.ranking import DENSE_SHARE, Ranked, rank, rank_units
+from clew.knowledge.code.store import CodeStore, Sql, read_meta
+from clew.knowledge.code.text_hits import TextHit, show_files, show_units
+from clew.knowledge.code.text_segment import Floats, TextFile, build_segment
+from clew.knowledge.code.text_units import PackedText, pack_text, texts_of
+from clew.knowledge.code.text_view import SCALE, View
+from clew.trail.store import Embedder
+
+SMALL = 64
+"""So many changed files are searched beside the others; beyond an eighth of them all, everything is built anew."""
+
+READERS = {"all-minilm-l6-v2": 0.85}
+"""Embedders that understand source, and how much their closeness counts; others are given names and descriptions."""
+
+_MARK = "text"
+_TABLES = """
+CREATE TABLE IF NOT EXISTS text_files (path TEXT PRIMARY KEY, blob TEXT NOT NULL, language TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS text_contents (
+    blob TEXT NOT NULL, language TEXT NOT NULL, packed BLOB NOT NULL, model TEXT NOT NULL DEFAULT '', vectors BLOB,
+    PRIMARY KEY (blob, language)
+);
+"""
+_HAS_TABLES = "SELECT count(*) FROM sqlite_schema WHERE name = 'text_contents'"
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(PackedText).decode
+
+
+class TextIndex:
+    """May be used from several threads. Raises StorageError where the store cannot be read or written."""
+
+    def __init__(self, store: CodeStore, embedder: Embedder | None = None) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._turn = threading.Lock()
+        self._mark: int | None = None
+        self._known: dict[str, TextFile] = {}
+        self._base = build_segment([])
+        self._view = View([], [])
+
+    def put(self, path: str, blob: str, facts: FileFacts, text: str) -> None:
+        """Replace what is known of a file. A content that is known already is not read again."""
+        if not self.link(path, blob, facts.language):
+            self.put_packed(path, blob, facts.language, encode_text(facts, text))
+
+    def put_packed(self, path: str, blob: str, language: str, packed: bytes) -> None:
+        """The same with what `encode_text` made, perhaps in another process."""
+        with self._store.writing() as sql:
+            sql.execute(_TABLES)
+            sql.execute(
+                "INSERT INTO text_contents (blob, language, packed) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                (blob, language, packed),
+            )
+            _link(sql, path, blob, language)
+
+    def link(self, path: str, blob: str, language: str) -> bool:
+        """Say that a file has a known content. False, and nothing happens, when it is not known."""
+        with self._store.writing() as sql:
+            sql.execute(_TABLES)
+            known = sql.execute("SELECT 1 FROM text_contents WHERE blob = ? AND language = ?", (blob, language))
+            if known.fetchone() is None:
+                return False
+            _link(sql, path, blob, language)
+            return True
+
+    def drop(self, path: str) -> None:
+        """Forget a file; its content is kept until `prune`. Nothing happens when there is none."""
+        with self._store.writing() as sql:
+            sql.execute(_TABLES)
+            sql.execute("DELETE FROM text_files WHERE path = ?", (path,))
+            _touch(sql)
+
+    def prune(self) -> None:
+        """Delete contents that no file has."""
+        with self._store.writing() as sql:
+            sql.execute(_TABLES)
+            sql.execute(
+                "DELETE FROM text_contents WHERE (blob, language) NOT IN (SELECT blob, language FROM text_files)"
+            )
+
+    def embed(self, limit: int = 100) -> int:
+        """Make the vectors of so many contents that lack them; returns how many were made, 0 when all have theirs."""
+        if self._embedder is None:
+            return 0
+        with self._store.reading() as sql:
+            waiting = _read_waiting(sql, self._embedder.name, limit)
+        made = [(self._embedder.name, self._vectors(packed), blob, language) for blob, language, packed in waiting]
+        if made:
+            with self._store.writing() as sql:
+                sql.executemany("UPDATE text_contents SET model = ?, vectors = ? WHERE blob = ? AND language = ?", made)
+                _touch(sql)
+        return len(made)
+
+    def search(self, query: str, *, limit: int = 10, symbols: bool = False) -> list[TextHit]:
+        """The files that the question is most likely about, best first, each with the symbol in it that fits best;
+        with `symbols`, the symbols. Only what has a word in common with the question, or is close in meaning."""
+        question = parse_question(query)
+        view = self._fresh_view()
+        if not view.files or limit < 1:
+            return []
+        if symbols:
+            return show_units(question, view, self._rank_units(question, view), limit)
+        return show_files(question, view, rank(question, view), limit)
+
+    def _rank_units(self, question: Question, view: View) -> Ranked:
+        if self._embedder is None:
+            return rank_units(question, view)
+        is_reader = self._embedder.name in READERS
+        vector = self._vector_of(question.title if is_reader else question.plain)
+        return rank_units(question, view, vector, READERS.get(self._embedder.name, DENSE_SHARE))
+
+    def _fresh_view(self) -> View:
+        """The view of what the store holds now."""
+        with self._turn, self._store.reading() as sql:
+            if not sql.execute(_HAS_TABLES).fetchone()[0]:
+                self._known, self._mark, self._view = {}, None, View([], [])
+                return self._view
+            mark = read_meta(sql, _MARK)
+            if mark != self._mark:
+                self._load(sql)
+                self._mark = mark
+            return self._view
+
+    def _load(self, sql: Sql) -> None:
+        model = self._embedder.name if self._embedder else ""
+        rows = sql.execute(
+            "SELECT f.path, f.blob, f.language, c.model = ? AND c.vectors IS NOT NULL FROM text_files f"
+            " JOIN text_contents c USING (blob, language) ORDER BY f.path",
+            (model,),
+        ).fetchall()
+        self._known = {row[0]: self._file(sql, *row) for row in rows}
+        self._view = self._build()
+
+    def _file(self, sql: Sql, path: str, blob: str, language: str, has_vectors: int) -> TextFile:
+        """The file as it is in memory already, or read."""
+        known = self._known.get(path)
+        if known and (known.blob, known.language, bool(known.vectors)) == (blob, language, bool(has_vectors)):
+            return known
+        packed, vectors = sql.execute(
+            "SELECT packed, vectors FROM text_contents WHERE blob = ? AND language = ?", (blob, language)
+        ).fetchone()
+        return TextFile(path, blob, language, _decode(packed), vectors if has_vectors else b"")
+
+    def _build(self) -> View:
+        """The segments of the files that are known: the large one stays while little has changed."""
+        dimension = self._embedder.dimension if self._embedder else 0
+        kept = {id(file) for file in self._base.files}
+        changed = [file for file in self._known.values() if id(file) not in kept]
+        if len(changed) > max(SMALL, len(self._known) // 8):
+            self._base, changed = build_segment(list(self._known.values()), dimension), []
+        dead = np.array([self._known.get(file.path) is not file for file in self._base.files], bool)
+        if not changed:
+            return View([self._base], [dead])
+        return View([self._base, build_segment(changed, dimension)], [dead, np.zeros(len(changed), bool)])
+
+    def _vectors(self, packed: bytes) -> bytes:
+        """The vectors of all units of a content, a byte for each number."""
+        if self._embedder is None:
+            return b""
+        texts = texts_of(_decode(packed), whole=self._embedder.name in READERS)
+        floats = np.frombuffer(b"".join(self._embedder.embed(texts)), "<f4")
+        return np.rint(floats * SCALE).astype(np.int8).tobytes()
+
+    def _vector_of(self, text: str) -> Floats | None:
+        """The vector of a question; None without an embedder, or where it knows no word of it."""
+        if self._embedder is None or not text:
+            return None
+        vector = np.frombuffer(self._embedder.embed([text])[0], "<f4")
+        return vector if vector.any() else None
+
+
+def encode_text(facts: FileFacts, text: str) -> bytes:
+    """What the index keeps of a content. Pure: may run in another process."""
+    return _encode(pack_text(facts, text))
+
+
+def _link(sql: Sql, path: str, blob: str, language: str) -> None:
+    sql.execute("INSERT OR REPLACE INTO text_files VALUES (?, ?, ?)", (path, blob, language))
+    _touch(sql)
+
+
+def _touch(sql: Sql) -> None:
+    """Let every reader see that something has changed."""
+    sql.execute("INSERT INTO meta VALUES (?, random()) ON CONFLICT DO UPDATE SET value = excluded.value", (_MARK,))
+
+
+def _read_waiting(sql: Sql, model: str, limit: int) -> list[tuple[str, str, bytes]]:
+    """Contents without vectors of this model that a file has."""
+    if not sql.execute(_HAS_TABLES).fetchone()[0]:
+        return []
+    query = (
+        "SELECT DISTINCT blob, language, packed FROM text_contents JOIN text_files USING (blob, language)"
+        " WHERE model <> ? LIMIT ?"
+    )
+    found: list[tuple[str, str, bytes]] = sql.execute(query, (model, limit)).fetchall()
+    return found

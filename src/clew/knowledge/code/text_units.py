@@ -1,0 +1,142 @@
+"""A file cut into units, and the terms of each: one unit for every function, method and class with the lines that
+are its own, and the first for all that lies outside of them. Depends on the content alone, not on its path."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from array import array
+from collections.abc import Sequence
+from operator import attrgetter
+
+import msgspec
+import numpy as np
+
+from clew.knowledge.code.facts import FileFacts, Symbol
+from clew.knowledge.code.words import terms_of
+from clew.trail.readable import find_words
+from clew.trail.text import split_text
+
+MAX_UNITS = 4_000
+"""What a file defines beyond these counts for the file as a whole."""
+MAX_TEXT = 400_000
+MAX_DOC, MAX_SOURCE = 500, 1_000
+FIELDS = 3
+"""Counts of a term: in the names that are defined, in comments and strings, in code."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[tuple[str, str]]).decode
+_OPENING = frozenset(("function", "method", "class", "interface"))
+_CLOSED = frozenset(("function", "method"))
+_LEADING = ("//", "/*", "*", "#", "@", "--")
+_QUOTED = r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''
+_HASHES = re.compile(rf'("""[\s\S]*?(?:"""|\Z)|\'\'\'[\s\S]*?(?:\'\'\'|\Z)|#[^\n]*|{_QUOTED})')
+_SLASHES = re.compile(rf"(/\*[\s\S]*?(?:\*/|\Z)|//[^\n]*|{_QUOTED}|`[^`]*`)")
+_PROSE = {"python": _HASHES, "ruby": _HASHES, "rust": re.compile(r'(/\*[\s\S]*?(?:\*/|\Z)|//[^\n]*|"(?:[^"\\]|\\.)*")')}
+
+
+class PackedText(msgspec.Struct, array_like=True, frozen=True):
+    """The units of a content, packed. `terms`, `units` and `counts` run side by side: a 32-bit term, the 16-bit number
+    of its unit, its count in each field as a byte. `lengths` has 32 bits a unit, `texts` is for `texts_of`."""
+
+    names: list[str]
+    lines: list[int]
+    lengths: bytes
+    terms: bytes
+    units: bytes
+    counts: bytes
+    texts: bytes
+
+
+class Unit(msgspec.Struct):
+    """One part of a file while it is being read: its symbol, if any, and its pieces of text."""
+
+    name: str = ""
+    line: int = 1
+    about: str = ""
+    defined: str = ""
+    text: str = ""
+    pieces: list[str] = msgspec.field(default_factory=list)
+
+
+def pack_text(facts: FileFacts, text: str) -> PackedText:
+    """The units of a file's text, the one of the file first. Never raises, whatever the facts say."""
+    units = cut_units(facts, text[:MAX_TEXT])
+    words: array[int] = array("I")
+    sizes = []
+    for unit in units:
+        unit.text = "\n".join(unit.pieces)
+        code, prose = split_prose(unit.text, facts.language)
+        for part in (unit.defined, prose, code):
+            before = len(words)
+            words.extend([term for word in find_words(part) for term in terms_of(word)])
+            sizes.append(len(words) - before)
+    return _pack(units, np.array(words, np.uint32), np.array(sizes, np.int64).reshape(-1, FIELDS))
+
+
+def _pack(units: Sequence[Unit], words: np.ndarray, sizes: np.ndarray) -> PackedText:
+    """Count equal terms of a unit, each field for itself."""
+    place = np.repeat(np.arange(sizes.size), sizes.ravel())
+    keys, row = np.unique((place // FIELDS).astype(np.uint64) << np.uint64(32) | words, return_inverse=True)
+    counts = np.bincount(row * FIELDS + place % FIELDS, minlength=len(keys) * FIELDS)
+    return PackedText(
+        names=[unit.name for unit in units],
+        lines=[unit.line for unit in units],
+        lengths=sizes[:, 1:].sum(axis=1).astype("<u4").tobytes(),
+        terms=(keys & np.uint64(0xFFFF_FFFF)).astype("<u4").tobytes(),
+        units=(keys >> np.uint64(32)).astype("<u2").tobytes(),
+        counts=np.minimum(counts, 255).astype(np.uint8).tobytes(),
+        texts=_pack_texts(units),
+    )
+
+
+def _pack_texts(units: Sequence[Unit]) -> bytes:
+    """What each symbol says of itself, and the beginning of its source."""
+    texts = [(unit.about, f"{unit.about.partition('.')[0]}. {unit.text[:MAX_SOURCE]}") for unit in units[1:]]
+    return zlib.compress(_encode(texts), 1)
+
+
+def texts_of(packed: PackedText, *, whole: bool) -> list[str]:
+    """A text for each unit to be embedded: its signature and description, or the beginning of its source. Empty for
+    the file itself."""
+    return ["", *(texts[whole] for texts in _decode(zlib.decompress(packed.texts)))]
+
+
+def cut_units(facts: FileFacts, text: str) -> list[Unit]:
+    """The units in the order of their lines, each with its own lines only; of functions the outermost counts."""
+    lines = text.split("\n")
+    units = [Unit()]
+    owner = [0] * len(lines)
+    closed_until = 0
+    for symbol in sorted(facts.symbols, key=attrgetter("line_start")):
+        if symbol.kind not in _OPENING or symbol.line_start <= closed_until or len(units) >= MAX_UNITS:
+            continue
+        first, last = _first_line(lines, symbol.line_start), min(symbol.line_end, len(lines))
+        owner[first - 1 : last] = [len(units)] * (last - first + 1)
+        units.append(_unit_of(symbol))
+        closed_until = last if symbol.kind in _CLOSED else closed_until
+    for line, unit in zip(lines, owner, strict=True):
+        units[unit].pieces.append(line)
+    names = (symbol.name for symbol in facts.symbols if symbol.kind not in _OPENING and "." not in symbol.qualname)
+    units[0].defined = " ".join(names)
+    return units
+
+
+def _unit_of(symbol: Symbol) -> Unit:
+    about = f"{' '.join(split_text(symbol.name).parts)}. {symbol.doc}"
+    return Unit(name=symbol.qualname, line=symbol.line_start, about=about[:MAX_DOC], defined=symbol.name)
+
+
+def _first_line(lines: Sequence[str], line: int) -> int:
+    """Where the comments and decorators begin that stand right above a symbol."""
+    while 1 < line <= len(lines) and lines[line - 2].lstrip().startswith(_LEADING):
+        line -= 1
+    return max(line, 1)
+
+
+def split_prose(text: str, language: str) -> tuple[str, str]:
+    """The code of a piece of text, and its comments and strings. What is in no language is prose."""
+    if not language or language == "text":
+        return "", text
+    pieces = _PROSE.get(language, _SLASHES).split(text)
+    return " ".join(pieces[::2]), " ".join(pieces[1::2])

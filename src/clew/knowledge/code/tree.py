@@ -1,0 +1,212 @@
+"""Which files of a folder count: what git knows or would take, without what tools fill, links, other repositories and
+files that are made to hold keys. Where there is no git, the folder's own rules decide."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from clew.secrecy import is_secret_file
+from clew.tools.ignoring import NEVER_READ, TOOLS_OWN, rules_above
+
+ALWAYS_LEFT_OUT = NEVER_READ | TOOLS_OWN | frozenset((".idea", ".vscode", ".cache"))
+LEFT_OUT_UNTRACKED = frozenset(("vendor", "dist", "build"))
+"""Folders of what was built or copied, unless their files are tracked: then somebody writes them."""
+
+GIT_SECONDS = 60.0
+COARSE_NS, FINE_NS = 2_000_000_000, 50_000_000
+"""How long after a change another one may leave the times of a file as they were: where times have whole seconds only,
+and elsewhere."""
+
+_SECOND_NS = 1_000_000_000
+_LINK, _MODULE = b"120000", b"160000"
+_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
+"""A repository's settings may name a program for git to run; this one is not wanted."""
+
+
+class Status(NamedTuple):
+    """What the operating system says of a file without reading it. Equal ones mean equal content, but see `settled`."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    ino: int
+
+    def settled(self, looked_ns: int) -> bool:
+        """Whether the file, looked at at that time, cannot have changed since without its status showing it."""
+        newest = max(self.mtime_ns, self.ctime_ns)
+        grain = FINE_NS if self.ctime_ns % _SECOND_NS else COARSE_NS
+        return newest < looked_ns - grain
+
+
+def status_of(found: os.stat_result) -> Status:
+    return Status(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+
+
+class Tree:
+    """The files of one folder, looked at anew every time. Paths are relative, with `/`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = os.path.realpath(root)
+
+    def look(self) -> dict[str, Status]:
+        """All regular files that count, in no order; empty where there is no such folder. What cannot be listed is not
+        there."""
+        found = self._statuses(self._list())
+        return _without_twins(found) if len({path.lower() for path in found}) < len(found) else found
+
+    def status(self, path: str) -> Status | None:
+        """The status of one file; None where there is none, or something that is no regular file."""
+        try:
+            found = os.lstat(f"{self.root}/{path}")
+        except (OSError, ValueError):
+            return None
+        return status_of(found) if stat.S_ISREG(found.st_mode) else None
+
+    def folders(self, files: Iterable[str]) -> set[str]:
+        """The folders in which a file that counts may come to be, and those of these files; the root is empty."""
+        found = {folder for folder, _ in _walk(self.root)}
+        for path in files:
+            while path and (path := path.rpartition("/")[0]) not in found:
+                found.add(path)
+        return found
+
+    def choose(self, paths: Iterable[str]) -> dict[str, Status]:
+        """Those of some paths that count, with their status. Git is asked once for all of them."""
+        wanted = [path for path in paths if _is_wanted(path)]
+        if not wanted:
+            return {}
+        listed = set(self._list_git(wanted) if _is_repository(self.root) else ())
+        if not listed:
+            everything = set(self._list())
+            listed = {path for path in wanted if path in everything}
+        return self._statuses(path for path in wanted if path in listed)
+
+    def _statuses(self, paths: Iterable[str]) -> dict[str, Status]:
+        root, found = self.root, {}
+        for path in paths:
+            try:
+                seen = os.lstat(f"{root}/{path}")
+            except OSError:
+                continue
+            if stat.S_ISREG(seen.st_mode):
+                found[path] = Status(seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_ino)
+        return found
+
+    def _list(self) -> Iterable[str]:
+        """Names that count. A folder that its repository ignores is looked at as if there were no git."""
+        by_git = self._list_git() if _is_repository(self.root) else []
+        return by_git or [path for _, files in _walk(self.root) for path in files]
+
+    def _list_git(self, only: Iterable[str] = ()) -> list[str]:
+        """What git tracks, and what it neither tracks nor ignores; empty when git cannot say."""
+        chosen = ["--", *(f":(literal){path}" for path in only)] if only else []
+        commands = (("--stage",), ("--others", "--exclude-standard"))
+        running = [_start_git(self.root, ["ls-files", "-z", *options, *chosen]) for options in commands]
+        tracked, others = [_output(process) for process in running]
+        if tracked is None or others is None:
+            return []
+        found = [path for path in map(_tracked_path, tracked) if _is_wanted(path)]
+        found += [path for path in map(os.fsdecode, others) if _is_wanted(path) and _is_own(path)]
+        return list(dict.fromkeys(found))
+
+
+def _is_wanted(path: str) -> bool:
+    """Whether a path may be that of a file of ours, whoever names it. A nested repository ends with a slash."""
+    *folders, name = path.split("/")
+    if not name or (folders and (folders[0] in ("", "..") or not ALWAYS_LEFT_OUT.isdisjoint(folders))):
+        return False
+    return name not in NEVER_READ and not is_secret_file(name) and _is_utf8(path)
+
+
+def _is_own(path: str) -> bool:
+    return LEFT_OUT_UNTRACKED.isdisjoint(path.split("/")[:-1])
+
+
+def _is_utf8(path: str) -> bool:
+    return path.isascii() or path.encode("utf-8", errors="replace").decode("utf-8") == path
+
+
+def _is_repository(root: str) -> bool:
+    folder = Path(root)
+    return any(os.path.lexists(place / ".git") for place in (folder, *folder.parents))
+
+
+def _tracked_path(line: bytes) -> str:
+    """The path in a line of `ls-files --stage`; empty for a link and for a repository within."""
+    about, _, path = line.partition(b"\t")
+    return "" if about.startswith((_LINK, _MODULE)) else os.fsdecode(path)
+
+
+def _start_git(root: str, arguments: list[str]) -> subprocess.Popen[bytes] | None:
+    """Git, untouched by variables that another git may have left for a hook."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    try:
+        return subprocess.Popen(
+            [*_GIT, *arguments],
+            cwd=root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+    except OSError:
+        return None
+
+
+def _output(process: subprocess.Popen[bytes] | None) -> list[bytes] | None:
+    """The names that git prints; None when it fails or takes too long."""
+    if process is None:
+        return None
+    with process:
+        try:
+            content, _ = process.communicate(timeout=GIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return None
+    return [line for line in content.split(b"\0") if line] if process.returncode == 0 else None
+
+
+def _walk(root: str) -> Iterator[tuple[str, list[str]]]:
+    """All folders that the `.gitignore` files leave in, each with its files. Links are not followed, and what is a
+    repository of its own is not entered."""
+    pending = [("", rules_above(Path(root)))]
+    while pending:
+        folder, above = pending.pop()
+        place = f"{root}/{folder}" if folder else root
+        rules = above.entering(place)
+        files = []
+        for entry in _entries(place, is_top=not folder):
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            is_folder = entry.is_dir(follow_symlinks=False)
+            inside = f"{path}/-" if is_folder else path
+            if not (_is_wanted(inside) and _is_own(inside)) or rules.ignores(entry.path, is_folder=is_folder):
+                continue
+            if is_folder:
+                pending.append((path, rules))
+            else:
+                files.append(path)
+        yield folder, files
+
+
+def _entries(place: str, *, is_top: bool) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(place) as listing:
+            entries = list(listing)
+    except OSError:
+        return []
+    is_another = not is_top and any(entry.name == ".git" for entry in entries)
+    return [] if is_another else entries
+
+
+def _without_twins(found: dict[str, Status]) -> dict[str, Status]:
+    """Without second names of one file that differ in case only, where the file system takes them for the same."""
+    kept: dict[tuple[str, int], str] = {}
+    for path, status in found.items():
+        kept.setdefault((path.lower(), status.ino), path)
+    return {path: found[path] for path in kept.values()}

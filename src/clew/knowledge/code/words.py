@@ -1,0 +1,57 @@
+"""How code becomes terms: identifiers whole and in their parts, short forms as the words they stand for, stems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from clew.trail.text import MAX_PARTS, STOP, split_word, term_id
+
+SALT = 0
+"""All terms of a code index belong to one owner."""
+
+MAX_WORD = 64
+
+_SHORT_FORMS = """
+    arg argument, args arguments, arr array, attr attribute, attrs attributes, auth authentication, avg average,
+    bool boolean, buf buffer, calc calculate, cfg configuration, char character, chars characters, cls class,
+    cmd command, cmp compare, col column, cols columns, concat concatenate, conf configuration, config configuration,
+    conn connection, coord coordinate, ctx context, cur current, db database, decl declaration, def define,
+    del delete, deps dependencies, desc description, dest destination, dict dictionary, dicts dictionaries,
+    dir directory, dirs directories, dist distance, doc document, docs documents, dst destination, elem element,
+    enum enumeration, env environment, err error, errs errors, eval evaluate, exc exception, exec execute,
+    expr expression, ext extension, fn function, fmt format, freq frequency, func function, funcs functions,
+    gen generate, hist histogram, idx index, img image, imgs images, impl implement, info information,
+    init initialize, inst instance, int integer, ints integers, iter iterate, len length, lib library, lhs left,
+    loc location, ls list, mat matrix, max maximum, mem memory, min minimum, mod module, msg message, msgs messages,
+    mul multiply, num number, nums numbers, obj object, objs objects, opt option, opts options, orig original,
+    param parameter, params parameters, perf performance, pkg package, pos position, pred predict, prev previous,
+    proc process, prod product, prop property, props properties, ptr pointer, pwd password, rand random, recv receive,
+    ref reference, refs references, regex pattern, repo repository, repr representation, req request, res result,
+    resp response, ret return, rhs right, rm remove, seq sequence, sess session, sig signature, spec specification,
+    src source, stat statistic, stats statistics, std standard, stmt statement, str string, strs strings, sub subtract,
+    sync synchronize, temp temporary, tmp temporary, txt text, usr user, util utility, utils utilities, val value,
+    vals values, var variable, vars variables, vec vector, ver version, win window
+"""
+SHORT_FORMS = dict(pair.split() for pair in _SHORT_FORMS.replace("\n", " ").split(","))
+"""What is commonly shortened in names, and the word that is meant: both are the same term."""
+
+
+@lru_cache(1 << 17)
+def terms_of(word: str) -> tuple[int, ...]:
+    """The terms of one word as it is written: its parts without English function words, and all parts joined where
+    there are several."""
+    parts = split_word(word[:MAX_WORD])
+    terms = [term_id(SHORT_FORMS.get(part, part), SALT) for part in parts if part not in STOP]
+    if 1 < len(parts) <= MAX_PARTS:
+        terms.append(term_id("".join(parts), SALT))
+    return tuple(terms)
+
+
+def count_terms(words: Iterable[str]) -> dict[int, int]:
+    """How often each term occurs."""
+    counts: dict[int, int] = {}
+    for word in words:
+        for term in terms_of(word):
+            counts[term] = counts.get(term, 0) + 1
+    return counts

@@ -1,0 +1,1 @@
+"""What is known, as domains of the catalog: entry points that teach, and guidance to the next question."""

@@ -1,0 +1,42 @@
+"""What a source is called, so that a reader finds it again: a place in code at a content, a day of history, a work."""
+
+from __future__ import annotations
+
+from clew.catalog.text import inline
+from clew.fences import clean
+from clew.trail.kinds import NodeDomain
+from clew.trail.nodes import Node
+
+_SHORT_HASH = 10
+
+
+def name_of(node: Node) -> str:
+    """Domain and place of a node on one line, such as `Code: src/a.py:3-9`. Nothing in it is markup."""
+    match node.domain:
+        case NodeDomain.CODE:
+            return f"Code: {place_of(node)}"
+        case NodeDomain.HISTORY:
+            return f"History: {inline(node.name)} ({node.at:%Y-%m-%d})"
+        case _:
+            return f"Academic: {inline(node.name)}" + (f" ({_on_one_line(node.url)})" if node.url else "")
+
+
+def place_of(node: Node) -> str:
+    """Where code stands: path and lines, and the content that they hold for, as far as these are known."""
+    place = _on_one_line(node.path) if node.path else inline(node.name)
+    if node.line_start is not None:
+        last = node.line_end if node.line_end is not None else node.line_start
+        place += f":{node.line_start}" + (f"-{last}" if last > node.line_start else "")
+    return f"{place}@{node.content_hash[:_SHORT_HASH]}" if node.content_hash else place
+
+
+def citation_of(node: Node) -> str:
+    """The shortest text that leads back to a source: the place of code, an address, or else the node's id."""
+    if node.domain is NodeDomain.CODE and node.path:
+        return place_of(node)
+    return _on_one_line(node.url) if node.url else node.id
+
+
+def _on_one_line(address: str) -> str:
+    """A path or url as it is, brackets and all: it has to lead somewhere."""
+    return " ".join(clean(address).split())

@@ -1,0 +1,111 @@
+"""Decision records in markdown: Nygard's form, MADR, and the short form with run-in headings: Context, Choice, Cost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from clew.fences import clean
+from clew.knowledge.code.blobs import blob_id
+from clew.knowledge.history.decision import Decision, find_date
+from clew.secrecy import mask_document
+
+MAX_SIZE = 500_000
+MAX_PART = 8_000
+
+_FOLDER = re.compile(r"(?:^|/)(?:adrs?|decisions?|decision[-_]records?|architecture[-_]decisions?)/", re.IGNORECASE)
+_OTHER = re.compile(r"(?:^|[-_/])(?:readme|index|template|adr-template|toc)\.md$|/template", re.IGNORECASE)
+_HEADING = re.compile(r"(#{1,6})\s+(.+?)\s*#*")
+_RUN_IN = re.compile(r"\*\*([A-Z][A-Za-z ]{2,40}?)[.:]\*\*[.:]?\s*(.*)")
+_FIELD = re.compile(
+    r"(?:[*-]\s+)?\**(status|date|deciders|supersedes|superseded[ -]by|amends)\**\s*:\**\s*(.*)", re.IGNORECASE
+)
+_NUMBER = re.compile(r"(?:ADR[- ]?)?0*(\d{1,5})\s*[.:—–-]?\s+", re.IGNORECASE)
+_FILE_NUMBER = re.compile(r"(?:adr[-_])?0*(\d{1,5})[-_]", re.IGNORECASE)
+_REPLACES = re.compile(r"(?<!\w)(?:supersedes|replaces)\b:?\s*([^\n;]+)", re.IGNORECASE)
+_REPLACED = re.compile(r"(?:superseded|replaced)\s+by\b:?\s*([^\n;]+)", re.IGNORECASE)
+_LINK = re.compile(r"\[([^\]]{1,200})\]\(([^)\s]{1,300})[^)]{0,100}\)")
+_FENCE = re.compile(r"\s*(```|~~~)")
+
+_SECTIONS = {
+    "context": ("context", "problem", "background", "issue", "motivation", "context and problem statement"),
+    "decision": ("decision", "decision outcome", "choice", "solution", "resolution", "decisions"),
+    "consequences": ("consequences", "cost", "costs", "implications", "positive consequences", "negative consequences"),
+    "status": ("status",),
+}
+_PARTS = {alias: name for name, aliases in _SECTIONS.items() for alias in aliases}
+
+
+def is_adr(path: str) -> bool:
+    """Whether a path looks like that of a decision record."""
+    return path.endswith(".md") and _FOLDER.search(path) is not None and _OTHER.search(path) is None
+
+
+def read_adr(path: str, content: bytes) -> Decision | None:
+    """The decision that a file records, or None: it has no title, is too large, or tells of no decision."""
+    if len(content) > MAX_SIZE:
+        return None
+    lines = clean(mask_document(content.decode(errors="replace"))).split("\n")
+    parts: dict[str, list[str]] = {"fields": []}
+    title, at = "", 0
+    for number, name, text in _told(lines):
+        if name == "title" and not title:
+            title, at = text, number
+        elif name != "title":
+            parts.setdefault(name, []).append(text)
+    joined = {name: "\n".join(texts).strip()[:MAX_PART] for name, texts in parts.items()}
+    if not title or not (joined.get("decision") or joined.get("context")):
+        return None
+    return _build(path, content, title, at, joined)
+
+
+def _told(lines: list[str]) -> Iterator[tuple[int, str, str]]:
+    """Line number, part and text of every line that belongs to a part; the title is one too."""
+    part, is_code, is_front = "fields", False, bool(lines) and lines[0].strip() == "---"
+    for number, line in enumerate(lines, 1):
+        if is_front:
+            is_front = number == 1 or line.strip() != "---"
+            yield number, "fields", line
+            continue
+        is_code ^= _FENCE.match(line) is not None
+        heading = _HEADING.fullmatch(line) if not is_code else None
+        if heading and len(heading[1]) == 1:
+            yield number, "title", heading[2]
+        elif heading:
+            part = _PARTS.get(heading[2].strip(" .:").lower(), "other")
+        elif run_in := _RUN_IN.match(line) if not is_code else None:
+            part = _PARTS.get(run_in[1].strip().lower(), "other")
+            yield number, part, run_in[2]
+        else:
+            yield number, part, line
+
+
+def _build(path: str, content: bytes, title: str, line: int, parts: Mapping[str, str]) -> Decision:
+    numbered = _NUMBER.match(title)
+    in_name = _FILE_NUMBER.match(path.rpartition("/")[2])
+    fields = {
+        found[1].lower().replace("-", " "): found[2].strip() for found in map(_FIELD.match, _head(parts)) if found
+    }
+    said = _LINK.sub(r"\1 \2", f"{fields.get('status', '')}\n{parts.get('status', '')}")
+    replaced = fields.get("superseded by") or next((found[1] for found in _REPLACED.finditer(said)), "")
+    replaces = [fields["supersedes"]] if "supersedes" in fields else [found[1] for found in _REPLACES.finditer(said)]
+    status = re.match(r"\W*([a-z]+)", said.strip().lower())
+    return Decision(
+        kind="adr",
+        title=title[numbered.end() :] if numbered and numbered.end() < len(title) else title,
+        source=path,
+        line=line,
+        hash=blob_id(content),
+        number=numbered[1] if numbered else in_name[1] if in_name else "",
+        status=status[1] if status else "",
+        day=find_date(fields.get("date", "")) or find_date(said),
+        context=parts.get("context", ""),
+        decision=parts.get("decision", ""),
+        consequences=parts.get("consequences", ""),
+        supersedes=tuple(text.strip() for text in replaces if text.strip()),
+        superseded_by=replaced.strip(),
+    )
+
+
+def _head(parts: Mapping[str, str]) -> list[str]:
+    return [line.strip() for line in parts.get("fields", "").split("\n")[:60]]

@@ -1,0 +1,148 @@
+"""Briefings: where a session stands, in three sizes. Each size begins with the one before it, so a larger one always
+says more. Every line that tells of an entry cites it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal, get_args
+
+import msgspec
+
+from clew.catalog.text import inline
+from clew.errors import InvalidInput
+from clew.knowledge.history.chronicle import Chronicle
+from clew.knowledge.history.entries import ArchiveQuery, Category, Entry
+from clew.llm.tokens import count_tokens
+
+Tier = Literal["micro", "standard", "full"]
+
+_ENTRIES = 1_000
+_SHORT, _LONG = 160, 600
+_STANDARD_LINES, _FULL_LINES = 5, 40
+
+_STANDARD = (
+    ("Open threads", Category.OPEN_THREAD),
+    ("Decisions", Category.DECISION),
+    ("Failures", Category.FAILURE),
+)
+_FULL = (
+    ("Patterns", Category.PATTERN),
+    ("Insights", Category.INSIGHT),
+    ("Hypotheses", Category.HYPOTHESIS),
+    ("What the user said", Category.USER_VOICE),
+)
+
+
+class Briefing(msgspec.Struct, frozen=True, kw_only=True):
+    """A text and what it took. `[n]` in it is the n-th of `sources`, the ids of entries."""
+
+    tier: Tier
+    text: str
+    tokens: int
+    sources: tuple[str, ...]
+
+
+class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What one session did: how many entries of each category, from when to when, and the weightiest of them."""
+
+    session_id: str
+    text: str
+    tokens: int
+    counts: dict[str, int]
+    began: datetime | None
+    ended: datetime | None
+    sources: tuple[str, ...]
+
+
+async def brief(chronicle: Chronicle, tier: str = "standard") -> Briefing:
+    """Where the session of a chronicle stands: its own entries, and in the full size what other sessions promoted.
+
+    Raises InvalidInput for a size that there is not.
+    """
+    if tier not in get_args(Tier):
+        raise InvalidInput("tier", f"{tier!r} is not a size", hint=f"Sizes are {', '.join(get_args(Tier))}")
+    size: Tier = tier  # type: ignore[assignment]  # it was looked up just now
+    own = await chronicle.query(ArchiveQuery(current_only=True, limit=_ENTRIES))
+    page = _Page()
+    _write_micro(page, chronicle.session_id, own)
+    if size != "micro":
+        _write_sections(page, own, _STANDARD, _STANDARD_LINES, _SHORT)
+    if size == "full":
+        _write_sections(page, own, _FULL, _FULL_LINES, _LONG)
+        page.list("Timeline", list(reversed(own)), _FULL_LINES, _LONG)
+        others = ArchiveQuery(
+            cross_session=True, promoted_only=True, exclude_sessions=(chronicle.session_id,), limit=_FULL_LINES
+        )
+        page.list("Promoted by other sessions", await chronicle.query(others), _FULL_LINES, _LONG)
+    return Briefing(tier=size, text=page.text, tokens=count_tokens(page.text), sources=tuple(page.sources))
+
+
+async def summarise_session(chronicle: Chronicle, session_id: str = "") -> SessionSummary:
+    """A summary of a session, the chronicle's own where none is named, put together from its entries alone."""
+    session = session_id or chronicle.session_id
+    entries = await chronicle.query(ArchiveQuery(cross_session=True, session_ids=(session,), limit=_ENTRIES))
+    page = _Page()
+    _write_micro(page, session, entries)
+    _write_sections(page, entries, (*_STANDARD, *_FULL), _STANDARD_LINES, _SHORT)
+    return SessionSummary(
+        session_id=session,
+        text=page.text,
+        tokens=count_tokens(page.text),
+        counts=dict(Counter(entry.category.value for entry in entries)),
+        began=entries[-1].created_at if entries else None,
+        ended=entries[0].created_at if entries else None,
+        sources=tuple(page.sources),
+    )
+
+
+class _Page:
+    """A text that is being written, with its citations."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self.sources: list[str] = []
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self._lines)
+
+    def say(self, line: str) -> None:
+        self._lines.append(line)
+
+    def list(self, heading: str, entries: Sequence[Entry], most: int, width: int) -> None:
+        """A heading and its entries, or that there are none; what is left out is counted."""
+        self.say(f"\n{heading}: {len(entries) or 'none'}")
+        for entry in entries[:most]:
+            self.say(f"- {entry.created_at:%Y-%m-%d %H:%M} {told(entry, width)} [{self.cite(entry)}]")
+        if len(entries) > most:
+            self.say(f"- … and {len(entries) - most} more")
+
+    def cite(self, entry: Entry) -> int:
+        if entry.id not in self.sources:
+            self.sources.append(entry.id)
+        return self.sources.index(entry.id) + 1
+
+
+def told(entry: Entry, width: int) -> str:
+    """An entry on one line: its title, and its content where that says more."""
+    title, content = inline(entry.title, width), inline(entry.content, width)
+    beginning = title.removesuffix("…")
+    return content if content.startswith(beginning) else f"{title}: {content}"
+
+
+def _write_micro(page: _Page, session_id: str, entries: Sequence[Entry]) -> None:
+    counts = Counter(entry.category.value for entry in entries)
+    numbers = ", ".join(f"{count} {category}" for category, count in sorted(counts.items())) or "nothing recorded yet"
+    page.say(f"Session {inline(session_id, _SHORT)}: {numbers}.")
+    newest = next((entry for entry in entries if entry.category is Category.TASK_STATE), None)
+    if newest is not None:
+        page.say(f"Now: {told(newest, _SHORT)} [{page.cite(newest)}]")
+
+
+def _write_sections(
+    page: _Page, entries: Sequence[Entry], sections: Sequence[tuple[str, Category]], most: int, width: int
+) -> None:
+    for heading, category in sections:
+        page.list(heading, [entry for entry in entries if entry.category is category], most, width)

@@ -1,0 +1,129 @@
+"""Decisions of a repository, from its files and commits, and kept on the trail as nodes with edges to the code that
+they name and to the decisions that they supersede."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, time
+from typing import Any
+
+import msgspec
+
+from clew.access import Principal
+from clew.errors import CycleRefused
+from clew.knowledge.history.adr import is_adr, read_adr
+from clew.knowledge.history.changelogs import changelog_decisions, is_changelog, read_changelog
+from clew.knowledge.history.decision import Decision
+from clew.knowledge.history.keyed import keyed_id, put_keyed
+from clew.knowledge.history.links import link_code
+from clew.trail.breadcrumb import Breadcrumb, Change
+from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.trail.nodes import NodeFields, NodeGraph, build_node
+from clew.trail.store import Trail
+
+_PATH = re.compile(r"(?<![\w/.-])((?:[\w-]+/){1,12}[\w.-]+\.[A-Za-z]\w{0,5})(?![\w/])")
+_DIGITS = re.compile(r"\d+")
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of decisions on the trail."""
+
+    written: int
+    edges: int
+    superseded: int
+
+
+def read_decisions(files: Iterable[tuple[str, bytes]]) -> list[Decision]:
+    """The decisions in decision records and changelogs among these files, in order; other files are passed over."""
+    found: list[Decision] = []
+    for path, content in files:
+        if is_adr(path):
+            decision = read_adr(path, content)
+            found += [decision] if decision is not None else []
+        elif is_changelog(path):
+            found += changelog_decisions(read_changelog(path, content))
+    return found
+
+
+def is_told(path: str) -> bool:
+    """Whether a file of this name may tell of decisions."""
+    return is_adr(path) or is_changelog(path)
+
+
+async def keep_decisions(
+    trail: Trail, decisions: Sequence[Decision], paths: Iterable[str] = (), *, by: Principal
+) -> Kept:
+    """Write decisions as nodes that are found by meaning: each once, anew where its text has changed. `paths` are the
+    files of the repository; those that a decision names get an edge."""
+    known = frozenset(paths)
+    written = edges = 0
+    for decision in decisions:
+        if await _keep(trail, decision, by):
+            written += 1
+            named = [path for path in dict.fromkeys(_PATH.findall(decision.text)) if path in known]
+            edges += len(await link_code(trail, node_id(by, decision), named, by=by))
+    return Kept(written=written, edges=edges, superseded=await _supersede(trail, decisions, by))
+
+
+def node_id(by: Principal, decision: Decision) -> str:
+    """The id of the node of a decision."""
+    return keyed_id(by.owner_id, decision.key)
+
+
+async def _keep(trail: Trail, decision: Decision, by: Principal) -> bool:
+    """Whether there was anything to write."""
+    fields: NodeFields = {
+        "category": "decision",
+        "source": "repository",
+        "content_hash": decision.hash,
+        "trust": Trust.RECENT,
+        "verification": Verification.CODE,
+        "metadata": _metadata(decision),
+        **({"path": decision.source, "line_start": decision.line} if decision.line else {}),
+        **({"timestamp": datetime.combine(decision.day, time(), UTC)} if decision.day else {}),
+    }
+    draft = build_node(decision.title[:500], NodeDomain.HISTORY, NodeType.DECISION, decision.text, fields)
+    before: list[Breadcrumb] = []
+
+    def change(present: Breadcrumb) -> Change | None:
+        before[:] = [present]
+        later = {"superseded_by": present.context["superseded_by"]} if "superseded_by" in present.context else {}
+        wanted = {**draft.context, **later}
+        is_same = present.context == wanted and present.title == draft.title
+        return None if is_same else Change(title=draft.title, context=wanted)
+
+    after = await put_keyed(trail, decision.key, draft, change, by=by)
+    return not before or before[0].version != after.version
+
+
+def _metadata(decision: Decision) -> dict[str, Any]:
+    told = {"kind": decision.kind, "status": decision.status, "number": decision.number, "version": decision.version}
+    return {name: value for name, value in told.items() if value}
+
+
+async def _supersede(trail: Trail, decisions: Sequence[Decision], by: Principal) -> int:
+    """Let later records stand in the place of those that they name, and of those that name them."""
+    graph, records = NodeGraph(trail, by), [each for each in decisions if each.kind == "adr"]
+    pairs = [(old, new) for new in records for name in new.supersedes if (old := _named(name, records, new))]
+    pairs += [(old, new) for old in records if (new := _named(old.superseded_by, records, old))]
+    done = 0
+    for earlier, later in dict.fromkeys((node_id(by, old), node_id(by, new)) for old, new in pairs):
+        try:
+            await graph.supersede(earlier, later)
+        except CycleRefused:
+            continue  # two records that each claim to replace the other
+        done += 1
+    return done
+
+
+def _named(name: str, records: Sequence[Decision], by: Decision) -> Decision | None:
+    """The record of the same folder that a text names, by file, number or title; None when it names none."""
+    folder = by.source.rpartition("/")[0]
+    near = [each for each in records if each is not by and each.source.rpartition("/")[0] == folder]
+    lowered = name.lower()
+    for each in near:
+        if each.source.rpartition("/")[2].lower() in lowered or (len(each.title) > 3 and each.title.lower() in lowered):
+            return each
+    numbers = {found.lstrip("0") for found in _DIGITS.findall(name)}
+    return next((each for each in near if each.number and each.number in numbers), None)

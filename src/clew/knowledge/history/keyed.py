@@ -1,0 +1,59 @@
+"""Records that are found by a name instead of by chance: the id follows from owner and name, so two writers who mean
+the same thing write the same breadcrumb."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID, uuid5
+
+import msgspec
+
+from clew.access import Principal
+from clew.errors import AlreadyExists, Conflict, NotFound
+from clew.trail.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.store import Trail
+
+_NAMESPACE = UUID("0b1f4f0e-6c8d-5e0b-9a7e-3f3b5b0f6a21")
+_RETRIES = 20
+
+
+def keyed_id(owner_id: str, key: str) -> str:
+    """The id of what an owner has under a name."""
+    return str(uuid5(_NAMESPACE, f"{owner_id}\n{key}"))
+
+
+async def find_keyed(trail: Trail, key: str, *, by: Principal) -> Breadcrumb | None:
+    """What the caller's owner has under a name, as far as the caller sees it."""
+    try:
+        return await trail.records.get(keyed_id(by.owner_id, key), by=by)
+    except NotFound:
+        return None
+
+
+async def put_keyed(
+    trail: Trail, key: str, draft: Draft, change: Callable[[Breadcrumb], Change | None], *, by: Principal
+) -> Breadcrumb:
+    """Write the draft under a name, or change what is there; `change` may return None to leave it.
+
+    Nothing is lost when several write at once: each change is made to what the one before it left.
+    Raises what `create` and `update` raise; Conflict only when others were quicker time and again.
+    """
+    draft = msgspec.structs.replace(draft, id=keyed_id(by.owner_id, key))
+    for _ in range(_RETRIES):
+        try:
+            return await _put_once(trail, key, draft, change, by)
+        except (AlreadyExists, Conflict):
+            continue
+    return await _put_once(trail, key, draft, change, by)
+
+
+async def _put_once(
+    trail: Trail, key: str, draft: Draft, change: Callable[[Breadcrumb], Change | None], by: Principal
+) -> Breadcrumb:
+    present = await find_keyed(trail, key, by=by)
+    if present is None:
+        return await trail.records.create(draft, by=by)
+    wanted = change(present)
+    if wanted is None:
+        return present
+    return await trail.records.update(present.id, wanted, expect=present.version, by=by)

@@ -1,0 +1,121 @@
+"""When two values are the same though written differently: numbers, quantities, versions, quotes, yes and no."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+
+from clew.knowledge.history.versions import version_key
+
+MAX_VALUE = 2_000
+
+_QUOTES = "\"'`“”‘’"
+_MARKS = re.compile(r"[`'\"*]+")
+_CODE = re.compile(r"[./#:()]")
+_SPACES = re.compile(r"\s+")
+_AROUND = re.compile(r"\s*([,()\[\]{}:=<>|])\s*")
+_WORDS = {
+    **dict.fromkeys(("none", "null", "nil", "undefined", "not set", "unset"), "none"),
+    **dict.fromkeys(("true", "yes", "on", "enabled"), "true"),
+    **dict.fromkeys(("false", "no", "off", "disabled"), "false"),
+    **dict.fromkeys(("inf", "infinity", "np.inf", "numpy.inf", "math.inf", "float('inf')", "∞"), "inf"),
+    **dict.fromkeys(("nan", "np.nan", "numpy.nan", "math.nan", "float('nan')"), "nan"),
+}
+_UNITS = {
+    **dict.fromkeys(("ms", "millisecond", "milliseconds"), ("s", Decimal("0.001"))),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), ("s", Decimal(1))),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), ("s", Decimal(60))),
+    **dict.fromkeys(("h", "hour", "hours"), ("s", Decimal(3600))),
+    **dict.fromkeys(("d", "day", "days"), ("s", Decimal(86400))),
+    **dict.fromkeys(("b", "byte", "bytes"), ("byte", Decimal(1))),
+    **dict.fromkeys(("kb", "kilobyte", "kilobytes"), ("byte", Decimal(10**3))),
+    **dict.fromkeys(("mb", "megabyte", "megabytes"), ("byte", Decimal(10**6))),
+    **dict.fromkeys(("gb", "gigabyte", "gigabytes"), ("byte", Decimal(10**9))),
+    "kib": ("byte", Decimal(2**10)),
+    "mib": ("byte", Decimal(2**20)),
+    "gib": ("byte", Decimal(2**30)),
+    **dict.fromkeys(("%", "percent"), ("%", Decimal(1))),
+}
+_NUMBER = r"[-+]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d+)(?:[eE][-+]?\d{1,4})?"
+_PLAIN = re.compile(_NUMBER)
+_GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+")
+_QUANTITY = re.compile(rf"({_NUMBER})\s*([A-Za-z%]{{1,12}})")
+_LEAST = re.compile(
+    r"(?:>=|≥|=>|at least|min(?:imum)?\.?(?: version)?|from)\s*v?(?P<a>\d[\w.]*)"
+    r"|v?(?P<b>\d[\w.]*?)\s*(?:\+|(?:and|or) (?:newer|later|higher|above|up|greater|upwards?))",
+    re.IGNORECASE,
+)
+_BOUND = re.compile(r"(>=|<=|==|~=|!=|\^|~|>|<)\s*v?(\d[\w.*-]*)")
+_MINIMUM = re.compile(r"\b(?:minimum|minimal|min|lowest|oldest|requires?|required)\b", re.IGNORECASE)
+
+
+@lru_cache(1 << 13)
+def normal_name(text: str) -> str:
+    """A subject, attribute or source as it is compared: without marks, hyphens and underscores alike, lower case. Only
+    names of code, such as `cluster.DBSCAN` beside `cluster.dbscan`, and single letters stay as they are."""
+    words = (word.rstrip(".,;:") for word in _MARKS.sub("", text).split())
+    return " ".join(" ".join(map(_normal_word, words)).split())
+
+
+@lru_cache(1 << 13)
+def normal_value(text: str, attribute: str = "") -> str:
+    """A value as it is compared. Where the attribute is a minimum, a plain version, `>=` it and "it or newer" are one;
+    bounds from above do not count there."""
+    plain = _unquoted(_SPACES.sub(" ", text[:MAX_VALUE].strip().rstrip(".")))
+    if (word := _WORDS.get(plain.lower())) is not None:
+        return word
+    if _MINIMUM.search(attribute) and (least := _least(plain)):
+        return least
+    return _number(plain) or _quantity(plain) or _tidied(plain)
+
+
+def _normal_word(word: str) -> str:
+    if len(word) == 1 or _CODE.search(word):
+        return word
+    return word.replace("-", " ").replace("_", " ").lower()
+
+
+def _unquoted(text: str) -> str:
+    while len(text) > 1 and text[0] in _QUOTES and text[-1] in _QUOTES:
+        text = text[1:-1].strip()
+    return text
+
+
+def _least(text: str) -> str:
+    """The lower bound of a requirement as text; empty when it has none."""
+    lower = [version for sign, version in _BOUND.findall(text) if sign in (">=", "~=", "^", "~", "==")]
+    said = _LEAST.fullmatch(text)
+    found = lower[0] if lower else (said["a"] or said["b"]) if said else text
+    key = version_key(found)
+    return f"min {key}" if key is not None else ""
+
+
+def _number(text: str) -> str:
+    if not _PLAIN.fullmatch(text) and not _GROUPED.fullmatch(text):
+        return ""
+    return _decimal(text.replace(",", ""))
+
+
+def _quantity(text: str) -> str:
+    found = _QUANTITY.fullmatch(text)
+    if found is None or found[2].lower() not in _UNITS:
+        return ""
+    base, factor = _UNITS[found[2].lower()]
+    amount = _decimal(found[1])
+    return f"{_decimal(str(Decimal(amount) * factor))} {base}" if amount else ""
+
+
+def _decimal(text: str) -> str:
+    try:
+        number = Decimal(text.replace("_", ""))
+    except InvalidOperation:
+        return ""
+    return (
+        "0" if number == 0 else f"{number.normalize():f}" if -30 < number.adjusted() < 30 else str(number.normalize())
+    )
+
+
+def _tidied(text: str) -> str:
+    """Without spaces around marks, and with one kind of quotes."""
+    return _AROUND.sub(r"\1", text.translate(dict.fromkeys(map(ord, '"`“”‘’'), "'")))

@@ -1,0 +1,393 @@
+"""The phrases that tell what is asked for and of whom. Data: a phrase is words, `*` standing for one word or a few; the
+first that fits counts, so what says more comes first."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Target(StrEnum):
+    """Who answers. Three of them know things, the others do them."""
+
+    LIBRARIAN = "librarian"
+    ARCHIVALIST = "archivalist"
+    ACADEMIC = "academic"
+    ARCHITECT = "architect"
+    INSPECTOR = "inspector"
+    TESTER = "tester"
+    DESIGNER = "designer"
+    SESSION_MANAGER = "session_manager"
+
+
+class Intent(StrEnum):
+    """What a question wants of code (the first three), of history (the next five), or of either."""
+
+    LOCATE = "LOCATE"
+    PATTERN = "PATTERN"
+    EXPLAIN = "EXPLAIN"
+    HISTORICAL = "HISTORICAL"
+    ACTIVITY = "ACTIVITY"
+    OUTCOME = "OUTCOME"
+    SIMILAR = "SIMILAR"
+    RESUME = "RESUME"
+    GENERAL = "GENERAL"
+
+
+CODE_INTENTS = (Intent.LOCATE, Intent.PATTERN, Intent.EXPLAIN)
+HISTORY_INTENTS = (Intent.HISTORICAL, Intent.ACTIVITY, Intent.OUTCOME, Intent.SIMILAR, Intent.RESUME)
+
+COMMANDS: dict[str, Target] = {
+    "session": Target.SESSION_MANAGER,
+    "sessions": Target.SESSION_MANAGER,
+    "switch": Target.SESSION_MANAGER,
+    "pause": Target.SESSION_MANAGER,
+    "resume": Target.SESSION_MANAGER,
+    "close": Target.SESSION_MANAGER,
+    "find": Target.LIBRARIAN,
+    "where": Target.LIBRARIAN,
+    "code": Target.LIBRARIAN,
+    "history": Target.ARCHIVALIST,
+    "brief": Target.ARCHIVALIST,
+    "research": Target.ACADEMIC,
+    "plan": Target.ARCHITECT,
+    "inspect": Target.INSPECTOR,
+    "review": Target.INSPECTOR,
+    "test": Target.TESTER,
+    "design": Target.DESIGNER,
+}
+"""`/name …` goes there, whatever follows."""
+
+SESSIONS = (
+    "switch to session",
+    "switch to the * session",
+    "switch session",
+    "new session",
+    "start a * session",
+    "list * sessions",
+    "list sessions",
+    "close * session",
+    "close session",
+    "pause * session",
+    "pause session",
+    "resume session",
+    "resume the * session",
+    "rename * session",
+    "delete * session",
+    "show * sessions",
+)
+
+OF_HISTORY: tuple[tuple[Intent, tuple[str, ...]], ...] = (
+    (Intent.GENERAL, ("did * work on",)),
+    (
+        Intent.RESUME,
+        (
+            "where did we leave",
+            "where was i",
+            "where were we",
+            "left off",
+            "leave off",
+            "pick up",
+            "continue from",
+            "continue where",
+            "continue yesterday",
+            "resume",
+            "last session",
+            "current status",
+            "current state",
+        ),
+    ),
+    (
+        Intent.SIMILAR,
+        (
+            "similar",
+            "seen this",
+            "seen * before",
+            "like this before",
+            "like before",
+            "same as before",
+            "comparable",
+            "resembles",
+            "problems like",
+            "errors like",
+            "had this * before",
+            "happened before",
+        ),
+    ),
+    (
+        Intent.OUTCOME,
+        (
+            "did it work",
+            "did * work",
+            "did * pass",
+            "did * succeed",
+            "did * fail",
+            "did * help",
+            "turn out",
+            "turned out",
+            "result of",
+            "results of",
+            "outcome",
+            "status of",
+            "was * successful",
+            "issues * found",
+            "issues found",
+            "is * done yet",
+        ),
+    ),
+    (Intent.HISTORICAL, ("what did we", "how did we", "why did we")),
+    (
+        Intent.ACTIVITY,
+        (
+            "what changed",
+            "what has changed",
+            "what has happened",
+            "what happened",
+            "recent changes",
+            "recently changed",
+            "recent work",
+            "recent modifications",
+            "recent commits",
+            "changed recently",
+            "who worked on",
+            "who changed",
+            "who touched",
+            "who wrote",
+            "history of",
+            "files changed",
+            "files did",
+            "what did * do",
+            "what did * change",
+            "modifications",
+            "last commit",
+            "latest commits",
+        ),
+    ),
+    (
+        Intent.HISTORICAL,
+        (
+            "why do we * instead",
+            "why was * chosen",
+            "why is * instead of",
+            "what approach did",
+            "what was the",
+            "when did we",
+            "have we ever",
+            "have we already",
+            "last time",
+            "previously",
+            "past solutions",
+            "past decisions",
+            "past failures",
+            "decided",
+            "decision",
+            "decisions",
+            "in the past",
+            "earlier",
+            "used to",
+        ),
+    ),
+)
+
+OF_CODE: tuple[tuple[Intent, tuple[str, ...]], ...] = (
+    (
+        Intent.PATTERN,
+        (
+            "strategy",
+            "approach",
+            "approaches",
+            "pattern",
+            "patterns",
+            "how do we",
+            "how are * handled",
+            "convention",
+            "conventions",
+            "what * do we use",
+            "what * does this project use",
+            "do we use",
+            "our style",
+            "best way here",
+        ),
+    ),
+    (
+        Intent.LOCATE,
+        (
+            "where is",
+            "where are",
+            "where's",
+            "where do",
+            "where does",
+            "where can i find",
+            "where",
+            "which file",
+            "which files",
+            "which function",
+            "which class",
+            "which module",
+            "what file",
+            "what calls",
+            "who calls",
+            "callers of",
+            "locate",
+            "find",
+            "show me",
+            "look up",
+            "definition of",
+            "defined",
+        ),
+    ),
+    (
+        Intent.EXPLAIN,
+        (
+            "how does",
+            "how do * work",
+            "how is",
+            "how are",
+            "explain",
+            "what does",
+            "what is * for",
+            "walk through",
+            "walk me through",
+            "describe",
+            "why does",
+            "why is",
+            "tell me about",
+            "understand",
+        ),
+    ),
+)
+
+OF_CODE_IN_GENERAL = (
+    "list all",
+    "list the",
+    "how many",
+    "which languages",
+    "what languages",
+    "what is",
+    "what are",
+    "is there a",
+    "is there an",
+    "are there",
+    "do we have",
+    "does the code",
+    "codebase",
+    "repository",
+)
+
+OF_OTHERS: tuple[tuple[Target, tuple[str, ...]], ...] = (
+    (
+        Target.ACADEMIC,
+        (
+            "research",
+            "best practice",
+            "best practices",
+            "rfc",
+            "paper",
+            "papers",
+            "literature",
+            "compare",
+            "comparison of",
+            "pros and cons",
+            "trade offs",
+            "tradeoffs",
+            "state of the art",
+            "industry",
+            "recommended way",
+            "what do others",
+            "alternatives to",
+            "according to",
+        ),
+    ),
+    (
+        Target.DESIGNER,
+        (
+            "button",
+            "modal",
+            "css",
+            "stylesheet",
+            "layout",
+            "ui",
+            "ux",
+            "color",
+            "colors",
+            "colour",
+            "dark mode",
+            "responsive",
+            "accessibility",
+            "font",
+            "icon",
+            "icons",
+            "navbar",
+            "sidebar",
+            "dashboard page",
+            "screen",
+            "tooltip",
+            "animation",
+        ),
+    ),
+    (
+        Target.TESTER,
+        (
+            "write tests",
+            "write a test",
+            "write unit tests",
+            "add tests",
+            "add a test",
+            "add unit tests",
+            "run the tests",
+            "run tests",
+            "run all tests",
+            "test coverage",
+            "unit test",
+            "unit tests",
+            "integration test",
+            "integration tests",
+            "test plan",
+            "regression test",
+            "flaky test",
+            "flaky tests",
+            "test the",
+        ),
+    ),
+    (
+        Target.INSPECTOR,
+        (
+            "review",
+            "inspect",
+            "audit",
+            "check the code",
+            "check my",
+            "check this",
+            "lint",
+            "code quality",
+            "security check",
+            "vulnerabilities",
+            "find bugs",
+            "code smells",
+            "validate the",
+        ),
+    ),
+)
+"""What is asked of those who do things; looked at before the questions."""
+
+_DOING_WORDS = """
+    add build change create fix implement make migrate move refactor remove rename replace rewrite update upgrade use
+    write delete extract split integrate introduce support convert port wire extend optimize optimise
+"""
+DOING = frozenset(_DOING_WORDS.split())
+"""A request that begins with one of these wants something done: by the architect, unless another does such things."""
+
+TIMES = (
+    "last month",
+    "last week",
+    "last year",
+    "last quarter",
+    "last sprint",
+    "this week",
+    "this month",
+    "this morning",
+    "yesterday",
+    "today",
+    "recently",
+    "recent",
+)
+"""Said of a time, as it is written in `time_scope`. "before" and "earlier" bound nothing, and are none."""
