@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from clew.agents.runtime import Runtime
     from clew.catalog.catalog import Catalog
     from clew.catalog.workspace import Workspace
+    from clew.knowledge.base import Knowledge
     from clew.llm.model import Models
     from clew.tools.permissions import Policy
     from clew.trail.webhooks import WebhookSender
@@ -61,6 +62,7 @@ class App:
         )
         self._workspace: Workspace | None = None
         self._models: Models | None = None
+        self._knowledge: Knowledge | None = None
         self._opening = asyncio.Lock()
 
     async def workspace(self) -> Workspace:
@@ -73,7 +75,38 @@ class App:
                 from clew.catalog.workspace import open_workspace  # commands on the trail alone do without
 
                 self._workspace = await open_workspace(self.trail, self.clock, self.config, self.me)
+                await self._offer_knowledge(self._workspace)
             return self._workspace
+
+    async def _offer_knowledge(self, workspace: Workspace) -> None:
+        """Have what is known of the folder's files as domains. Another domain of such a name has precedence."""
+        from clew.catalog.repository import has_repository
+
+        if not has_repository(self.config):
+            return
+        from clew.knowledge.domains.code import build_code  # where there is no code to know, nothing of it is loaded
+        from clew.knowledge.domains.history import build_history
+
+        for domain in (build_code(self._open_knowledge), build_history(self._open_knowledge)):
+            if workspace.catalog.registry.find_domain(domain.name) is None:
+                await workspace.catalog.add(domain)
+        workspace.catalog.knows = self._tell_known
+
+    async def _tell_known(self, question: str, by: Principal) -> list[str]:
+        return await self.knowledge().tell(question, by)
+
+    async def _open_knowledge(self) -> Knowledge:
+        return self.knowledge()
+
+    def knowledge(self) -> Knowledge:
+        """What is known of the files around the folder. Nothing is read before it is asked for. Raises StorageError."""
+        if self._knowledge is None:
+            from clew.knowledge.base import open_knowledge  # for commands that ask about code and history
+
+            root = self.config.folder.absolute().parent
+            embedder = build_embedder(self.config)
+            self._knowledge = open_knowledge(self.trail, self.clock, self.config.folder, root, self.me, embedder)
+        return self._knowledge
 
     async def runtime(self, models: Models | None = None) -> Runtime:
         """All that runs the agents of this folder, with the models of its settings unless others are given.
@@ -173,14 +206,24 @@ class App:
 
     @contextlib.asynccontextmanager
     async def keeping_fresh(self) -> AsyncIterator[None]:
-        """Bring stale sources up to date at once and every few minutes while the context is open."""
-        task = asyncio.create_task(self._keep_fresh())
-        task.add_done_callback(_tell_of_failure)
+        """Bring stale sources up to date at once and every few minutes, and what is known of the files as they change,
+        while the context is open."""
+        tasks = [asyncio.create_task(self._keep_fresh()), asyncio.create_task(self._keep_knowledge())]
+        for task in tasks:
+            task.add_done_callback(_tell_of_failure)
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _keep_knowledge(self) -> None:
+        from clew.catalog.repository import has_repository
+
+        await self.workspace()
+        if has_repository(self.config):
+            await self.knowledge().keep_up()
 
     async def _keep_fresh(self) -> None:
         while True:
@@ -202,11 +245,13 @@ class App:
                 log.warning("%s was not refreshed: %s", report.source_id, report.error)
 
     async def close(self) -> None:
-        """Let go of what the workspace and the models hold; the trail is closed by `open_app`."""
+        """Let go of what the workspace, the models and the index of code hold; the trail is closed by `open_app`."""
         if self._models is not None:
             await self._models.close()
         if self._workspace is not None:
             await self._workspace.close()
+        if self._knowledge is not None:
+            await self._knowledge.close()
 
     @contextlib.asynccontextmanager
     async def background(

@@ -53,11 +53,13 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What `ask` found. `is_relevant` is False when nothing is close enough to the question; `hint` says what to do;
-    `cut` says what was left out for the budget."""
+    `cut` says what was left out for the budget; `known` is what answers the question already, each line with its
+    source."""
 
     handle: str
     sections: Sequence[Section]
     is_relevant: bool
+    known: Sequence[str] = ()
     is_repeated: bool = False
     hint: str = ""
     cut: str = ""

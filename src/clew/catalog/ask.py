@@ -123,6 +123,11 @@ def with_hint(answer: Answer, hint: str) -> Answer:
     return _rendered(msgspec.structs.replace(answer, hint=" ".join(filter(None, (hint, answer.hint)))))
 
 
+def with_known(answer: Answer, lines: Sequence[str]) -> Answer:
+    """The answer with what is known in front."""
+    return _rendered(msgspec.structs.replace(answer, known=lines))
+
+
 def tell_awaiting(number: int) -> str:
     """What a caller is told of what is left out; how it is agreed to is for the user alone to know."""
     things = "thing that this folder brings waits" if number == 1 else "things that this folder brings wait"

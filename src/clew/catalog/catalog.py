@@ -9,7 +9,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.answers import Answer, Entry, Item, Question, Results
-from clew.catalog.ask import STILL_READING, Asking, check_question, tell_awaiting, with_hint
+from clew.catalog.ask import STILL_READING, Asking, check_question, tell_awaiting, with_hint, with_known
 from clew.catalog.bringing import Bringing, Brought, bring_nothing
 from clew.catalog.defined import with_defined
 from clew.catalog.discovery import Discovery, is_sound
@@ -25,6 +25,7 @@ from clew.catalog.text import inline
 from clew.catalog.tool_index import drop_domain, index_domain, keeper_of
 from clew.catalog.why import Explaining, Why
 from clew.clock import Clock
+from clew.llm.tokens import estimate_tokens
 from clew.skills.exposure import Exposure, Exposures
 from clew.skills.keeping import TrailExposures
 from clew.trail.bootstrap import bootstrap
@@ -69,6 +70,8 @@ class Catalog:
         self._shared = shared
         self.keep_up: Callable[[], Awaitable[bool]] | None = None
         """Brings what changes by itself up to date before an answer; False when that is still going on."""
+        self.knows: Callable[[str, Principal], Awaitable[Sequence[str]]] | None = None
+        """What is known that answers a question, a line each with its source."""
         self.awaiting = 0
         """How many things are left out until the user agrees to them."""
         self.skills: LoadedSkills | None = None
@@ -126,7 +129,10 @@ class Catalog:
         by.require("read")
         check_question(question)
         is_current = self.keep_up is None or await self.keep_up()
-        answer = await self._for(by).asking.ask(question, by=by, reader=self._reader(by))
+        known = await self._tell_known(question, by)
+        rest = msgspec.structs.replace(question, budget=question.budget - sum(map(estimate_tokens, known)))
+        answer = await self._for(by).asking.ask(rest, by=by, reader=self._reader(by))
+        answer = with_known(answer, known) if known else answer
         answer = answer if is_current else with_hint(answer, STILL_READING)
         if loaded := await self._tell_loaded(question, by):
             answer = with_hint(answer, loaded)
@@ -229,6 +235,18 @@ class Catalog:
         if self.skills is None or not is_known or not self._may_look(by):
             return ""
         return self.skills.tell(await self.exposures.open(question.handle, by=by))
+
+    async def _tell_known(self, question: Question, by: Principal) -> list[str]:
+        """What answers the question already, as far as it fits into a quarter of the budget."""
+        if self.knows is None or question.domain is not None or not self._may_look(by):
+            return []
+        room, kept = question.budget // 4, list[str]()
+        for line in await self.knows(question.query, by):
+            room -= estimate_tokens(line)
+            if room < 0:
+                break
+            kept.append(line)
+        return kept
 
     def _for(self, by: Principal) -> Operations:
         return self._mine if self._may_look(by) else self._nothing

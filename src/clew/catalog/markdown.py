@@ -87,6 +87,8 @@ def _names(section: Section) -> str:
 def render_answer(answer: Answer) -> str:
     """The whole answer of `ask`."""
     parts = [answer.hint] if answer.hint else []
+    if answer.known:
+        parts.append("\n".join(("## Known", "", *answer.known)))
     parts += [render_section(section) for section in answer.sections if not section.is_folded]
     folded = [render_folded(section) for section in answer.sections if section.is_folded]
     if folded:

@@ -58,6 +58,9 @@ async def ask(
     question = Question(query=" ".join(query), domain=domain, per_domain=per_domain, budget=budget, handle=handle)
     check_question(question)
     async with open_workspace_here(here, look_again=not cached) as (app, workspace):
+        if workspace.catalog.knows is not None and not cached:
+            with _resumable(), progress("Reading the code") as shown:
+                await app.knowledge().gather(lambda done, total, what: shown.advance(done, total, what))
         answer = await workspace.catalog.ask(question, by=app.me)
     if json:
         print_json(answer)

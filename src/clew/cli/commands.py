@@ -51,6 +51,21 @@ COMMANDS: tuple[Command | Group, ...] = (
         "clew.cli.catalog:refresh",
         "[SOURCE]",
     ),
+    Command("index", "Read the code, the commits and the decisions of this folder.", "clew.cli.knowledge:index"),
+    Command(
+        "locate",
+        "Find the files that a text is about, each with its best line.",
+        "clew.cli.knowledge:locate",
+        "QUERY...",
+    ),
+    Command("callers", "Find what calls a function, a method or a class.", "clew.cli.knowledge:callers", "SYMBOL"),
+    Command(
+        "blame-why",
+        "Say why a line is as it is: commits, decisions and what was noted.",
+        "clew.cli.knowledge:blame_why",
+        "PATH:LINE",
+    ),
+    Command("brief", "Tell where things stand, each line with its source.", "clew.cli.knowledge:brief", "[TIER]"),
     Command("why", "Say why a route is, or is not, there for you.", "clew.cli.catalog:why", "WHAT..."),
     Group(
         "context",

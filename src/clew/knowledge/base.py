@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,11 +11,13 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.errors import NotFound, SourceError
+from clew.errors import ClewError, NotFound, SourceError
 from clew.knowledge.code.blobs import read_content
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.indexer import Indexed, Progress
+from clew.knowledge.code.indexer import Indexed
 from clew.knowledge.code.opening import open_code
+from clew.knowledge.code.runs import Progress
+from clew.knowledge.code.watching import CodeWatch
 from clew.knowledge.evidence.grounds import KnowledgeGround
 from clew.knowledge.history.archive import Archive
 from clew.knowledge.history.chronicle import Chronicle
@@ -23,7 +26,7 @@ from clew.knowledge.history.decisions import is_told, keep_decisions, read_decis
 from clew.knowledge.history.git_log import GitLog
 from clew.knowledge.history.why import Why, blame_why
 from clew.knowledge.resolving.cache import IntentCache
-from clew.knowledge.resolving.resolver import Resolver
+from clew.knowledge.resolving.resolver import MAX_QUESTION, Resolver
 from clew.knowledge.resolving.routing import Router
 from clew.knowledge.searching import Shelves
 from clew.knowledge.shelves import CodeShelf, NodeShelf
@@ -31,6 +34,11 @@ from clew.llm.requests import Model
 from clew.trail.kinds import NodeDomain
 from clew.trail.nodes import NodeGraph
 from clew.trail.store import Embedder, Trail
+
+WAIT_SECONDS = 1.5
+"""So long an answer waits for what is known."""
+
+_log = logging.getLogger(__name__)
 
 
 class Gathered(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +92,28 @@ class Knowledge:
         commits = await asyncio.to_thread(self._read_commits)
         kept = await keep_decisions(self._trail, await self.decisions(), await self._paths(), by=self._owner)
         return Gathered(code=indexed, commits=commits, decisions=kept.written)
+
+    async def tell(self, question: str, by: Principal) -> list[str]:
+        """What is known that answers a question, a line for each source. Nothing where that takes longer than a
+        moment, as it may while all is read for the first time."""
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                found = await self.resolver.resolve(question[:MAX_QUESTION], by=by)
+        except (TimeoutError, ClewError) as error:
+            _log.info("nothing is told of what is known: %s", error or "it took too long")
+            return []
+        return [f"- {line}" for line in found.text.splitlines() if found.sources]
+
+    async def keep_up(self) -> None:
+        """Watch the files, and keep what is known as they are, until it is cancelled."""
+        async with CodeWatch(self.code, self._note_changes):
+            await self.gather()
+            await asyncio.Event().wait()
+
+    async def _note_changes(self, paths: Sequence[str], is_bulk: bool) -> None:
+        self.resolver.cache.files_changed(paths)
+        if any(map(is_told, paths)) or is_bulk:
+            await keep_decisions(self._trail, await self.decisions(), await self._paths(), by=self._owner)
 
     async def decisions(self) -> list[Decision]:
         """What the files of the repository tell of decisions."""

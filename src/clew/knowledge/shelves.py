@@ -13,6 +13,7 @@ import msgspec
 from clew.access import Principal
 from clew.errors import NotFound
 from clew.knowledge.membership import Membership, terms_of
+from clew.knowledge.neighbours import CANDIDATES, lift
 from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.bulk import each_record
 from clew.trail.closeness import closeness
@@ -24,6 +25,9 @@ from clew.trail.store import Trail
 
 _log = logging.getLogger(__name__)
 _BATCH = 200
+WEIGHTS = {"title": 1.5, "content": 1.0}
+"""How much words in the name and in the content of a node count: unlike with records at large, the content is what a
+node has to say."""
 _OVERFETCH = 5
 """How many times as many are asked for where some of what comes back may not be meant."""
 
@@ -89,18 +93,20 @@ class NodeShelf:
         filter: NodeFilter = EVERY_NODE,
         exclude: Collection[str] = (),
     ) -> list[ScoredNode]:
-        """By words and meaning, without what has neither in common. The similarity of the best is how close it is to
-        the question; that of the others follows from their score."""
+        """By words and meaning, without what has neither in common; history also by what stands next to it. The
+        similarity of the best is how close it is to the question; that of the others follows from their score."""
         selector = to_selector(msgspec.structs.replace(filter, domain=self._domain))
-        request = SearchRequest(text=query, limit=limit, selector=selector, exclude=tuple(exclude)[:MAX_LIMIT])
+        request = SearchRequest(
+            text=query,
+            limit=max(limit, CANDIDATES),
+            selector=selector,
+            weights=WEIGHTS,
+            exclude=tuple(exclude)[:MAX_LIMIT],
+        )
         hits = (await self._trail.index.search(request, by=by)).hits
-        nodes = await NodeGraph(self._trail, by).as_nodes([hit.breadcrumb for hit in hits])
-        near = [_similarity(hit, hits[0]) for hit in hits]
-        return [
-            ScoredNode(node=node, similarity=similarity)
-            for node, similarity in zip(nodes, near, strict=True)
-            if similarity > 0
-        ]
+        best = await self._best(hits, limit, by)
+        nodes = await NodeGraph(self._trail, by).as_nodes([hit.breadcrumb for hit, _ in best])
+        return [ScoredNode(node=node, similarity=similarity) for node, (_, similarity) in zip(nodes, best, strict=True)]
 
     async def get(self, id: str, *, by: Principal) -> Node:
         node = await NodeGraph(self._trail, by).get_node(id)
@@ -140,6 +146,17 @@ class NodeShelf:
         for each in self._rebuilds:
             each.cancel()
         await asyncio.gather(*self._rebuilds, return_exceptions=True)
+
+    async def _best(self, hits: Sequence[Hit], limit: int, by: Principal) -> list[tuple[Hit, float]]:
+        """The best hits with their similarity, best first."""
+        scores = {hit.breadcrumb.id: hit.score for hit in hits if hit.score > 0}
+        if self._domain is NodeDomain.HISTORY:
+            scores = await lift(self._trail, scores, by=by)
+        close = max(map(closeness, hits), default=0.0)
+        most = max(scores.values(), default=1.0) * (1 + close) / close if close > 0 else 0.0
+        known = [(hit, scores[hit.breadcrumb.id]) for hit in hits if hit.breadcrumb.id in scores and most > 0]
+        ranked = sorted(known, key=lambda each: -each[1])[:limit]
+        return [(hit, min(1.0, score / most)) for hit, score in ranked]
 
     async def _fill(self) -> None:
         for audience, terms in (await self._read_terms()).items():
@@ -191,12 +208,6 @@ def text_of(breadcrumb: Breadcrumb) -> str:
 def _take_in(found: Sequence[Breadcrumb], terms: dict[Audience, set[int]]) -> None:
     for each in found:
         terms.setdefault(each.scopes, set()).update(terms_of(text_of(each)))
-
-
-def _similarity(hit: Hit, best: Hit) -> float:
-    close = closeness(best)
-    share = hit.score / best.score if best.score > 0 else 1.0
-    return min(1.0, max(0.0, share * close / (1 + close)))
 
 
 class CodeSearch(Protocol):

@@ -13,7 +13,7 @@ import msgspec
 
 from clew.errors import Busy, Corrupted, InvalidInput, NotFound
 from clew.knowledge.code.blobs import read_content
-from clew.knowledge.code.indexer import Indexed, Indexer, Progress
+from clew.knowledge.code.indexer import Indexed, Indexer
 from clew.knowledge.code.lookups import (
     Reached,
     find_in_file,
@@ -27,6 +27,7 @@ from clew.knowledge.code.lookups import (
 from clew.knowledge.code.parsing import readable_text
 from clew.knowledge.code.refs import node_id, readings
 from clew.knowledge.code.rows import FILE_KIND, SymbolRow
+from clew.knowledge.code.runs import Progress
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.code.text_hits import TextHit
 from clew.knowledge.code.text_index import TextIndex
@@ -87,13 +88,19 @@ class CodeGraph:
         self.indexer.stop()
         await asyncio.to_thread(self._close)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all files are known; while they are still being read, or after that was ended early, some are not."""
+        return self.indexer.is_whole
+
     async def refresh(self, report: Progress | None = None) -> Indexed:
-        """Bring everything up to date; `report` is called from another thread."""
+        """Bring everything up to date, edges that take long to find too; questions are answered meanwhile from what is
+        there. `report` is called from another thread."""
         return await asyncio.to_thread(self._refresh, report)
 
     async def update(self, paths: Iterable[str]) -> list[str]:
         """Bring some files up to date; those whose content did change or went."""
-        return await asyncio.to_thread(self.indexer.update, list(paths))
+        return await asyncio.to_thread(self._update, list(paths))
 
     async def search(
         self, query: str, *, limit: int = 10, symbol_type: str | None = None, file_pattern: str | None = None
@@ -193,9 +200,11 @@ class CodeGraph:
         return await asyncio.to_thread(self._commits_of, path, line, limit)
 
     def contains(self, text: str) -> bool:
-        """Whether a symbol or a file has this name."""
+        """Whether a symbol or a file has this name, or any word of it stands in the code."""
         with self.store.reading() as sql:
-            return find_place(sql, text, "") is not None or bool(find_named(sql, text, 1))
+            if find_place(sql, text, "") is not None or find_named(sql, text, 1):
+                return True
+        return self._text.knows(text)
 
     async def _links(self, ref: str, edge_type: str, depth: int, *, backwards: bool) -> list[Link]:
         types = _edge_types(edge_type)
@@ -246,7 +255,7 @@ class CodeGraph:
                 continue
             except Corrupted:
                 self.store.rebuild()
-                self._refresh(None)
+                self._refresh(None, quickly=True)
                 continue
             if not self.indexer.freshen(paths(found)):
                 return found
@@ -256,13 +265,19 @@ class CodeGraph:
         """Bring all files up to date unless somebody does; whether it was done."""
         if self.is_watched or time.monotonic() - self._looked < UNWATCHED_SECONDS or self.indexer.is_refreshing:
             return False
-        self._refresh(None)
+        self._refresh(None, quickly=True)
         return True
 
-    def _refresh(self, report: Progress | None) -> Indexed:
-        done = self.indexer.refresh(report)
+    def _refresh(self, report: Progress | None, *, quickly: bool = False) -> Indexed:
+        done = self.indexer.refresh(report, quickly=quickly)
         self._looked = time.monotonic()
         return done
+
+    def _update(self, paths: list[str]) -> list[str]:
+        changed = self.indexer.update(paths)
+        if changed:
+            self.indexer.embed()
+        return changed
 
     def _close(self) -> None:
         self.indexer.wait()

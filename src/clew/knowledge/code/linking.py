@@ -195,12 +195,20 @@ class Linker:
         if key not in cache:
             cache[key] = self._names.resolve(path, inside, reference.target)
         place = cache[key]
-        if place is None or (reference.kind == "reference" and place.is_guess):
+        if place is None or (place.is_guess and reference.kind not in ("call", "inherit")):
             return
         source = self._names.files[path].around(reference.inside)
-        if (place.path, place.qualname) != (path, source) or reference.kind == "call":
-            kind = TYPES[reference.kind]
+        is_itself = (place.path, place.qualname) == (path, source)
+        if not is_itself or (reference.kind == "call" and not place.is_guess):
+            kind = self._edge_type(path, reference, place)
             yield CodeEdge(path, source, place.path, place.qualname, kind, reference.line, place.is_guess)
+
+    def _edge_type(self, path: str, reference: Reference, place: Place) -> EdgeType:
+        """In Ruby a bare name that is a method calls it."""
+        kind = self._names.files[place.path].kinds.get(place.qualname)
+        if reference.kind == "reference" and self._facts[path].language == "ruby" and kind in ("method", "function"):
+            return "calls"
+        return TYPES[reference.kind]
 
     def _followed(self, path: str) -> Iterator[CodeEdge]:
         """Calls and bases that following values found, as far as both ends are symbols."""

@@ -12,6 +12,7 @@ from clew.knowledge.code.python_modules import Modules
 SCRIPT_SUFFIXES = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
 SCRIPT_ROOTS = {"@/": ("", "src/"), "~/": ("", "src/")}
 NATIVE_SUFFIXES = (".c", ".cc", ".cpp", ".cxx", ".m", ".mm")
+HEADER_SUFFIXES = (".h", ".hh", ".hpp", ".hxx")
 FAMILIES = {"typescript": "javascript", "tsx": "javascript", "jsx": "javascript", "cpp": "c", "c++": "c"}
 
 
@@ -29,11 +30,13 @@ class ImportResolver:
         self._folders: defaultdict[str, set[str]] = defaultdict(set)
         self._names: defaultdict[str, set[str]] = defaultdict(set)
         self._go_modules = dict(go_modules or {})
+        self._found: dict[tuple[str, str, str], list[str]] = {}
         self.modules = Modules()
         for path, language in languages.items():
             self.add(path, language)
 
     def add(self, path: str, language: str) -> None:
+        self._found.clear()
         self._languages[path] = language
         self._folders[dirname(path)].add(path)
         self._names[basename(path)].add(path)
@@ -41,6 +44,7 @@ class ImportResolver:
             self.modules.add(path)
 
     def remove(self, path: str) -> None:
+        self._found.clear()
         if self._languages.pop(path, None) is not None:
             self._folders[dirname(path)].discard(path)
             self._names[basename(path)].discard(path)
@@ -48,8 +52,13 @@ class ImportResolver:
 
     def resolve(self, importer: str, item: Import) -> list[str]:
         """The files that an import means, in order; none where it means something outside the project."""
-        finder = FINDERS.get(family(self._languages.get(importer, "")))
-        return finder(self, importer, item) if finder is not None else []
+        if not item.module:  # a name that the file gives to others as another
+            return [importer]
+        key = (importer, item.module, item.name)
+        if key not in self._found:
+            finder = FINDERS.get(family(self._languages.get(importer, "")))
+            self._found[key] = finder(self, importer, item) if finder is not None else []
+        return self._found[key]
 
     def neighbours(self, path: str) -> list[str]:
         """The other files whose names a file can use without importing them: those of its Go or Java package."""
@@ -62,7 +71,9 @@ class ImportResolver:
 
     def implementations(self, path: str) -> list[str]:
         """The files that hold what a header of C declares: those with the name of the header."""
-        stem = splitext(basename(path))[0]
+        stem, ending = splitext(basename(path))
+        if ending not in HEADER_SUFFIXES:
+            return []
         found = [other for suffix in NATIVE_SUFFIXES for other in sorted(self._names.get(stem + suffix, ()))]
         return [other for other in found if other != path]
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from clew.knowledge.code.facts import FileFacts, Import
-from clew.knowledge.code.linking_imports import ImportResolver, family, module_word
+from clew.knowledge.code.linking_imports import HEADER_SUFFIXES, ImportResolver, family, module_word
 
 DEEPEST = 8
-"""Files that a name is followed through, and classes that a method is looked for in."""
-SHORTEST_GUESS = 3
+"""Classes that a method is looked for in, one above the other."""
+SHORTEST_GUESS = 4
+UNDECLARED = frozenset(("c", "ruby"))
+"""Families of languages in which a bare name may come from a file that this one does not name."""
 OWN = frozenset(("self", "this", "cls", "@"))
 ABOVE = frozenset(("super", "base"))
-TYPES = frozenset(("class", "interface"))
+TYPES = frozenset(("class", "interface", "module"))
 CALLABLE = frozenset(("function", "method", "class", "interface"))
+IMPLICIT = frozenset(("java", "ruby", "cpp"))
+"""Languages in which a bare name in a class means a method of it."""
 COMMON = frozenset(
     name for known in (str, bytes, list, dict, set, int, float, object, Exception) for name in dir(known)
 ) | frozenset(
@@ -75,6 +79,8 @@ class Names:
         self.files: dict[str, FileNames] = {}
         self._resolver = resolver
         self._by_name: defaultdict[tuple[str, str], set[Place]] = defaultdict(set)
+        self._found: dict[tuple[str, str], Place | None] = {}
+        self._bases: dict[Place, list[Place]] = {}
 
     def add(self, path: str, facts: FileFacts) -> None:
         self.remove(path)
@@ -83,27 +89,32 @@ class Names:
             self._by_name[key].add(place)
 
     def remove(self, path: str) -> None:
+        self._found.clear()
+        self._bases.clear()
         names = self.files.pop(path, None)
         for key, place in _indexed(path, names) if names is not None else ():
             self._by_name[key].discard(place)
 
-    def find(self, path: str, name: str, depth: int = DEEPEST) -> Place | None:
+    def find(self, path: str, name: str) -> Place | None:
         """The symbol that a name of a file means to others: its own, or one that it passes on."""
+        key = (path, name)
+        if key not in self._found:
+            self._found[key] = self._look(path, name, set())
+        return self._found[key]
+
+    def _look(self, path: str, name: str, seen: set[tuple[str, str]]) -> Place | None:
+        """As `find`, through each file once: files may pass names on in a circle."""
         names = self.files.get(path)
-        if names is None:
+        if names is None or (path, name) in seen:
             return None
         if name in names.kinds:
             return Place(path, name)
-        if not depth:
-            return None
+        seen.add((path, name))
         first, _, rest = name.partition(".")
-        if rest and first in names.kinds:
-            return self.method(Place(path, first), rest, depth - 1)
-        for item in names.aliases.get(first, ()):
-            found = self._imported(path, item, first, rest, depth - 1)
-            if found is not None:
-                return found
-        return self._through_whole(path, names, name, depth - 1)
+        found = self.method(Place(path, first), rest) if rest and first in names.kinds else None
+        for item in names.aliases.get(first, ()) if found is None else ():
+            found = found or self._imported(path, item, first, rest, seen)
+        return found or self._through_whole(path, names, name, seen)
 
     def resolve(self, path: str, inside: str, target: str) -> Place | None:
         """The symbol that is meant by what is written inside another: by scope, then by what is imported, then by what
@@ -112,19 +123,57 @@ class Names:
         target = _dotted(target)
         first, _, rest = target.partition(".")
         if first in OWN or first in ABOVE:
-            return self._own(path, names, inside, rest, is_above=first in ABOVE)
-        found = self._in_scope(path, names, inside, target) or self.find(path, target)
-        if found is None:
-            found = self._beside(path, target)
+            found = self._own(path, inside, rest, is_above=first in ABOVE)
+            return found or (self._rust_path(path, target) if names.language == "rust" else None)
+        found = self._in_scope(path, names, inside, target) or self._from_outside(path, names, inside, target)
+        if found is None and names.language == "rust" and first == "crate":
+            found = self._rust_path(path, target)
         if found is None and first not in names.aliases:
-            found = self.guess(path, target.rpartition(".")[2], is_method=bool(rest))
+            found = self._guess_at(path, names, inside, target)
         return found
+
+    def _from_outside(self, path: str, names: FileNames, inside: str, target: str) -> Place | None:
+        """What a name means that its own file does not define: a method of the class around it where the language has
+        it so, or what is imported."""
+        if names.language in IMPLICIT and "." not in target:
+            of_class = self._class_at(path, inside)
+            found = self.method(of_class, target) if of_class is not None else None
+            if found is not None:
+                return found
+        return self._imported_at(path, names, inside, target)
+
+    def _imported_at(self, path: str, names: FileNames, inside: str, target: str) -> Place | None:
+        """What a name means by imports, in each of the namespaces around it, or by the files beside."""
+        scope = inside if names.whole else ""
+        while scope:
+            found = self.find(path, f"{scope}.{target}")
+            if found is not None:
+                return found
+            scope = scope.rpartition(".")[0]
+        return self.find(path, target) or self._beside(path, target)
+
+    def _guess_at(self, path: str, names: FileNames, inside: str, target: str) -> Place | None:
+        """In Go the receiver of a method has a name of its own: its class is guessed at first."""
+        rest = target.partition(".")[2]
+        of_class = self._class_at(path, inside) if names.language == "go" and rest and "." not in rest else None
+        found = self.method(of_class, rest) if of_class is not None else None
+        if found is not None:
+            return Place(found.path, found.qualname, is_guess=True)
+        return self.guess(path, target.rpartition(".")[2], is_method=bool(rest))
+
+    def _rust_path(self, path: str, target: str) -> Place | None:
+        module, _, name = target.rpartition(".")
+        found = self._resolver.resolve(path, Import(module.replace(".", "::"), name, "", 0)) if module else []
+        return next((place for file in found if (place := self.find(file, name)) is not None), None)
 
     def guess(self, path: str, name: str, *, is_method: bool) -> Place | None:
         """The one symbol of this name among the files that this one may use; none where there are several."""
-        if len(name) < SHORTEST_GUESS or (is_method and name in COMMON):
+        of_family = family(self.files[path].language)
+        if len(name) < SHORTEST_GUESS or (name in COMMON if is_method else of_family not in UNDECLARED):
             return None
-        places = self._by_name.get((family(self.files[path].language), name), ())
+        places: Collection[Place] = self._by_name.get((of_family, name), ())
+        if len(places) > 1:  # what a header only declares is defined elsewhere
+            places = [place for place in places if not place.path.endswith(HEADER_SUFFIXES)]
         if len(places) != 1:
             return None
         place = next(iter(places))
@@ -147,22 +196,38 @@ class Names:
                 return found
         return None
 
-    def bases(self, of_class: Place) -> Iterator[Place]:
+    def bases(self, of_class: Place) -> list[Place]:
         """The classes of the project that a class inherits from, as it names them."""
+        if of_class not in self._bases:
+            self._bases[of_class] = []  # what a circle of classes sees
+            self._bases[of_class] = list(self._find_bases(of_class))
+        return self._bases[of_class]
+
+    def _find_bases(self, of_class: Place) -> Iterator[Place]:
         names = self.files.get(of_class.path)
-        for written in names.bases.get(of_class.qualname, ()) if names is not None else ():
-            around = of_class.qualname.rpartition(".")[0]
-            found = self._in_scope(of_class.path, names, around, written) if names is not None else None
-            found = found or self.find(of_class.path, written) or self._beside(of_class.path, written)
+        if names is None:
+            return
+        around = of_class.qualname.rpartition(".")[0]
+        for written in names.bases.get(of_class.qualname, ()):
+            found = self._in_scope(of_class.path, names, around, written)
+            found = found or self._imported_at(of_class.path, names, around, written)
             if found is not None:
                 yield Place(found.path, found.qualname)
 
-    def _own(self, path: str, names: FileNames, inside: str, name: str, *, is_above: bool) -> Place | None:
-        of_class = names.class_around(inside)
-        if not of_class or not name or "." in name:
+    def _own(self, path: str, inside: str, name: str, *, is_above: bool) -> Place | None:
+        of_class = self._class_at(path, inside)
+        if of_class is None or not name or "." in name:
             return None
-        place = Place(path, of_class)
-        return self.inherited(place, name) if is_above else self.method(place, name)
+        return self.inherited(of_class, name) if is_above else self.method(of_class, name)
+
+    def _class_at(self, path: str, inside: str) -> Place | None:
+        """The class around a place; that of a method which is defined apart from it may be in another file."""
+        names = self.files[path]
+        of_class = names.class_around(inside)
+        around = inside.rpartition(".")[0]
+        if around and names.kinds.get(inside) == "method" and of_class != around:
+            return self.find(path, around) or Place(path, around)
+        return Place(path, of_class) if of_class else None
 
     def _in_scope(self, path: str, names: FileNames, inside: str, target: str) -> Place | None:
         """A symbol of the file itself, from the innermost scope outwards; bare names in a class mean its methods where
@@ -174,7 +239,7 @@ class Names:
             is_class = names.kinds.get(scope) in TYPES
             if qualname in names.kinds and not (is_class and names.language == "python"):
                 return self.method(Place(path, qualname), rest) if rest else Place(path, qualname)
-            if is_class and not rest and names.language in ("java", "ruby", "cpp", "c++"):
+            if is_class and not rest and names.language in IMPLICIT:
                 found = self.inherited(Place(path, scope), first)
                 if found is not None:
                     return found
@@ -182,32 +247,28 @@ class Names:
                 return None
             scope = scope.rpartition(".")[0]
 
-    def _imported(self, path: str, item: Import, alias: str, rest: str, depth: int) -> Place | None:
+    def _imported(self, path: str, item: Import, alias: str, rest: str, seen: set[tuple[str, str]]) -> Place | None:
         """What an import stands for, with what is taken from it."""
-        wanted = ".".join(part for part in (item.name, rest) if part and part != "default")
-        targets = [target for target in self._resolver.resolve(path, item) if target != path]
+        targets = [target for target in self._resolver.resolve(path, item) if target != path or not item.module]
         for target in targets:
-            choices = [wanted, f"{alias}.{rest}" if rest else alias] if item.name in ("", "default") else [wanted, rest]
-            for choice in (choice for choice in choices if choice):
-                found = self.find(target, choice, depth)
+            for name in _taken(item, alias, rest, self.files[path].language):
+                found = self._look(target, name, seen)
                 if found is not None:
                     return found
         if len(targets) > 1 and rest:  # a module in a package: what is left is looked for in the module
-            return self.find(targets[-1], rest, depth)
+            return self._look(targets[-1], rest, seen)
         return None
 
-    def _through_whole(self, path: str, names: FileNames, name: str, depth: int) -> Place | None:
-        for item in names.whole if depth >= 0 else ():
+    def _through_whole(self, path: str, names: FileNames, name: str, seen: set[tuple[str, str]]) -> Place | None:
+        """What a file has by taking in all of others; of what a header declares, the definition."""
+        for item in names.whole:
             for target in self._resolver.resolve(path, item):
-                for file in (target, *self._declared_by(target)):
-                    found = self.find(file, name, depth) if file != path else None
+                for file in (*self._resolver.implementations(target), target):
+                    is_defined = file == target or name in self.files[file].kinds if file in self.files else False
+                    found = self._look(file, name, seen) if file != path and is_defined else None
                     if found is not None:
                         return found
         return None
-
-    def _declared_by(self, path: str) -> list[str]:
-        is_header = path.endswith((".h", ".hh", ".hpp", ".hxx"))
-        return self._resolver.implementations(path) if is_header else []
 
     def _beside(self, path: str, target: str) -> Place | None:
         first, _, rest = target.partition(".")
@@ -215,6 +276,17 @@ class Names:
             if first in self.files[other].kinds if other in self.files else False:
                 return self.method(Place(other, first), rest) if rest else Place(other, first)
         return None
+
+
+def _taken(item: Import, alias: str, rest: str, language: str) -> list[str]:
+    """The names to look for in the file that an import means."""
+    wanted = ".".join(part for part in (item.name, rest) if part)
+    names = [wanted, rest if item.name else f"{alias}.{rest}" if rest else alias]
+    if item.name == "default":
+        names.append(f"{alias}.{rest}" if rest else alias)
+    if language == "java":  # a static import brings in a member of a class
+        names.append(f"{module_word(item.module, language)}.{wanted}")
+    return [name for name in names if name]
 
 
 def _alias(item: Import, language: str) -> str:

@@ -5,8 +5,9 @@ change only what it concerns is linked again."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from pathlib import Path
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 
 import msgspec
 
@@ -14,14 +15,13 @@ from clew.knowledge.code.blobs import read_content
 from clew.knowledge.code.edges import unlinked, write_edges
 from clew.knowledge.code.facts import FileFacts
 from clew.knowledge.code.linking import Linker
-from clew.knowledge.code.parsing import readable_text
-from clew.knowledge.code.pool import POOL_FROM, Job, Pool
+from clew.knowledge.code.parsing import readable_text, run_job
+from clew.knowledge.code.pool import BATCH, IN_FLIGHT, POOL_FROM, Job, Pool
 from clew.knowledge.code.python_flow import Summary
-from clew.knowledge.code.rows import decode_facts, find_facts, find_summary, write_summary
+from clew.knowledge.code.rows import Parsed, decode_facts, find_facts, find_summary, write_summary
 from clew.knowledge.code.store import CodeStore, Sql, read_meta, write_meta
 
 FOLLOWED = "python"
-BATCH = 32
 
 _decode_summary = msgspec.msgpack.Decoder(Summary).decode
 _GO_MODULE = re.compile(rb"(?m)^module\s+(\S+)")
@@ -33,9 +33,9 @@ Contents = dict[str, tuple[str, str]]
 class Links:
     """The edges of one store. Not for several threads at once."""
 
-    def __init__(self, store: CodeStore, root: Path) -> None:
+    def __init__(self, store: CodeStore, root: str) -> None:
         self._store = store
-        self._root = str(root)
+        self._root = root
         self._linker: Linker | None = None
         self._known: Contents = {}
 
@@ -86,12 +86,68 @@ class Links:
             wanted = {
                 blob: path
                 for path, (blob, language) in contents.items()
-                if language == FOLLOWED and self._known.get(path) != (blob, language) and not find_summary(sql, blob)
+                if language == FOLLOWED
+                and self._known.get(path) != (blob, language)
+                and not find_summary(sql, blob, language)
             }
+        if not wanted:
+            return
         pool = Pool() if len(wanted) >= POOL_FROM else None
+        flying: deque[tuple[list[str], Future[list[Parsed]] | list[Parsed]]] = deque()
         try:
-            for at in range(0, len(wanted), BATCH):
-                self._summarize_some(list(wanted.items())[at : at + BATCH], pool)
+            for batch in _batches(list(wanted.items())):
+                blobs, jobs = self._jobs(batch)
+                flying.append((blobs, pool.submit(jobs) if pool else [run_job(job) for job in jobs]))
+                if len(flying) > IN_FLIGHT:
+                    self._keep(*flying.popleft())
+            while flying:
+                self._keep(*flying.popleft())
         finally:
             if pool is not None:
                 pool.close()
+
+    def _jobs(self, batch: Iterable[tuple[str, str]]) -> tuple[list[str], list[Job]]:
+        found: dict[str, Job] = {}
+        for blob, path in batch:
+            content = read_content(self._root, path)
+            if content is not None and content.blob == blob:
+                found[blob] = Job(readable_text(content.body).encode("utf-8", errors="replace"), FOLLOWED, True)
+        return list(found), list(found.values())
+
+    def _keep(self, blobs: list[str], parsing: Future[list[Parsed]] | list[Parsed]) -> None:
+        results = parsing if isinstance(parsing, list) else parsing.result()
+        with self._store.writing() as sql:
+            for blob, parsed in zip(blobs, results, strict=True):
+                write_summary(sql, blob, FOLLOWED, parsed.summary)
+
+    def _go_modules(self, paths: Iterable[str]) -> dict[str, str]:
+        """The module path of each folder with a `go.mod`."""
+        found = {}
+        for path in paths:
+            if path == "go.mod" or path.endswith("/go.mod"):
+                content = read_content(self._root, path)
+                if content is not None and (module := _GO_MODULE.search(content.body)):
+                    found[path.rpartition("/")[0]] = module[1].decode(errors="replace")
+        return found
+
+
+def _read_state(sql: Sql) -> tuple[int, Contents, set[str]]:
+    """Where the files are, what each holds, and which have no edges."""
+    rows = sql.execute("SELECT path, blob, language FROM files WHERE left_out = ''")
+    contents = {path: (blob.hex(), language) for path, blob, language in rows}
+    return read_meta(sql, "generation", 0), contents, unlinked(sql)
+
+
+def _read_facts(sql: Sql, paths: Iterable[str], contents: Contents) -> dict[str, FileFacts]:
+    found = {path: find_facts(sql, *contents[path]) for path in sorted(paths)}
+    return {path: decode_facts(facts) for path, facts in found.items() if facts is not None}
+
+
+def _read_summaries(sql: Sql, paths: Iterable[str], contents: Contents) -> dict[str, Summary]:
+    python = (path for path in sorted(paths) if contents[path][1] == FOLLOWED)
+    found = {path: find_summary(sql, *contents[path]) for path in python}
+    return {path: _decode_summary(summary) for path, summary in found.items() if summary}
+
+
+def _batches(items: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    return (items[at : at + BATCH] for at in range(0, len(items), BATCH))

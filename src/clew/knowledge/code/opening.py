@@ -7,7 +7,7 @@ from pathlib import Path
 from clew.clock import Clock
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.indexer import Indexer
-from clew.knowledge.code.links import Links
+from clew.knowledge.code.links_apart import LinksApart
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.code.text_index import TextIndex
 from clew.knowledge.code.tree import Tree
@@ -22,4 +22,5 @@ def open_code(folder: Path, root: Path, clock: Clock, embedder: Embedder | None)
     store = CodeStore(folder / FILE)
     tree = Tree(root)
     text = TextIndex(store, embedder)
-    return CodeGraph(tree, store, Indexer(tree, store, text, Links(tree.root), clock), text)
+    links = LinksApart(store, tree.root)
+    return CodeGraph(tree, store, Indexer(tree, store, text, links, clock), text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import msgspec
@@ -18,6 +19,9 @@ from clew.knowledge.code.text_index import encode_text
 from clew.secrecy import mask_in_place
 
 HEAD_BYTES = 4_096
+
+_KEY_MARKS = ("sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "xox", "AKIA", "eyJ", "AIza", "PRIVATE KEY")
+_ADDRESS = re.compile(r"://\S*")
 
 
 class Readable(NamedTuple):
@@ -54,13 +58,19 @@ def readable_text(body: bytes) -> str:
         text = body.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
     except UnicodeDecodeError:
         text = body.decode("latin-1")
-    return mask_in_place(text)
+    return mask_in_place(text) if may_hold_keys(text) else text
 
 
-def parse(body: bytes, language: str) -> Parsed:
-    """The facts of a content, its words, and for Python the summary of its flow. Without a language that is known there
-    are no symbols."""
-    text = body.decode("utf-8", errors="replace")
-    facts = extract(body, language) if language else FileFacts(language="", lines=text.count("\n") + 1)
-    summary = msgspec.msgpack.encode(summarize(body)) if language == "python" else b""
-    return Parsed(encode_facts(facts), summary, encode_text(facts, text))
+def may_hold_keys(text: str) -> bool:
+    """Whether a text has what every key begins with. Looking for whole keys takes ten times as long."""
+    return any(mark in text for mark in _KEY_MARKS) or any("@" in address for address in _ADDRESS.findall(text))
+
+
+def run_job(job: Job) -> Parsed:
+    """What is kept of a content. Without a language that is known there are no symbols."""
+    if job.is_flow:
+        return Parsed(b"", msgspec.msgpack.encode(summarize(job.body)))
+    text = job.body.decode("utf-8", errors="replace")
+    known = extract(job.body, job.language) if job.language else None
+    facts = known or FileFacts(language="", lines=text.count("\n") + 1)
+    return Parsed(encode_facts(facts), words=encode_text(facts, text))

@@ -3,6 +3,8 @@ with it. Workers are plain programs that read requests and end with their input,
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import subprocess
 import sys
@@ -10,7 +12,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Empty, SimpleQueue
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import msgspec
 
@@ -18,16 +20,23 @@ from clew.knowledge.code.facts import FileFacts
 from clew.knowledge.code.rows import Parsed, encode_facts
 
 WORKERS = 2
+POOL_FROM = 30
+"""With fewer files to parse, starting other processes takes longer than parsing here."""
+BATCH, IN_FLIGHT = 32, 4
+"""How many files are parsed and written together, and how many such batches may be under way."""
 BATCH_SECONDS = 60.0
+RARELY = 100_000
+"""What parsers make has few cycles: looking for them seldom saves much time."""
 _START = "from clew.knowledge.code.pool import serve; serve()"
 _LENGTH = 8
 
 
 class Job(NamedTuple):
-    """A content to be parsed."""
+    """A content to be parsed: into facts and words, or into the summary of its flow."""
 
     body: bytes
     language: str
+    is_flow: bool = False
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -102,25 +111,34 @@ class _Worker:
             limit.cancel()
 
     def close(self) -> None:
-        self._process.kill()
-        with self._process:
-            pass
+        end_process(self._process)
+
+
+def end_process(process: subprocess.Popen[Any]) -> None:
+    """Kill a process, wait until it is gone, and close its streams."""
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with contextlib.suppress(OSError):  # what was still to be sent has no reader
+                stream.close()
 
 
 def serve() -> None:
     """The worker: answers requests until its input ends. What a library prints goes nowhere."""
-    from clew.knowledge.code.parsing import parse  # loads the parsers, which only workers and small updates need
+    from clew.knowledge.code.parsing import run_job  # loads the parsers, which only workers and small updates need
 
     source, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
+    gc.set_threshold(RARELY)
     while True:
         try:
             request = _receive(source)
         except EOFError:
             return
-        _send(answers, _encoder.encode([parse(job.body, job.language) for job in _jobs.decode(request)]))
+        _send(answers, _encoder.encode([run_job(job) for job in _jobs.decode(request)]))
 
 
 def _send(stream: IO[bytes], content: bytes) -> None:

@@ -4,18 +4,22 @@ enough to be done anew for a whole project, and for a few changed files at once.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 
 import msgspec
 
 from clew.knowledge.code.python_modules import Modules
+from clew.knowledge.code.python_reloading import Reloading
 from clew.knowledge.code.python_solver import SHIFT, Solver
 from clew.knowledge.code.python_statements import summarize
 from clew.knowledge.code.python_summary import Summary
 from clew.knowledge.code.python_values import ClassValue, ExternalValue, FunctionValue
 
-SMALL = 40_000
+SMALL = 20_000
 """Variables of a program that is followed anew whenever a file changes: a tenth of a second."""
+MOST_UPDATES = 100
 
 __all__ = ["PythonCall", "PythonFlow", "Summary", "Unresolved", "summarize"]
 
@@ -47,15 +51,19 @@ class PythonFlow:
         self._modules = Modules(summaries)
         self._has_externals = has_externals
         self._small = small
+        self._updates = 0
         self._solver = self._solve(summaries)
 
     def _solve(self, summaries: Mapping[str, Summary]) -> Solver:
-        solver = Solver(self._modules, has_externals=self._has_externals)
-        solver.load(summaries)
-        overfull = {node for node in solver.heap.overfull if node >= 0}
-        if overfull:  # what an overfull variable holds is by chance: all is followed again as if it held nothing
-            solver = Solver(self._modules, has_externals=self._has_externals, blocked=overfull)
+        with _uncollected():
+            solver = Solver(self._modules, has_externals=self._has_externals)
             solver.load(summaries)
+            overfull = {node for node in solver.heap.overfull if node >= 0}
+            if overfull:  # what an overfull variable holds is by chance: all is followed again as if it held nothing
+                records = solver.calls.records
+                solver.heap.clear()
+                solver = Solver(self._modules, has_externals=self._has_externals, blocked=overfull, records=records)
+                solver.load(summaries)
         return solver
 
     def calls(self, path: str) -> list[PythonCall]:
@@ -106,9 +114,11 @@ class PythonFlow:
     def update(self, changed: Mapping[str, Summary], removed: Collection[str] = ()) -> set[str]:
         """Follow changed files again; gives the files whose calls may be others now. A small program is followed anew.
         In a large one only the changed files are and those that import them: what others hold of values that a changed
-        file no longer gives them stays until `refresh`."""
+        file no longer gives them stays until all is followed anew, once in `MOST_UPDATES` changes."""
         if sum(file.summary.nodes for file in self._solver.files.values()) > self._small:
-            return self._solver.reload(changed, removed)
+            self._updates += 1
+            touched = Reloading(self._solver).reload(changed, removed)
+            return touched if self._updates < MOST_UPDATES else self._refresh()
         for path in removed:
             self._modules.remove(path)
         for path in changed:
@@ -117,6 +127,20 @@ class PythonFlow:
         self._solver = self._solve({**kept, **changed})
         return {*kept, *changed, *removed}
 
-    def refresh(self) -> None:
+    def _refresh(self) -> set[str]:
         """Follow the whole program anew, from the summaries that it has."""
+        self._updates = 0
         self._solver = self._solve({path: file.summary for path, file in self._solver.files.items()})
+        return set(self._solver.files)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Millions of small records are made and none can go: looking through them for garbage would double the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -119,6 +119,12 @@ class Heap:
             if node >= 0:
                 self._settle(node, new)
 
+    def clear(self) -> None:
+        """Let go of everything; nothing may be asked afterwards."""
+        for table in (self.held, self._pending, self._copies, self._watchers):
+            table.clear()
+        self.values.all.clear()
+
     def forget(self, is_gone: Callable[[int], bool]) -> None:
         """Drop the variables of which this is true."""
         for table in (self.held, self._pending, self._copies, self._watchers):

@@ -1,10 +1,10 @@
 """Brings the summaries of a program's files together: values are followed through it until nothing changes, and what
-was called by whom is known then. Files that change later are followed again with what they touch."""
+was called by whom is known then."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from clew.knowledge.code.python_accesses import load_all, store_all
@@ -58,17 +58,26 @@ class Loaded:
 class Solver:
     """A program of Python files. With `has_externals` calls of what the project does not define are kept too."""
 
-    def __init__(self, modules: Modules, *, has_externals: bool = False, blocked: Set[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        modules: Modules,
+        *,
+        has_externals: bool = False,
+        blocked: Set[int] = frozenset(),
+        records: Mapping[int, CallRecord] | None = None,
+    ) -> None:
+        """`blocked` variables hold nothing; `records` are those of a solver that the same files were loaded into."""
         self.heap = Heap(self._settle, blocked)
         self.exports = Exports(self.heap, modules)
         self.attributes = Attributes(self.heap, has_externals=has_externals)
         self.containers = Containers(self.heap)
         self.calls = Calls(self.heap, self.attributes, self.containers, self.exports, has_externals=has_externals)
+        self.calls.records.update(records or {})
         self.files: dict[str, Loaded] = {}
         self.by_number: dict[int, Loaded] = {}
         self.importers: defaultdict[str, set[str]] = defaultdict(set)
         self.unfound: defaultdict[str, set[str]] = defaultdict(set)
-        self._last = 0
+        self.last = 0
         self._waiting: list[tuple[Call, int, Set[int]]] | None = None
 
     def load(self, summaries: Mapping[str, Summary]) -> None:
@@ -84,120 +93,12 @@ class Solver:
         self.heap.run()
         self._leave_undecorated(loaded)
 
-    def reload(self, changed: Mapping[str, Summary], removed: Collection[str]) -> set[str]:
-        """Bring files in anew, and those that import what is another now; gives all files that this touched."""
-        counts = {number: len(edges) for number, edges in self.calls.edges.items()}
-        new = changed.keys() - self.files.keys()
-        given = {path: self._given(path) for path in {*changed, *removed}}
-        for path in removed:
-            self.exports.modules.remove(path)
-        for path in new:
-            self.exports.modules.add(path)
-        self._replace(changed, {*changed, *removed} & self.files.keys(), is_gone=True)
-        again = self._importing({path: self._lost(path, names) for path, names in given.items()}, new)
-        self._replace({path: self.files[path].summary for path in again}, again, is_gone=False)
-        grown = {
-            file.path
-            for number, file in self.by_number.items()
-            if len(self.calls.edges[number]) != counts.get(number, 0)
-        }
-        return {*changed, *removed} | again | grown
-
-    def _replace(self, summaries: Mapping[str, Summary], old: Set[str], *, is_gone: bool) -> None:
-        before = {path: self.files[path] for path in old}
-        visits = self._leave(old)
-        if is_gone:
-            self._orphan(old)
-        self._block_again(before, summaries)
-        self.load(summaries)
-        for function, record, receiver in visits:
-            self.calls.enter(function, record, None if receiver < 0 else receiver)
-        self._import_again(summaries.keys())
-        self.heap.run()
-
-    def _block_again(self, before: Mapping[str, Loaded], summaries: Mapping[str, Summary]) -> None:
-        """What held too much before is not filled again; parameters and results of functions are known by name."""
-        for position, (path, summary) in enumerate(summaries.items(), start=1):
-            old = before.get(path)
-            if old is None:
-                continue
-            base, new = old.number << SHIFT, (self._last + position) << SHIFT
-            if old.summary is summary:
-                nodes = {base + node: new + node for node in range(summary.nodes)}
-            else:
-                named = dict(_named_nodes(summary))
-                nodes = {base + node: new + named[name] for name, node in _named_nodes(old.summary) if name in named}
-            self.heap.overfull.update(nodes[node] for node in nodes.keys() & self.heap.overfull)
-
-    def _given(self, path: str) -> dict[str, Set[int]]:
-        """What a file gives to those that import it, by name."""
-        file = self.files.get(path)
-        if file is None:
-            return {}
-        return {name: self.heap.of((file.number << SHIFT) + node) for name, node in file.summary.names.items()}
-
-    def _lost(self, path: str, before: Mapping[str, Set[int]]) -> set[str]:
-        """The names under which a file no longer gives all that it did."""
-        after = self._given(path)
-        return {name for name, values in before.items() if not values <= after.get(name, set())}
-
-    def _importing(self, lost: Mapping[str, Set[str]], new: Set[str]) -> set[str]:
-        """The files that import what was lost, or that looked for a file which is there now."""
-        words = [self.exports.modules.name(path).rpartition(".")[2] for path in new]
-        found = set().union(*(self.unfound[word] for word in words))
-        for path, names in lost.items():
-            for importer in (self.importers[path] & self.files.keys()) if names else ():
-                imports = self.files[importer].summary.imports
-                if any(item.name in names or item.name in ("", "*") for item in imports):
-                    found.add(importer)
-        return (found & self.files.keys()) - lost.keys()
-
-    def _leave(self, paths: Set[str]) -> list[tuple[int, CallRecord, int]]:
-        """Forget what variables of these files hold; gives the calls of their functions from elsewhere, each as the
-        function, the place and the receiver."""
-        files = [self.files.pop(path) for path in sorted(paths)]
-        numbers = {file.number for file in files}
-        visits: list[tuple[int, CallRecord, int]] = []
-        for file in files:
-            del self.by_number[file.number]
-            self.calls.edges.pop(file.number, None)
-            self.exports.leave(file.path)
-            for function in file.functions:
-                value = self.heap.values[function]
-                assert isinstance(value, FunctionValue)
-                kept = [(key, record) for key, record in value.visits.items() if record.module not in numbers]
-                visits += [(function, record, receiver) for (_, receiver), record in kept]
-                value.visits.clear()
-        self.heap.forget(lambda node: node >> SHIFT in numbers)
-        return visits
-
-    def _orphan(self, paths: Set[str]) -> None:
-        """Mark what changed files defined as gone; what they still define comes back when they are loaded."""
-        for value in self.heap.values.all:
-            if isinstance(value, (FunctionValue, ClassValue)) and value.path in paths:
-                value.is_gone = True
-                if isinstance(value, ClassValue):
-                    value.bases.clear()
-                    value.mro = None
-
-    def _import_again(self, paths: Set[str]) -> None:
-        """Tie those that import from files that were brought in anew to their new variables, and look up again what
-        classes elsewhere inherit from them."""
-        importers = {path for old in paths for path in self.importers[old]} - paths
-        for path in sorted(importers & self.files.keys()):
-            for item in self.files[path].summary.imports:
-                if self.exports.modules.resolve(item.module, item.level, path) in paths:
-                    self._import(self.files[path], item)
-        for path in sorted(paths & self.files.keys()):
-            for of_class in self.files[path].classes:
-                self.attributes.reconnect(of_class)
-
     def _enter(self, path: str, summary: Summary) -> Loaded:
-        self._last += 1
-        file = Loaded(path, self._last, summary)
-        self.files[path] = self.by_number[self._last] = file
-        self.exports.enter(path, self._last << SHIFT, summary)
-        base = self._last << SHIFT
+        self.last += 1
+        file = Loaded(path, self.last, summary)
+        self.files[path] = self.by_number[self.last] = file
+        self.exports.enter(path, self.last << SHIFT, summary)
+        base = self.last << SHIFT
         ordinals: defaultdict[str, int] = defaultdict(int)
         for known in summary.classes:
             number = self.heap.values.of_class(path, known.qualname, ordinals[known.qualname])
@@ -231,7 +132,7 @@ class Solver:
             if function.generator != NOTHING:
                 self._container(file, function.generator)
         for item in summary.imports:
-            self._import(file, item)
+            self.tie_import(file, item)
         for name, node in summary.free.items():
             found = self.exports.through_stars(file.path, name)
             self.heap.copy(found, base + node)
@@ -254,7 +155,8 @@ class Solver:
             self.heap.copy(base + node, self.containers.field(made, key))
         return made
 
-    def _import(self, file: Loaded, item: ModuleImport) -> None:
+    def tie_import(self, file: Loaded, item: ModuleImport) -> None:
+        """Give a file what one of its imports brings."""
         found = self.exports.modules.resolve(item.module, item.level, file.path)
         into = (file.number << SHIFT) + item.into if item.into != NOTHING else NOTHING
         if found:
@@ -400,15 +302,6 @@ class Solver:
                 made = self.containers.made("sequence", (base, use.container, value))
                 self.containers.slice(value, use.start, use.stop, made)
                 self.heap.put(base + use.into, made)
-
-
-def _named_nodes(summary: Summary) -> Iterator[tuple[tuple[str, str], int]]:
-    """The variables of a file that have a name of their own: parameters, results, and what is at its top."""
-    yield from ((("", name), node) for name, node in summary.names.items())
-    for function in summary.functions:
-        yield (function.qualname, "return"), function.returned
-        for name, node in (*function.parameters, *function.keyword_only):
-            yield (function.qualname, name), node
 
 
 def _place(number: int, use: Load | Store | Item | SetItem | Iterate | Enter) -> CallRecord:

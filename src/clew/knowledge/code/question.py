@@ -17,7 +17,7 @@ from clew.trail.text import STOP
 
 MAX_CHARS = 20_000
 MAX_HEADING = 200
-ZONE_WEIGHTS = {"title": 3.0, "prose": 1.0, "ticked": 1.0, "code": 0.5, "message": 1.0, "dull": 0.1}
+ZONE_WEIGHTS = {"title": 3.0, "prose": 1.0, "ticked": 1.0, "code": 0.3, "message": 1.0, "dull": 0.1}
 """How much a word counts in each part: the first line, the text, names in backticks, code, messages of errors, and
 versions, environments and the like."""
 

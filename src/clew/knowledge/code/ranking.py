@@ -1,9 +1,9 @@
 """Which files and symbols a question is about. Pure arithmetic on arrays; every signal is measured on its own.
 
-    score = (file + unit + folder + stem + defines + mentioned + traced + module, each with its weight) · prior
+    score = (file + unit + units + folder + stem + defines + mentioned + traced, each with its weight) · prior
 
-`file` and `unit` are BM25 over whole files and over the best of their units, with three fields; the prior lowers
-tests, documents, examples and copies, unless the question asks for such.
+`file`, `unit` and `units` are BM25 over whole files, the best of their units and the best three, with three fields; the
+prior lowers tests, documents, examples and copies, unless the question asks for such.
 """
 
 from __future__ import annotations
@@ -21,25 +21,29 @@ from clew.knowledge.code.question import Question
 from clew.knowledge.code.text_segment import Floats, Ints, Terms
 from clew.knowledge.code.text_view import Matches, View
 
-FIELD_WEIGHTS = np.array([5.0, 1.0, 1.0], np.float32)
+FIELD_WEIGHTS = np.array([5.0, 0.5, 1.0], np.float32)
 """Of a term's counts: in names that are defined, in comments and strings, in code."""
-SATURATION = 1.2
+SATURATION = 2.0
 FILE_LENGTH_SHARE, UNIT_LENGTH_SHARE = 0.6, 0.4
 FILE_LENGTH_FLOOR, UNIT_LENGTH_FLOOR = 50.0, 10.0
 WEIGHTS = {
     "file": 1.0,
-    "unit": 1.0,
-    "folder": 0.2,
+    "unit": 0.8,
+    "units": 0.8,
+    "folder": 0.3,
     "stem": 0.3,
     "defines": 0.3,
-    "mentioned": 0.6,
-    "traced": 0.6,
-    "module": 0.3,
+    "mentioned": 0.3,
+    "traced": 0.5,
 }
+UNITS_TOGETHER = 3
+"""How many units of a file speak for it together."""
+MAX_UNITS = 5_000
+"""Units beyond the best ones speak for no file."""
 DENSE_SHARE = 0.5
 """How much the closeness in meaning counts where symbols are searched."""
 MAX_TERMS = 256
-MAX_MATCHES = 400_000
+MAX_MATCHES = 250_000
 """More occurrences than these are not looked at: the terms that say least are left out."""
 MAX_DEFINED = 4
 """A name that more files define than these points at none of them."""
@@ -128,17 +132,16 @@ def find_signals(
     question: Question, view: View, terms: Terms, amounts: Floats, matches: Sequence[Matches], units: Totals
 ) -> dict[str, Totals]:
     """What speaks for each file, by the names of WEIGHTS; those that are sums are divided by their best."""
-    best = np.zeros(len(view.files))
-    np.maximum.at(best, view.unit_file, units)
+    best, together = _best_units(view, units)
     return {
         "file": _of_best(score_files(view, matches, amounts)),
         "unit": _of_best(best),
+        "units": _of_best(together),
         "folder": _of_best(_score_paths(view, terms, amounts, stems=False)),
         "stem": _of_best(_score_paths(view, terms, amounts, stems=True)),
-        "defines": _score_definitions(question, view, matches),
+        "defines": _score_definitions(question, view),
         "mentioned": _score_places(view, question.paths),
         "traced": _score_frames(view, question.frames),
-        "module": _score_modules(view, question.dotted),
     }
 
 
@@ -155,24 +158,37 @@ def priors(view: View, question: Question) -> Totals:
     return np.where(view.dead, 0.0, np.array(table)[view.kinds])
 
 
+def _best_units(view: View, units: Totals) -> tuple[Totals, Totals]:
+    """For each file its best unit, and the sum of its best three, as far as they are among the best of all."""
+    best, together = np.zeros(len(view.files)), np.zeros(len(view.files))
+    number = min(MAX_UNITS, int(np.count_nonzero(units)))
+    if not number:
+        return best, together
+    order = np.argpartition(-units, number - 1)[:number]
+    order = order[np.lexsort((-units[order], view.unit_file[order]))]
+    files = view.unit_file[order]
+    place = np.arange(number) - np.searchsorted(files, files)
+    first, kept = order[place == 0], order[place < UNITS_TOGETHER]
+    best[view.unit_file[first]] = units[first]
+    np.add.at(together, view.unit_file[kept], units[kept])
+    return best, together
+
+
 def _score_paths(view: View, terms: Terms, amounts: Floats, *, stems: bool) -> Totals:
     found = view.find_paths(terms, stems=stems)
     rarity = _rarity(np.bincount(found.which, minlength=len(terms)), max(len(view.files), 1))
-    return np.bincount(found.rows, (amounts * rarity)[found.which], len(view.files))
+    return np.bincount(found.rows, (amounts * rarity)[found.which], len(view.files)).astype(np.float64)
 
 
-def _score_definitions(question: Question, view: View, matches: Sequence[Matches]) -> Totals:
+def _score_definitions(question: Question, view: View) -> Totals:
     """Files that define a name which the question spells out, the more the fewer do."""
     total = np.zeros(len(view.files))
-    owners: dict[str, set[int]] = {}
-    for found in matches:
-        for unit in np.unique(found.rows[found.counts[:, 0] > 0]).tolist():
-            name = view.unit_of(unit)[0].rpartition(".")[2]
-            if name in question.names:
-                owners.setdefault(name, set()).add(int(view.unit_file[unit]))
-    for files in owners.values():
-        if len(files) <= MAX_DEFINED:
-            total[list(files)] += 1 / len(files)
+    found = view.find_names(question.names)
+    pairs = np.unique(found.which * len(total) + view.unit_file[found.rows])
+    names, files = np.divmod(pairs, max(len(total), 1))
+    number = np.bincount(names, minlength=1)[names]
+    few = number <= MAX_DEFINED
+    np.add.at(total, files[few], 1 / number[few])
     return np.minimum(total, 2.0)
 
 
@@ -199,7 +215,8 @@ def _score_frames(view: View, frames: Sequence[str]) -> Totals:
 
 def _closest(view: View, parts: Sequence[str]) -> tuple[int, list[int]]:
     """The files that share most of the end of a path, and how many parts."""
-    best, files = 0, []
+    best = 0
+    files: list[int] = []
     for file in view.named(parts[-1]):
         shared = _shared_tail(view.files[file].path.split("/"), parts)
         if shared > best:
@@ -216,31 +233,6 @@ def _shared_tail(first: Sequence[str], second: Sequence[str]) -> int:
             break
         shared += 1
     return shared
-
-
-def _score_modules(view: View, dotted: Iterable[str]) -> Totals:
-    """Files whose path is spelled by a dotted name: `a.b.name` for `…/a/b.py`."""
-    total = np.zeros(len(view.files))
-    for name in dotted:
-        parts = name.split(".")
-        for end in range(len(parts), 1, -1):
-            shared, files = _closest_module(view, parts[:end])
-            if shared > 1 and len(files) < MAX_DEFINED:
-                total[files] = np.maximum(total[files], min(shared, 3) / 3 / len(files))
-                break
-    return total
-
-
-def _closest_module(view: View, parts: Sequence[str]) -> tuple[int, list[int]]:
-    best, files = 0, []
-    for file in view.named(parts[-1]):
-        path = re.sub(r"(/__init__)?\.\w+$", "", view.files[file].path)
-        shared = _shared_tail(path.split("/"), parts)
-        if shared > best:
-            best, files = shared, []
-        if shared == best:
-            files.append(file)
-    return best, files
 
 
 def _sum_files(view: View, found: Matches) -> tuple[Ints, Ints, Floats]:

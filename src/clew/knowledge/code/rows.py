@@ -54,12 +54,11 @@ class SymbolRow(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """What is kept of a content, encoded: facts, the summary of its flow and, where it was parsed just now, its words,
-    which the index of text keeps."""
+    """What was made of a content, encoded: its facts and words, or the summary of its flow."""
 
     facts: bytes
     summary: bytes = b""
-    words: bytes = b""
+    words: tuple[bytes, bytes] | None = None
 
 
 _FILE = "id, path, blob, language, size, mtime_ns, ctime_ns, ino, looked_ns, lines, left_out"
@@ -99,11 +98,26 @@ def find_symbols(sql: Sql, where: str, values: Sequence[object]) -> list[SymbolR
     return [SymbolRow(id, path, blob.hex(), *rest) for id, path, blob, *rest in found]
 
 
-def find_parsed(sql: Sql, blob: str, language: str) -> Parsed | None:
-    row = sql.execute(
-        "SELECT facts, summary FROM blobs WHERE blob = ? AND language = ?", (bytes.fromhex(blob), language)
-    ).fetchone()
-    return Parsed(*row) if row else None
+def find_facts(sql: Sql, blob: str, language: str) -> bytes | None:
+    """The facts of a content, encoded."""
+    return _find_kept(sql, "facts", blob, language)
+
+
+def find_summary(sql: Sql, blob: str, language: str) -> bytes | None:
+    """The summary of a content's flow, encoded; None or empty where it was not made yet."""
+    return _find_kept(sql, "summary", blob, language)
+
+
+def _find_kept(sql: Sql, column: str, blob: str, language: str) -> bytes | None:
+    query = f"SELECT {column} FROM blobs WHERE blob = ? AND language = ?"
+    row = sql.execute(query, (bytes.fromhex(blob), language)).fetchone()
+    return row[0] if row else None
+
+
+def write_summary(sql: Sql, blob: str, language: str, summary: bytes) -> None:
+    sql.execute(
+        "UPDATE blobs SET summary = ? WHERE blob = ? AND language = ?", (summary, bytes.fromhex(blob), language)
+    )
 
 
 def write_parsed(sql: Sql, blob: str, language: str, parsed: Parsed, seen: int) -> None:

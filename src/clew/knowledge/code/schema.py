@@ -12,7 +12,7 @@ from clew.errors import Corrupted
 from clew.knowledge.code import facts
 from clew.trail.sqlite.file import SMALLEST, connect, make_private, translated
 
-FORMAT = 1
+FORMAT = 2
 """Changes whenever the tables do."""
 
 _APPLICATION = 0x636F6465
@@ -26,6 +26,7 @@ CREATE TABLE blobs (
     blob BLOB NOT NULL, language TEXT NOT NULL, facts BLOB NOT NULL, summary BLOB NOT NULL, seen INTEGER NOT NULL,
     PRIMARY KEY (blob, language)
 );
+CREATE INDEX blobs_seen ON blobs (seen);
 CREATE TABLE files (
     id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, blob BLOB NOT NULL, language TEXT NOT NULL,
     size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, ino INTEGER NOT NULL,

@@ -7,18 +7,20 @@ arrays in memory, which are brought up to date first; whatever another thread or
 from __future__ import annotations
 
 import threading
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
+from clew.errors import Corrupted
 from clew.knowledge.code.facts import FileFacts
 from clew.knowledge.code.question import Question, parse_question
 from clew.knowledge.code.ranking import DENSE_SHARE, Ranked, rank, rank_units
 from clew.knowledge.code.store import CodeStore, Sql, read_meta
 from clew.knowledge.code.text_hits import TextHit, show_files, show_units
-from clew.knowledge.code.text_segment import Floats, TextFile, build_segment
-from clew.knowledge.code.text_units import PackedText, pack_text, texts_of
-from clew.knowledge.code.text_view import SCALE, View
+from clew.knowledge.code.text_segment import SCALE, Floats, TextFile, build_segment
+from clew.knowledge.code.text_units import PackedText, pack_text, read_texts
+from clew.knowledge.code.text_view import View
 from clew.trail.store import Embedder
 
 SMALL = 64
@@ -31,13 +33,21 @@ _MARK = "text"
 _TABLES = """
 CREATE TABLE IF NOT EXISTS text_files (path TEXT PRIMARY KEY, blob TEXT NOT NULL, language TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS text_contents (
-    blob TEXT NOT NULL, language TEXT NOT NULL, packed BLOB NOT NULL, model TEXT NOT NULL DEFAULT '', vectors BLOB,
+    blob TEXT NOT NULL, language TEXT NOT NULL, packed BLOB NOT NULL, texts BLOB NOT NULL,
+    model TEXT NOT NULL DEFAULT '', vectors BLOB,
     PRIMARY KEY (blob, language)
 );
 """
 _HAS_TABLES = "SELECT count(*) FROM sqlite_schema WHERE name = 'text_contents'"
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(PackedText).decode
+
+
+class EncodedText(NamedTuple):
+    """The units of a content, and their texts for an embedder."""
+
+    packed: bytes
+    texts: bytes
 
 
 class TextIndex:
@@ -55,15 +65,15 @@ class TextIndex:
     def put(self, path: str, blob: str, facts: FileFacts, text: str) -> None:
         """Replace what is known of a file. A content that is known already is not read again."""
         if not self.link(path, blob, facts.language):
-            self.put_packed(path, blob, facts.language, encode_text(facts, text))
+            self.put_encoded(path, blob, facts.language, encode_text(facts, text))
 
-    def put_packed(self, path: str, blob: str, language: str, packed: bytes) -> None:
+    def put_encoded(self, path: str, blob: str, language: str, encoded: EncodedText) -> None:
         """The same with what `encode_text` made, perhaps in another process."""
         with self._store.writing() as sql:
             sql.execute(_TABLES)
             sql.execute(
-                "INSERT INTO text_contents (blob, language, packed) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-                (blob, language, packed),
+                "INSERT INTO text_contents (blob, language, packed, texts) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (blob, language, *encoded),
             )
             _link(sql, path, blob, language)
 
@@ -98,7 +108,7 @@ class TextIndex:
             return 0
         with self._store.reading() as sql:
             waiting = _read_waiting(sql, self._embedder.name, limit)
-        made = [(self._embedder.name, self._vectors(packed), blob, language) for blob, language, packed in waiting]
+        made = [(self._embedder.name, self._vectors(texts), blob, language) for blob, language, texts in waiting]
         if made:
             with self._store.writing() as sql:
                 sql.executemany("UPDATE text_contents SET model = ?, vectors = ? WHERE blob = ? AND language = ?", made)
@@ -115,6 +125,11 @@ class TextIndex:
         if symbols:
             return show_units(question, view, self._rank_units(question, view), limit)
         return show_files(question, view, rank(question, view), limit)
+
+    def knows(self, text: str) -> bool:
+        """Whether any word of a text stands in any file."""
+        terms = np.fromiter(parse_question(text).terms, np.uint32)
+        return bool(self._fresh_view().number_of(terms).any())
 
     def _rank_units(self, question: Question, view: View) -> Ranked:
         if self._embedder is None:
@@ -153,27 +168,31 @@ class TextIndex:
         packed, vectors = sql.execute(
             "SELECT packed, vectors FROM text_contents WHERE blob = ? AND language = ?", (blob, language)
         ).fetchone()
-        return TextFile(path, blob, language, _decode(packed), vectors if has_vectors else b"")
+        try:
+            return TextFile(path, blob, language, _decode(packed), vectors if has_vectors else b"")
+        except msgspec.DecodeError as error:
+            raise Corrupted(f"the words of {path} cannot be read from {self._store.path}") from error
 
     def _build(self) -> View:
         """The segments of the files that are known: the large one stays while little has changed."""
         dimension = self._embedder.dimension if self._embedder else 0
         kept = {id(file) for file in self._base.files}
         changed = [file for file in self._known.values() if id(file) not in kept]
-        if len(changed) > max(SMALL, len(self._known) // 8):
-            self._base, changed = build_segment(list(self._known.values()), dimension), []
         dead = np.array([self._known.get(file.path) is not file for file in self._base.files], bool)
+        if len(changed) + np.count_nonzero(dead) > max(SMALL, len(self._known) // 8):
+            self._base, changed = build_segment(list(self._known.values()), dimension), []
+            dead = np.zeros(len(self._known), bool)
         if not changed:
             return View([self._base], [dead])
         return View([self._base, build_segment(changed, dimension)], [dead, np.zeros(len(changed), bool)])
 
-    def _vectors(self, packed: bytes) -> bytes:
+    def _vectors(self, texts: bytes) -> bytes:
         """The vectors of all units of a content, a byte for each number."""
         if self._embedder is None:
             return b""
-        texts = texts_of(_decode(packed), whole=self._embedder.name in READERS)
-        floats = np.frombuffer(b"".join(self._embedder.embed(texts)), "<f4")
-        return np.rint(floats * SCALE).astype(np.int8).tobytes()
+        read = read_texts(texts, whole=self._embedder.name in READERS)
+        floats = np.frombuffer(b"".join(self._embedder.embed(read)), "<f4")
+        return bytes(np.rint(floats * SCALE).astype(np.int8))
 
     def _vector_of(self, text: str) -> Floats | None:
         """The vector of a question; None without an embedder, or where it knows no word of it."""
@@ -183,9 +202,10 @@ class TextIndex:
         return vector if vector.any() else None
 
 
-def encode_text(facts: FileFacts, text: str) -> bytes:
+def encode_text(facts: FileFacts, text: str) -> EncodedText:
     """What the index keeps of a content. Pure: may run in another process."""
-    return _encode(pack_text(facts, text))
+    packed, texts = pack_text(facts, text)
+    return EncodedText(_encode(packed), texts)
 
 
 def _link(sql: Sql, path: str, blob: str, language: str) -> None:
@@ -203,7 +223,7 @@ def _read_waiting(sql: Sql, model: str, limit: int) -> list[tuple[str, str, byte
     if not sql.execute(_HAS_TABLES).fetchone()[0]:
         return []
     query = (
-        "SELECT DISTINCT blob, language, packed FROM text_contents JOIN text_files USING (blob, language)"
+        "SELECT DISTINCT blob, language, texts FROM text_contents JOIN text_files USING (blob, language)"
         " WHERE model <> ? LIMIT ?"
     )
     found: list[tuple[str, str, bytes]] = sql.execute(query, (model, limit)).fetchall()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
@@ -19,6 +20,8 @@ Terms = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
 
+SCALE = 127
+"""What a vector's numbers are multiplied with to be kept as bytes."""
 _WORD = re.compile(r"\w+")
 _PACKAGE = frozenset(("__init__", "index", "mod", "lib", "main"))
 """File names that stand for the folder they are in."""
@@ -68,6 +71,7 @@ class Segment(msgspec.Struct):
     body: Postings
     folders: Postings
     stems: Postings
+    names: Postings
     unit_file: Rows
     unit_first: Ints
     unit_length: Floats
@@ -75,12 +79,21 @@ class Segment(msgspec.Struct):
     kinds: Counts
     by_name: dict[str, list[int]]
     vectors: npt.NDArray[np.int8] | None
+    floats: Floats | None = None
 
     def unit_of(self, unit: int) -> tuple[str, int]:
         """The qualname and the line of a unit."""
         file = int(self.unit_file[unit])
         packed, at = self.files[file].packed, unit - int(self.unit_first[file])
         return packed.names[at], packed.lines[at]
+
+    def cosines(self, vector: Floats) -> Floats:
+        """How close each unit is to a vector of unit length; 0 for those without one."""
+        if self.vectors is None:
+            return np.zeros(len(self.unit_file), np.float32)
+        if self.floats is None:
+            self.floats = self.vectors.astype(np.float32) / np.float32(SCALE)
+        return self.floats @ vector
 
 
 def build_segment(files: Sequence[TextFile], dimension: int = 0) -> Segment:
@@ -95,6 +108,7 @@ def build_segment(files: Sequence[TextFile], dimension: int = 0) -> Segment:
         body=_body(files, first),
         folders=_paths([folder_of(file.path) for file in files]),
         stems=_paths([stem_of(file.path) for file in files]),
+        names=_unit_names(files),
         unit_file=unit_file,
         unit_first=first,
         unit_length=unit_length,
@@ -114,6 +128,18 @@ def stem_of(path: str) -> str:
     folder, _, name = path.rpartition("/")
     stem = name.rpartition(".")[0] or name
     return f"{folder.rpartition('/')[2]} {stem}" if stem in _PACKAGE else stem
+
+
+def name_ids(names: Iterable[str]) -> Terms:
+    """Names as they are spelled, as numbers; of a qualname the last part."""
+    last = (name.rpartition(".")[2].encode("utf-8", "replace") for name in names)
+    return np.array([zlib.crc32(name) for name in last], np.uint32)
+
+
+def _unit_names(files: Sequence[TextFile]) -> Postings:
+    """Units by the name that they define."""
+    ids = name_ids(name for file in files for name in file.packed.names)
+    return _sorted(ids, np.arange(len(ids), dtype=np.int32), np.ones((len(ids), 1), np.uint8))
 
 
 def _names(files: Sequence[TextFile]) -> dict[str, list[int]]:
@@ -147,9 +173,10 @@ def _paths(texts: Sequence[str]) -> Postings:
 
 
 def _sorted(terms: Terms, rows: Rows, counts: Counts) -> Postings:
-    order = np.argsort(terms, kind="stable")
-    known, starts = np.unique(terms[order], return_index=True)
-    return Postings(known, np.append(starts, len(terms)).astype(np.int64), rows[order], counts[order])
+    keys = np.sort(terms.astype(np.uint64) << np.uint64(32) | np.arange(len(terms), dtype=np.uint64))
+    order, found = (keys & np.uint64(0xFFFF_FFFF)).astype(np.int64), (keys >> np.uint64(32)).astype(np.uint32)
+    starts = np.flatnonzero(np.diff(found, prepend=found[:1] + np.uint32(1)))
+    return Postings(found[starts], np.append(starts, len(terms)), rows[order], counts[order])
 
 
 def _vectors(files: Sequence[TextFile], sizes: Ints, dimension: int) -> npt.NDArray[np.int8]:

@@ -17,6 +17,8 @@ from clew.knowledge.code.words import terms_of
 from clew.trail.readable import find_words
 from clew.trail.text import split_text
 
+FORMAT = 1
+"""Changes whenever what is packed does: what was packed by another number is made anew."""
 MAX_UNITS = 4_000
 """What a file defines beyond these counts for the file as a whole."""
 MAX_TEXT = 400_000
@@ -37,7 +39,7 @@ _PROSE = {"python": _HASHES, "ruby": _HASHES, "rust": re.compile(r'(/\*[\s\S]*?(
 
 class PackedText(msgspec.Struct, array_like=True, frozen=True):
     """The units of a content, packed. `terms`, `units` and `counts` run side by side: a 32-bit term, the 16-bit number
-    of its unit, its count in each field as a byte. `lengths` has 32 bits a unit, `texts` is for `texts_of`."""
+    of its unit, its count in each field as a byte. `lengths` has 32 bits a unit."""
 
     names: list[str]
     lines: list[int]
@@ -45,7 +47,6 @@ class PackedText(msgspec.Struct, array_like=True, frozen=True):
     terms: bytes
     units: bytes
     counts: bytes
-    texts: bytes
 
 
 class Unit(msgspec.Struct):
@@ -59,8 +60,9 @@ class Unit(msgspec.Struct):
     pieces: list[str] = msgspec.field(default_factory=list)
 
 
-def pack_text(facts: FileFacts, text: str) -> PackedText:
-    """The units of a file's text, the one of the file first. Never raises, whatever the facts say."""
+def pack_text(facts: FileFacts, text: str) -> tuple[PackedText, bytes]:
+    """The units of a file's text, the one of the file first, and what `read_texts` reads. Never raises, whatever the
+    facts say."""
     units = cut_units(facts, text[:MAX_TEXT])
     words: array[int] = array("I")
     sizes = []
@@ -71,7 +73,8 @@ def pack_text(facts: FileFacts, text: str) -> PackedText:
             before = len(words)
             words.extend([term for word in find_words(part) for term in terms_of(word)])
             sizes.append(len(words) - before)
-    return _pack(units, np.array(words, np.uint32), np.array(sizes, np.int64).reshape(-1, FIELDS))
+    packed = _pack(units, np.array(words, np.uint32), np.array(sizes, np.int64).reshape(-1, FIELDS))
+    return packed, _pack_texts(units)
 
 
 def _pack(units: Sequence[Unit], words: np.ndarray, sizes: np.ndarray) -> PackedText:
@@ -86,7 +89,6 @@ def _pack(units: Sequence[Unit], words: np.ndarray, sizes: np.ndarray) -> Packed
         terms=(keys & np.uint64(0xFFFF_FFFF)).astype("<u4").tobytes(),
         units=(keys >> np.uint64(32)).astype("<u2").tobytes(),
         counts=np.minimum(counts, 255).astype(np.uint8).tobytes(),
-        texts=_pack_texts(units),
     )
 
 
@@ -96,10 +98,10 @@ def _pack_texts(units: Sequence[Unit]) -> bytes:
     return zlib.compress(_encode(texts), 1)
 
 
-def texts_of(packed: PackedText, *, whole: bool) -> list[str]:
-    """A text for each unit to be embedded: its signature and description, or the beginning of its source. Empty for
-    the file itself."""
-    return ["", *(texts[whole] for texts in _decode(zlib.decompress(packed.texts)))]
+def read_texts(texts: bytes, *, whole: bool) -> list[str]:
+    """A text for each unit to be embedded: its name and description, or the beginning of its source. Empty for the
+    file itself."""
+    return ["", *(pair[whole] for pair in _decode(zlib.decompress(texts)))]
 
 
 def cut_units(facts: FileFacts, text: str) -> list[Unit]:

@@ -3,13 +3,13 @@ and which of the large one's files still count."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from clew.knowledge.code.text_segment import Floats, Ints, Rows, Segment, Terms, TextFile
+from clew.knowledge.code.text_segment import Floats, Ints, Rows, Segment, Terms, TextFile, name_ids
 
 Bools = npt.NDArray[np.bool_]
 Kinds = npt.NDArray[np.uint8]
@@ -46,7 +46,10 @@ class View:
 
     def number_of(self, terms: Terms) -> Ints:
         """In how many units each term occurs."""
-        return np.sum([np.zeros(len(terms), np.int64), *(one.body.number_of(terms) for one in self.segments)], axis=0)
+        number = np.zeros(len(terms), np.int64)
+        for segment in self.segments:
+            number += segment.body.number_of(terms)
+        return number
 
     def find(self, terms: Terms) -> list[Matches]:
         """For each segment the units in which the terms occur."""
@@ -64,6 +67,16 @@ class View:
             for which, rows, counts in ((segment.stems if stems else segment.folders).find(terms),)
         ]
         return self._living(Matches(*(np.concatenate(column) for column in zip(*found, strict=True))), None)
+
+    def find_names(self, names: Iterable[str]) -> Matches:
+        """The units that define the names, spelled like this."""
+        ids = np.unique(name_ids(names))
+        found = [
+            Matches(which, rows + base, counts)
+            for segment, base in zip(self.segments, self._unit_base, strict=True)
+            for which, rows, counts in (segment.names.find(ids),)
+        ]
+        return self._living(Matches(*(np.concatenate(column) for column in zip(*found, strict=True))), self.unit_file)
 
     def named(self, name: str) -> list[int]:
         """The files of that name, ending included or not."""
@@ -86,8 +99,7 @@ class View:
 
     def cosines(self, vector: Floats) -> Floats:
         """How close each unit is to a vector of unit length; 0 for those without one."""
-        parts = [_cosines(segment, vector) for segment in self.segments]
-        return np.concatenate([np.zeros(0, np.float32), *parts])
+        return np.concatenate([np.zeros(0, np.float32), *(segment.cosines(vector) for segment in self.segments)])
 
     def _living(self, found: Matches, owner: Ints | None) -> Matches:
         if not self.dead.any():
@@ -99,13 +111,3 @@ class View:
 
 def _bases(sizes: Sequence[int]) -> Ints:
     return np.cumsum([0, *sizes], dtype=np.int64)[:-1]
-
-
-def _cosines(segment: Segment, vector: Floats) -> Floats:
-    if segment.vectors is None:
-        return np.zeros(len(segment.unit_file), np.float32)
-    return np.asarray(segment.vectors.astype(np.float32) @ vector, np.float32) / SCALE
-
-
-SCALE = 127.0
-"""What a vector's numbers are multiplied with to be kept as bytes."""

@@ -31,8 +31,8 @@ def place_of(node: Node) -> str:
 
 
 def citation_of(node: Node) -> str:
-    """The shortest text that leads back to a source: the place of code, an address, or else the node's id."""
-    if node.domain is NodeDomain.CODE and node.path:
+    """The shortest text that leads back to a source: the place in a file, an address, or else the node's id."""
+    if node.path:
         return place_of(node)
     return _on_one_line(node.url) if node.url else node.id
 

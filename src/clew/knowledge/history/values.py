@@ -47,6 +47,7 @@ _LEAST = re.compile(
     re.IGNORECASE,
 )
 _BOUND = re.compile(r"(>=|<=|==|~=|!=|\^|~|>|<)\s*v?(\d[\w.*-]*)")
+_VERSIONED = re.compile(r"\b(?:versions?|releases?)\b", re.IGNORECASE)
 _MINIMUM = re.compile(r"\b(?:minimum|minimal|min|lowest|oldest|requires?|required)\b", re.IGNORECASE)
 
 
@@ -61,12 +62,14 @@ def normal_name(text: str) -> str:
 @lru_cache(1 << 13)
 def normal_value(text: str, attribute: str = "") -> str:
     """A value as it is compared. Where the attribute is a minimum, a plain version, `>=` it and "it or newer" are one;
-    bounds from above do not count there."""
+    bounds from above do not count there. Where it speaks of versions, 3.10 is not 3.1."""
     plain = _unquoted(_SPACES.sub(" ", text[:MAX_VALUE].strip().rstrip(".")))
     if (word := _WORDS.get(plain.lower())) is not None:
         return word
     if _MINIMUM.search(attribute) and (least := _least(plain)):
         return least
+    if _VERSIONED.search(attribute) and (version := version_key(plain)) is not None:
+        return f"version {version}"
     return _number(plain) or _quantity(plain) or _tidied(plain)
 
 

@@ -195,7 +195,7 @@ class Resolver:
         return msgspec.structs.replace(answer, warnings=(*answer.warnings, *warnings), tokens=tokens)
 
     async def _leave_trace(self, answer: Resolved, what: Classified, by: Principal, session_id: str) -> None:
-        if not by.may("write"):
+        if not by.may("create"):
             return
         context: dict[str, Any] = {
             "question": mask_keys(answer.question[:500]),
@@ -252,9 +252,10 @@ def _extract(
 
 def _gist(node: Node) -> str:
     """What a node says, on one line; the mark of what is unverified stays."""
-    said = node.signature or node.content or node.name
-    doc = node.content if node.signature and node.content != node.signature else ""
-    shown = inline(mask_keys(" · ".join(filter(None, (said, doc)))[: EXCERPT * 4]), EXCERPT)
+    parts = (
+        (node.signature or node.name, node.content) if node.domain is NodeDomain.CODE else (node.content or node.name,)
+    )
+    shown = inline(mask_keys(" · ".join(dict.fromkeys(filter(None, parts)))[: EXCERPT * 4]), EXCERPT)
     return shown if not node.content.startswith(UNVERIFIED) or UNVERIFIED in shown else f"{UNVERIFIED} {shown}"
 
 

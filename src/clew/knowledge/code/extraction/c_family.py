@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from clew.knowledge.code.extraction.walking import (
     Handler,
+    Lead,
     Shape,
     Walk,
     named_at,
@@ -70,6 +71,14 @@ def _space(walk: Walk, node: Node, start: int) -> bool:
     text = walk.pure_target(name).decode("utf-8", "replace")
     walk.skips.add(name.start_byte)
     walk.enter(walk.define("module", text, node, until=node.child_by_field_name("body")), node.end_byte, "module")
+    return True
+
+
+def _template(walk: Walk, node: Node, start: int) -> bool:
+    """The line above a definition that makes it one for many types belongs to it."""
+    parameters = node.child_by_field_name("parameters")
+    if parameters is not None:
+        walk.lead = Lead(node.start_point[0], parameters.end_point[0], [])
     return True
 
 
@@ -177,7 +186,7 @@ def _typedef(walk: Walk, node: Node, start: int) -> bool:
     body = kind.child_by_field_name("body") if kind is not None else None
     named = kind.child_by_field_name("name") if kind is not None else None
     if body is None or named is None or walk.raw(named) != walk.raw(name):
-        walk.enter(walk.define("class", walk.text(name), node, until=body), node.end_byte, "class")
+        walk.enter(walk.define("class", walk.text(name), node), node.end_byte, "class")
     return True
 
 
@@ -249,6 +258,7 @@ TABLE: dict[str, Handler] = {
     "using_declaration": _using,
     "namespace_alias_definition": _space_alias,
     "namespace_definition": _space,
+    "template_declaration": _template,
     "class_specifier": _class,
     "struct_specifier": _class,
     "union_specifier": _class,

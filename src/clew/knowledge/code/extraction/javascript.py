@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 SHAPE = Shape(
     members={"member_expression": ("object", "property"), "nested_type_identifier": ("module", "name")},
-    calls={"call_expression": "function"},
+    calls={"call_expression": "function", "new_expression": "constructor"},
     wrappers={
         "generic_type": "name",
         "instantiation_expression": "",

@@ -72,8 +72,17 @@ def _open(walk: Walk, node: Node, kind: SymbolKind, outer: Node | None) -> str:
     if name is not None:
         walk.skips.add(name.start_byte)
         walk.scope.bound.add(walk.raw(name))
+    _take_type_parameters(walk, node.child_by_field_name("type_parameters"))
     doc = _docstring(walk, body) if body is not None else ""
     return walk.define(kind, walk.text(name) if name is not None else "", node, until=body, doc=doc, outer=outer)
+
+
+def _take_type_parameters(walk: Walk, listed: Node | None) -> None:
+    for each in listed.named_children if listed is not None else ():
+        name = named_at(each)
+        if name is not None:
+            walk.type_parameters.add(walk.raw(name)[:_PATTERN_BYTES])
+            walk.skips.add(name.start_byte)
 
 
 def _docstring(walk: Walk, body: Node) -> str:
@@ -202,15 +211,6 @@ def _bind(walk: Walk, name: Node) -> None:
     walk.scope.bound.add(walk.raw(name))
 
 
-def _type_parameters(walk: Walk, node: Node, start: int) -> bool:
-    for each in node.named_children:
-        name = named_at(each)
-        if name is not None:
-            walk.type_parameters.add(walk.raw(name)[:_PATTERN_BYTES])
-            walk.skips.add(name.start_byte)
-    return True
-
-
 def _global(walk: Walk, node: Node, start: int) -> bool:
     return False
 
@@ -309,7 +309,6 @@ TABLE: dict[str, Handler] = {
     "parameters": _parameters,
     "lambda_parameters": _parameters,
     "lambda": _lambda,
-    "type_parameter": _type_parameters,
     "global_statement": _global,
     "nonlocal_statement": _global,
     "case_pattern": _pattern,

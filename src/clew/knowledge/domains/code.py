@@ -1,0 +1,175 @@
+"""The domain `code`: what exists. Three tools are found by `ask`; the others are shown by the results of these."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+
+from clew.catalog.domain import Domain
+from clew.catalog.text import fence, inline
+from clew.knowledge.domains.shown import link_line, node_line, node_lines, symbol_ref
+from clew.tools import Effects, Guidance, GuidedContent, Tool, guide, tool
+from clew.trail.nodes import Node, ScoredNode
+
+if TYPE_CHECKING:  # parsers and the rest of knowledge are for the first tool that runs
+    from clew.knowledge.base import Knowledge
+    from clew.knowledge.code.views import Folder
+    from clew.knowledge.history.commits import Commit
+
+NAME = "code"
+READS = Effects(reads_only=True, reaches_out=False)
+
+Query = Annotated[str, msgspec.Meta(description="a name, or what to look for in your own words")]
+SymbolId = Annotated[str, msgspec.Meta(description="`path#qualname`, a name, or the path of a file")]
+FilePath = Annotated[str, msgspec.Meta(description="the path from the top of the repository")]
+Kind = Annotated[str, msgspec.Meta(description="only function, method, class, interface, constant, variable or file")]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=50, description="at most so many")]
+Depth = Annotated[int, msgspec.Meta(ge=1, le=5, description="how many steps")]
+EdgeKind = Literal["imports", "calls", "references", "extends", "implements", "all"]
+OpenKnowledge = Callable[[], "Awaitable[Knowledge]"]
+
+
+def build_code(open_knowledge: OpenKnowledge) -> Domain:
+    """The domain over the code of a folder; `open_knowledge` is called by the first tool that runs."""
+    return Domain(
+        name=NAME,
+        description="The code of this repository: what is defined where, what calls what, and what each file is about",
+        tools=(*_entry_points(open_knowledge), *_of_symbols(open_knowledge), *_of_files(open_knowledge)),
+    )
+
+
+def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
+    @tool(name="search_code", title="Search the code", effects=READS)
+    async def search_code(
+        query: Query,
+        limit: Limit = 10,
+        symbol_type: Kind = "all",
+        file_pattern: Annotated[str, msgspec.Meta(description="only below a path, a glob such as src/**")] = "",
+    ) -> GuidedContent:
+        """Find functions, classes and files of this repository by name, by words or by what they are for."""
+        code = (await known()).code
+        found = await code.search(query, limit=limit, symbol_type=symbol_type, file_pattern=file_pattern or None)
+        return _found(found)
+
+    @tool(name="locate", title="Which files is this about", effects=READS)
+    async def locate(
+        query: Annotated[str, msgspec.Meta(description="the text of the issue or error, as long as it is")],
+        limit: Limit = 10,
+    ) -> GuidedContent:
+        """Find the files that an issue, an error or a change is about, with the best line of each."""
+        found = await (await known()).code.locate(query, limit=limit)
+        lines = [f"- {each.path}:{each.line} {each.symbol} ({inline(each.why, 120)})" for each in found]
+        route = f"{NAME}://tools/hidden/get_file_symbols"
+        steps = [guide(route, "what the first of them defines", file_path=each.path) for each in found[:1]]
+        return GuidedContent(content="\n".join(lines) or "No file is about that.", guidance=steps)
+
+    @tool(name="what_calls", title="What calls this", effects=READS)
+    async def what_calls(symbol: SymbolId, depth: Depth = 1) -> GuidedContent:
+        """Find what calls a function, method or class, over so many steps."""
+        links = await (await known()).code.dependents(symbol, edge_type="calls", depth=depth)
+        return GuidedContent(content="\n".join(map(link_line, links)) or "Nothing in this repository calls it.")
+
+    return search_code, locate, what_calls
+
+
+def _of_symbols(known: OpenKnowledge) -> Sequence[Tool]:
+    @tool(name="get_symbol", effects=READS, searchable=False)
+    async def get_symbol(symbol_id: SymbolId, include_source: bool = False) -> GuidedContent:
+        """Read a symbol: what it is, where it stands, and its source where you ask for it."""
+        code = (await known()).code
+        node = await code.symbol(symbol_id)
+        parts = [node_line(node)]
+        if include_source:
+            parts.append(fence(await code.source(node.id), f"From `{node.path}`.", limit=40_000))
+        return GuidedContent(content="\n\n".join(parts), guidance=_next_steps(node))
+
+    @tool(name="get_dependencies", effects=READS, searchable=False)
+    async def get_dependencies(symbol_id: SymbolId, edge_type: EdgeKind = "all", depth: Depth = 1) -> str:
+        """List what a symbol or a file uses."""
+        links = await (await known()).code.dependencies(symbol_id, edge_type=edge_type, depth=depth)
+        return "\n".join(map(link_line, links)) or "It uses nothing of this repository."
+
+    @tool(name="get_dependents", effects=READS, searchable=False)
+    async def get_dependents(symbol_id: SymbolId, edge_type: EdgeKind = "all", depth: Depth = 1) -> str:
+        """List what uses a symbol or a file."""
+        links = await (await known()).code.dependents(symbol_id, edge_type=edge_type, depth=depth)
+        return "\n".join(map(link_line, links)) or "Nothing of this repository uses it."
+
+    @tool(name="find_similar_symbols", effects=READS, searchable=False)
+    async def find_similar_symbols(
+        symbol_id: SymbolId, limit: Limit = 10, same_type_only: bool = False
+    ) -> GuidedContent:
+        """Find symbols that read like another one."""
+        code = (await known()).code
+        return _found(await code.similar(symbol_id, limit=limit, same_type_only=same_type_only))
+
+    return get_symbol, get_dependencies, get_dependents, find_similar_symbols
+
+
+def _of_files(known: OpenKnowledge) -> Sequence[Tool]:
+    @tool(name="get_file_symbols", effects=READS, searchable=False)
+    async def get_file_symbols(file_path: FilePath, symbol_type: Kind = "all") -> str:
+        """List what a file defines, in its order."""
+        nodes = await (await known()).code.symbols_of(file_path, symbol_type=symbol_type)
+        return "\n".join(map(node_line, nodes)) or "It defines nothing."
+
+    @tool(name="get_history_for_code", effects=READS, searchable=False)
+    async def get_history_for_code(
+        file_path: FilePath,
+        line: Annotated[int, msgspec.Meta(ge=0, description="only what concerns it")] = 0,
+        limit: Limit = 10,
+    ) -> str:
+        """List the commits that touched a file, or made a line of it what it is, newest first."""
+        commits = await (await known()).code.commits_of(file_path, line=line or None, limit=limit)
+        return "\n".join(map(commit_line, commits)) or "No commit touched it."
+
+    @tool(name="list_files", effects=READS, searchable=False)
+    async def list_files(
+        pattern: Annotated[str, msgspec.Meta(description="only what this glob matches, such as **/*.py")] = "",
+        limit: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 200,
+    ) -> str:
+        """List the files of this repository."""
+        files = await (await known()).code.files(pattern)
+        lines = [f"- {each.path} ({each.language or 'text'}, {each.lines:,} lines)" for each in files[:limit]]
+        more = [f"… and {len(files) - limit:,} more"] if len(files) > limit else []
+        return "\n".join([*lines, *more]) or "No file matches that."
+
+    @tool(name="get_structure", effects=READS, searchable=False)
+    async def get_structure(
+        path: Annotated[str, msgspec.Meta(description="only below it")] = "", depth: Depth = 2
+    ) -> str:
+        """Show the folders of this repository, with their languages and sizes."""
+        return "\n".join(_outline(await (await known()).code.structure(path, depth)))
+
+    return get_file_symbols, get_history_for_code, list_files, get_structure
+
+
+def commit_line(commit: Commit) -> str:
+    """One commit on a line: when, what, and its name."""
+    return f"- {commit.at:%Y-%m-%d} {inline(commit.subject, 120)} ({commit.sha[:10]})"
+
+
+def _found(found: Sequence[ScoredNode]) -> GuidedContent:
+    if not found:
+        return GuidedContent(content="No code matches that.")
+    return GuidedContent(content=node_lines(found), guidance=_next_steps(found[0].node))
+
+
+def _next_steps(node: Node) -> list[Guidance]:
+    ref = symbol_ref(node)
+    return [
+        guide(f"{NAME}://tools/hidden/get_symbol", "read it", symbol_id=ref, include_source=True),
+        guide(f"{NAME}://tools/hidden/get_dependents", "what uses it", symbol_id=ref),
+        guide(f"{NAME}://tools/hidden/get_history_for_code", "how it came about", file_path=node.path),
+    ]
+
+
+def _outline(folder: Folder, indent: int = 0) -> list[str]:
+    languages = ", ".join(sorted(folder.languages, key=lambda name: -folder.languages[name])[:3])
+    size = f"{folder.count:,} files, {folder.lines:,} lines"
+    line = f"{'  ' * indent}- {folder.path or '.'}/ ({', '.join(filter(None, (size, languages)))})"
+    below = [each for part in folder.folders for each in _outline(part, indent + 1)]
+    files = [f"{'  ' * (indent + 1)}- {name}" for name in folder.files]
+    return [line, *below, *files]

@@ -1,0 +1,175 @@
+"""The documents of a repository as references: README, docs folders and other prose, a node for each section, with an
+edge to each file of code that a section names. Decision records and changelogs are not among them: they are history."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from clew.access import Principal
+from clew.clock import Clock
+from clew.knowledge.code.blobs import blob_id, read_content
+from clew.knowledge.code.parsing import readable_text
+from clew.knowledge.code.path_kinds import TEST, kind_of
+from clew.knowledge.code.sightings import is_text, looks_secret
+from clew.knowledge.history.anchors import ensure_anchors
+from clew.knowledge.history.decisions import is_told
+from clew.knowledge.references.keeping import Document, Kept, drop, keep, read_heads
+from clew.knowledge.references.sections import Piece, markdown_pieces, plain_pieces, restructured_pieces
+from clew.trail.edge import Edge, EdgeType
+from clew.trail.kinds import NodeType, Trust, Verification
+from clew.trail.store import Trail
+
+COLLECTION = "repository"
+MAX_DOCUMENTS = 2_000
+MAX_BYTES = 1_000_000
+MAX_LINKS = 20
+"""Files of code that one section is linked to."""
+
+_PROSE = re.compile(r"\.(?:md|markdown|mdx|rst|txt)$", re.IGNORECASE)
+_README = re.compile(r"(?:^|/)readme(?:\.(?:md|markdown|mdx|rst|txt))?$", re.IGNORECASE)
+_DOCS = re.compile(r"(?:^|/)(?:docs?|documentation|guides?|tutorials?|manual|wiki)/", re.IGNORECASE)
+_NO_PROSE = re.compile(
+    r"(?:^|/)(?:requirements[^/]*|constraints[^/]*|cmakelists|robots|top_level|sources|license[^/]*|licence[^/]*"
+    r"|copying[^/]*|notice[^/]*|authors|contributors|[^/]*lock)\.(?:txt|md|rst)$|(?:^|/)requirements/[^/]*\.txt$",
+    re.IGNORECASE,
+)
+_LESSON = re.compile(
+    r"(?:^|[/_-])(?:tutorials?|getting[-_]?started|quick[-_]?start|walk[-_]?through|how[-_]?to|lessons?)(?:[/._-]|$)",
+    re.IGNORECASE,
+)
+_ADVICE = re.compile(r"(?:^|[/_-])best[-_]?practices?(?:[/._-]|$)", re.IGNORECASE)
+_PATH = re.compile(r"(?<![\w/.-])((?:[\w.-]+/){1,12}[\w.-]+\.[A-Za-z]\w{0,5})(?![\w/])")
+
+
+class KeptDocuments(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the documents of a repository: how many there are, how many were read anew or are gone, nodes
+    written, edges drawn, and what was left out and why."""
+
+    documents: int
+    changed: int
+    removed: int
+    nodes: int
+    edges: int
+    left_out: dict[str, str] = {}
+
+
+def is_document(path: str) -> bool:
+    """Whether a path looks like that of prose for people."""
+    if _README.search(path):
+        return True
+    if not _PROSE.search(path) or _NO_PROSE.search(path) or is_told(path):
+        return False
+    return not path.lower().endswith(".txt") or not kind_of(path) & TEST
+
+
+def type_of(path: str) -> NodeType:
+    """What kind of document a path says that it is."""
+    if _ADVICE.search(path):
+        return NodeType.BEST_PRACTICE
+    return NodeType.TUTORIAL if _LESSON.search(path) else NodeType.DOCUMENTATION
+
+
+def read_document(path: str, body: bytes, clock: Clock) -> Document:
+    """A file of the repository, cut into sections, without keys."""
+    hash = blob_id(body)
+    return Document(
+        key=f"document:{path}",
+        collection=COLLECTION,
+        state=hash,
+        node_type=type_of(path),
+        pieces=pieces_of(path, readable_text(body)),
+        fields={
+            "path": path,
+            "source": "repository",
+            "content_hash": hash,
+            "timestamp": clock.now(),
+            "verification": Verification.CODE,
+            "trust": Trust.STANDARD if type_of(path) is NodeType.DOCUMENTATION else Trust.ACADEMIC,
+        },
+    )
+
+
+def pieces_of(path: str, text: str) -> list[Piece]:
+    """The sections of a text, by the ending of its path."""
+    name, ending = path, path.lower().rpartition(".")[2]
+    match ending:
+        case "md" | "markdown" | "mdx":
+            return markdown_pieces(text, name)
+        case "rst":
+            return restructured_pieces(text, name)
+        case _:
+            return plain_pieces(text, name)
+
+
+async def keep_documents(
+    trail: Trail, root: Path, paths: Iterable[str], clock: Clock, *, by: Principal
+) -> KeptDocuments:
+    """Let the trail have the documents among the files of a repository as they are now. `paths` are all its files:
+    those that git ignores are not among them. Documents that are gone are removed; an unchanged one costs no write."""
+    known = frozenset(paths)
+    wanted = sorted((path for path in known if is_document(path)), key=_order)
+    left_out = {path: f"over {MAX_DOCUMENTS:,} documents" for path in wanted[MAX_DOCUMENTS:]}
+    heads = await read_heads(trail, COLLECTION, by=by)
+    here, changed, nodes, edges = set[str](), 0, 0, 0
+    for path in wanted[:MAX_DOCUMENTS]:
+        found = await asyncio.to_thread(_read, os.path.realpath(root), path)
+        if isinstance(found, str):
+            left_out |= {path: found} if found else {}
+            continue
+        if (key := f"document:{path}") in heads and heads[key].state == blob_id(found):
+            here.add(key)
+            continue
+        document = await asyncio.to_thread(read_document, path, found, clock)
+        if not document.pieces:
+            left_out[path] = "has no words"
+            continue
+        here.add(key)
+        kept = await keep(trail, document, by=by)
+        changed, nodes = changed + bool(kept.written), nodes + kept.written
+        edges += await _link(trail, document, kept, known, by)
+    gone = [key for key in heads if key not in here]
+    await drop(trail, gone, by=by)
+    return KeptDocuments(
+        documents=len(here), changed=changed, removed=len(gone), nodes=nodes, edges=edges, left_out=left_out
+    )
+
+
+def _read(root: str, path: str) -> bytes | str:
+    """The content of a file, or why it is left out; nothing where there is none."""
+    content = read_content(root, path)
+    if content is None:
+        return ""
+    if content.left_out:
+        return content.left_out
+    if len(content.body) > MAX_BYTES:
+        return f"has over {MAX_BYTES:,} bytes"
+    if not is_text(content.body):
+        return "is binary"
+    return looks_secret(path, content.body) or (content.body if content.body.strip() else "is empty")
+
+
+async def _link(trail: Trail, document: Document, kept: Kept, known: frozenset[str], by: Principal) -> int:
+    """Draw an edge from each section to the files that it names, and take away those to files that it named before."""
+    type, drawn = EdgeType.DOCUMENTS.label, 0
+    own = document.fields.get("path")
+    for id, piece in zip(kept.ids, document.pieces, strict=True):
+        named = [path for path in dict.fromkeys(_PATH.findall(piece.text)) if path in known and path != own]
+        anchors = await ensure_anchors(trail, named[:MAX_LINKS], by=by) if named else []
+        present = {edge.target for edge in await trail.edges.of(id, by=by, types=[type], direction="outgoing")}
+        for target in present.difference(anchors):
+            await trail.edges.remove(id, target, type, by=by)
+        new = [Edge(source=id, target=each, type=type) for each in anchors if each not in present]
+        drawn += len(await trail.edges.add(new, by=by, replace=True)) if new else 0
+    return drawn
+
+
+def _order(path: str) -> tuple[int, int, str]:
+    """READMEs first, then docs folders, then the rest; of each, what is nearest to the root."""
+    rank = 0 if _README.search(path) else 1 if _DOCS.search(path) else 2
+    return rank, path.count("/"), path

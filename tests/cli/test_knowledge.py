@@ -1,0 +1,129 @@
+"""Commands on what is known of the files around the folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Clew
+from tests.knowledge.code.repositories import git, make_repository, write
+from tests.knowledge.code.sampling import SAMPLE
+
+ADR = """# 1. Prices are rounded at the end
+
+Date: 2026-01-05
+
+## Status
+
+Accepted
+
+## Context
+
+Rounding in between lost cents.
+
+## Decision
+
+`shop/prices.py` rounds once, at the end.
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path, folder: Path) -> Path:
+    """A repository around the folder of the commands."""
+    files = {**SAMPLE, "docs/decisions/0001-rounding.md": ADR, ".gitignore": ".clew/\n"}
+    return make_repository(tmp_path, files)
+
+
+@pytest.mark.req("SYL-95")
+def test_index_counts_what_there_is_and_reads_nothing_twice(clew: Clew, shop: Path) -> None:
+    first = clew("index", "--json").json
+    again = clew("index", "--json").json
+    assert first["files"] == again["files"] == len(SAMPLE) + 2
+    assert first["symbols"] >= 8
+    assert (first["gathered"]["commits"], again["gathered"]["commits"]) == (1, 0)
+    assert (first["gathered"]["decisions"], again["gathered"]["decisions"]) == (1, 0)
+    assert again["gathered"]["code"]["parsed"] == 0
+    assert f"{first['files']} files with {first['symbols']} symbols: 0 files new or changed, 0 gone" in clew("index").out
+
+
+def test_locate_names_the_file_its_line_and_why(clew: Clew, shop: Path) -> None:
+    best = clew("locate", "the tax is added twice when prices are rounded", "--json").json[0]
+    assert best["path"] == "shop/prices.py"
+    assert best["why"]
+    assert "shop/prices.py:" in clew("locate", "prices with tax").out
+
+
+def test_locate_says_when_no_file_is_meant(clew: Clew, shop: Path) -> None:
+    result = clew("locate", "zzqx")
+    assert result.code == 0
+    assert "No file is about that" in result.err
+
+
+def test_callers_are_found_over_several_steps(clew: Clew, shop: Path) -> None:
+    near = {each["node"]["name"] for each in clew("callers", "add_tax", "--json").json}
+    far = {each["node"]["name"] for each in clew("callers", "add_tax", "--depth", "3", "--json").json}
+    assert near < far
+    assert any("pay" in name for name in far)
+    assert "shop/basket.py:" in clew("callers", "add_tax").out
+
+
+def test_a_symbol_that_there_is_not_is_said_to_be_missing(clew: Clew, shop: Path) -> None:
+    result = clew("callers", "no_such_thing")
+    assert (result.code, "no_such_thing" in result.err) == (1, True)
+
+
+@pytest.mark.req("SYL-77")
+def test_blame_why_cites_the_commit_and_the_decision(clew: Clew, shop: Path) -> None:
+    write(shop, "shop/prices.py", SAMPLE["shop/prices.py"].replace("round(price, 2)", "round(price, 3)"))
+    git(shop, "commit", "-qam", "Round to mills\n\nCents were lost.")
+    line = SAMPLE["shop/prices.py"].splitlines().index("    return round(price, 2)") + 1
+    shown = clew("blame-why", f"shop/prices.py:{line}")
+    assert shown.lines[0] == f"shop/prices.py:{line}"
+    assert "Round to mills" in shown.out
+    assert git(shop, "rev-parse", "HEAD")[:10] in shown.out
+    assert "Prices are rounded at the end" in shown.out
+
+
+@pytest.mark.parametrize("place", ["shop/prices.py", "shop/prices.py:0", ":3", "shop/prices.py:x"])
+def test_blame_why_wants_a_line(clew: Clew, shop: Path, place: str) -> None:
+    result = clew("blame-why", place)
+    assert result.code == 2
+    assert "is not PATH:LINE. Write it as src/app.py:42" in result.err
+
+
+def test_blame_why_of_a_line_beyond_the_end_says_so(clew: Clew, shop: Path) -> None:
+    result = clew("blame-why", "shop/prices.py:9999")
+    assert result.code == 1
+    assert "9999" in result.err
+
+
+@pytest.mark.req("SYL-22")
+def test_a_brief_grows_with_its_tier(clew: Clew, shop: Path) -> None:
+    clew("index")
+    tokens = [clew("brief", tier, "--json").json["tokens"] for tier in ("micro", "standard", "full")]
+    assert tokens == sorted(tokens)
+    assert clew("brief", "giant").code == 2
+
+
+@pytest.mark.req("BEY-11")
+def test_the_first_ask_in_a_repository_answers_with_a_place_in_its_code(clew: Clew, shop: Path) -> None:
+    answer = clew("ask", "where is the tax added", "--json").json
+    assert any("shop/prices.py:6" in line for line in answer["known"]), answer["known"]
+    assert "## Known" in answer["markdown"]
+    assert {"code", "history", "repo"} <= {section["domain"] for section in answer["sections"]}
+
+
+def test_the_code_is_reached_by_its_tools(clew: Clew, shop: Path) -> None:
+    found = clew("get", "code://tools/search_code", "query=add_tax").out
+    assert "shop/prices.py:6" in found
+    assert "code://tools/hidden/get_symbol" in found
+    shown = clew("get", "code://tools/what_calls", "symbol=add_tax").out
+    assert "total" in shown
+
+
+def test_a_folder_without_git_is_known_as_well(clew: Clew, folder: Path, tmp_path: Path) -> None:
+    for path, content in SAMPLE.items():
+        write(tmp_path, path, content)
+    assert clew("index", "--json").json["gathered"]["commits"] == 0
+    assert clew("locate", "tax", "--json").json[0]["path"] == "shop/prices.py"

@@ -1,0 +1,61 @@
+"""Small projects in many languages, given as facts, and the edges between their symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from clew.knowledge.code.facts import FileFacts, Import, Reference, Symbol
+from clew.knowledge.code.linking import CodeEdge, Linker
+from clew.knowledge.code.python_flow import Summary, summarize
+
+
+def facts(
+    language: str,
+    *,
+    symbols: Mapping[str, str] | None = None,
+    imports: Iterable[tuple[str, ...]] = (),
+    uses: Iterable[tuple[str, str, str]] = (),
+) -> FileFacts:
+    """Facts from qualnames with their kinds, imports (module, name, alias) and uses (kind, target, inside)."""
+    return FileFacts(
+        language=language,
+        symbols=[
+            Symbol(kind, name.rpartition(".")[2], name, line, line)  # type: ignore[arg-type]
+            for line, (name, kind) in enumerate((symbols or {}).items(), start=1)
+        ],
+        imports=[_import(line, *item) for line, item in enumerate(imports, start=1)],
+        references=[Reference(*use, line) for line, use in enumerate(uses, start=1)],  # type: ignore[arg-type]
+    )
+
+
+def _import(line: int, module: str, name: str = "", alias: str = "") -> Import:
+    return Import(module, name, alias, line)
+
+
+def edges_of(files: Mapping[str, FileFacts], *types: str, go_modules: Mapping[str, str] | None = None) -> set[str]:
+    """The edges of these types as `source -> target`, with `?` where it is a guess."""
+    return shown(Linker(files, go_modules=go_modules).all_edges(), *types)
+
+
+def shown(edges: Iterable[CodeEdge], *types: str) -> set[str]:
+    return {
+        f"{edge.source_path}#{edge.source_qualname} -> {edge.target_path}#{edge.target_qualname}" + "?" * edge.is_guess
+        for edge in edges
+        if edge.type in types
+    }
+
+
+def python_facts(summary: Summary) -> FileFacts:
+    """What a summary says of a file's symbols: enough for edges between them."""
+    classes = {known.qualname: "class" for known in summary.classes}
+    functions = {known.qualname: "function" for known in summary.functions if "<" not in known.qualname}
+    imports = [("." * item.level + item.module, item.name, "") for item in summary.imports if item.level or item.module]
+    return facts("python", symbols={**functions, **classes}, imports=imports)
+
+
+def read_project(folder: Path) -> tuple[dict[str, FileFacts], dict[str, Summary]]:
+    """The Python files of a folder."""
+    paths = {str(path.relative_to(folder).as_posix()): path for path in sorted(folder.rglob("*.py"))}
+    summaries = {name: summarize(path.read_bytes()) for name, path in paths.items()}
+    return {name: python_facts(summary) for name, summary in summaries.items()}, summaries

@@ -1,0 +1,140 @@
+"""Questions across code, history and references, on a small graph and without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+import pytest
+
+from clew.access import Principal
+from clew.clock import ManualClock
+from clew.errors import NotFound
+from clew.knowledge.history.anchors import ensure_anchors
+from clew.knowledge.history.archive import Archive
+from clew.knowledge.history.cross_domain import CrossDomain
+from clew.knowledge.history.links import link_inspiration, link_pattern
+from clew.trail.edge import EdgeType
+from clew.trail.kinds import NodeDomain, NodeType
+from clew.trail.nodes import Node, NodeGraph
+from clew.trail.store import Trail
+
+
+@pytest.fixture
+def graph(trail: Trail, me: Principal) -> CrossDomain:
+    return CrossDomain(trail, me)
+
+
+@pytest.fixture
+async def ids(trail: Trail, me: Principal, clock: ManualClock) -> Mapping[str, str]:
+    """Login code, the decision behind it, what that was based on, a bug of last month and a change of yesterday."""
+    nodes, archive = NodeGraph(trail, me), Archive(trail, me)
+    check, refresh = await ensure_anchors(trail, ["auth/jwt.py#validate_token", "auth/refresh.py"], by=me)
+    rfc = (await nodes.add_node("RFC 7519", NodeDomain.ACADEMIC, NodeType.RFC, "JSON web tokens")).id
+    bearer = (
+        await nodes.add_node("Bearer tokens", NodeDomain.ACADEMIC, NodeType.BEST_PRACTICE, "Tokens in a header")
+    ).id
+    chosen = (await archive.store_summary("We chose JWT over sessions for login", "decision", "s1")).node_id
+    await nodes.add_edge(chosen, rfc, EdgeType.BASED_ON)
+    bug = (await archive.store_summary("The expiry of a token could be passed by", "bug_fix", "s1")).node_id
+    await nodes.add_edge(bug, check, EdgeType.MODIFIED)
+    clock.advance(days=30)
+    change = (await archive.store_summary("Login tokens are renewed in the background", "feature", "s2")).node_id
+    await nodes.add_edge(change, refresh, EdgeType.CREATED)
+    await nodes.add_edge(change, check, EdgeType.MODIFIED)
+    await nodes.add_edge(rfc, check, EdgeType.DOCUMENTS)
+    await link_pattern(trail, "auth/jwt.py#validate_token", bearer, by=me)
+    await link_inspiration(trail, bearer, change, by=me)
+    clock.advance(days=1)
+    return {
+        "check": check,
+        "refresh": refresh,
+        "rfc": rfc,
+        "bearer": bearer,
+        "chosen": chosen,
+        "bug": bug,
+        "change": change,
+    }
+
+
+def found(nodes: list[Node]) -> list[str]:
+    return [node.id for node in nodes]
+
+
+@pytest.mark.req("SYL-77", "O6")
+async def test_edges_are_followed_between_all_three_domains(graph: CrossDomain, ids: Mapping[str, str]) -> None:
+    assert found(await graph.history_for_code(ids["check"])) == [ids["change"], ids["bug"]]
+    assert set(found(await graph.code_for_history(ids["change"]))) == {ids["check"], ids["refresh"]}
+    assert set(found(await graph.academic_for_code(ids["check"]))) == {ids["rfc"], ids["bearer"]}
+    assert found(await graph.academic_for_decision(ids["chosen"])) == [ids["rfc"]]
+    assert found(await graph.academic_for_decision(ids["change"])) == [ids["bearer"]]
+    assert found(await graph.code_for_academic(ids["rfc"])) == [ids["check"]]
+    assert found(await graph.code_for_academic(ids["bearer"])) == [ids["check"]]
+    assert found(await graph.history_for_academic(ids["rfc"])) == [ids["chosen"]]
+    assert found(await graph.history_for_academic(ids["bearer"])) == [ids["change"]]
+
+
+@pytest.mark.req("SYL-77")
+async def test_code_may_be_named_by_its_place(graph: CrossDomain, ids: Mapping[str, str]) -> None:
+    assert found(await graph.history_for_code("auth/jwt.py#validate_token")) == [ids["change"], ids["bug"]]
+    assert await graph.history_for_code("never/written.py") == []
+
+
+@pytest.mark.req("SYL-77")
+async def test_which_patterns_does_our_login_code_implement(graph: CrossDomain, ids: Mapping[str, str]) -> None:
+    [answer] = await graph.patterns_of("validate token login")
+    assert (answer.node.id, found(list(answer.academic))) == (ids["check"], [ids["bearer"]])
+
+
+@pytest.mark.req("SYL-77")
+async def test_why_did_we_choose_jwt_over_sessions(graph: CrossDomain, ids: Mapping[str, str]) -> None:
+    answer = (await graph.why_chosen("Why did we choose JWT over sessions?"))[0]
+    assert (answer.node.id, found(list(answer.academic))) == (ids["chosen"], [ids["rfc"]])
+
+
+@pytest.mark.req("SYL-77")
+async def test_what_changed_in_login_last_week(graph: CrossDomain, ids: Mapping[str, str], clock: ManualClock) -> None:
+    [answer] = await graph.changes_since("changes to login tokens", clock.now() - timedelta(days=7))
+    assert answer.node.id == ids["change"]
+    assert set(found(list(answer.code))) == {ids["check"], ids["refresh"]}
+    assert len(await graph.changes_since("changes to login tokens", clock.now() - timedelta(days=60))) == 2
+
+
+@pytest.mark.req("SYL-77")
+async def test_have_we_had_issues_with_this_function_before(graph: CrossDomain, ids: Mapping[str, str]) -> None:
+    assert found(await graph.past_issues("auth/jwt.py#validate_token")) == [ids["bug"]]
+    assert await graph.past_issues("auth/refresh.py") == []
+
+
+@pytest.mark.req("SYL-77")
+async def test_what_is_similar_comes_with_what_belongs_to_it(graph: CrossDomain, ids: Mapping[str, str]) -> None:
+    answers = {each.node.id: each for each in await graph.similar_across_domains_with_context("login token", k=10)}
+    assert found(list(answers[ids["check"]].history)) == [ids["change"], ids["bug"]]
+    assert set(found(list(answers[ids["check"]].academic))) == {ids["rfc"], ids["bearer"]}
+    assert found(list(answers[ids["chosen"]].academic)) == [ids["rfc"]]
+    assert found(list(answers[ids["rfc"]].code)) == [ids["check"]]
+
+    only = await graph.similar_across_domains_with_context("token", k=10, path_filter="auth/refresh*")
+    assert [each.node.id for each in only] == [ids["refresh"]]
+    assert len(await graph.similar_across_domains_with_context("login token", k=2)) == 2
+
+
+@pytest.mark.req("SYL-98")
+async def test_edges_between_domains_have_their_weights(trail: Trail, me: Principal, ids: Mapping[str, str]) -> None:
+    pattern = await link_pattern(trail, "auth/jwt.py#validate_token", ids["bearer"], by=me)
+    inspired = await link_inspiration(trail, ids["bearer"], ids["change"], by=me)
+    assert (pattern.type, pattern.weight) == ("implements_pattern", 0.85)
+    assert (inspired.type, inspired.weight) == ("inspired_by", 0.8)
+    again = await trail.edges.of(ids["bearer"], by=me, types=["implements_pattern", "inspired_by"])
+    assert len(again) == 2
+
+
+async def test_owners_do_not_see_each_others_relations(
+    trail: Trail, stranger: Principal, ids: Mapping[str, str]
+) -> None:
+    theirs = CrossDomain(trail, stranger)
+    assert await theirs.history_for_code("auth/jwt.py#validate_token") == []
+    assert await theirs.history_for_code(ids["check"]) == []
+    assert await theirs.similar_across_domains_with_context("login token") == []
+    with pytest.raises(NotFound):
+        await link_inspiration(trail, ids["bearer"], ids["change"], by=stranger)

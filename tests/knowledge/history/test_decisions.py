@@ -1,0 +1,288 @@
+"""Decisions from records, changelogs and commits."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from clew.access import Principal
+from clew.knowledge.code.blobs import blob_id
+from clew.knowledge.history.adr import is_adr, read_adr
+from clew.knowledge.history.archive import Archive
+from clew.knowledge.history.changelogs import ChangeNote, is_changelog, read_changelog
+from clew.knowledge.history.commits import Commit
+from clew.knowledge.history.decisions import keep_decisions, node_id, read_decisions
+from clew.knowledge.history.resolutions import find_commit_decisions, find_resolutions
+from clew.trail.nodes import NodeGraph
+from clew.trail.store import Trail
+
+NYGARD = b"""# 2. Use one queue
+
+Date: 2024-03-05
+
+## Status
+
+Accepted
+
+Supersedes [1. Use two queues](0001-use-two-queues.md)
+
+## Context
+
+Two queues got out of step in `src/queue/worker.py`.
+
+## Decision
+
+We will use one queue.
+
+## Consequences
+
+Order is kept.
+"""
+OLD = b"""# 1. Use two queues
+
+Date: 2023-01-01
+
+## Status
+
+Superseded by [2. Use one queue](0002-use-one-queue.md)
+
+## Context
+
+One was slow.
+
+## Decision
+
+Two queues.
+"""
+MADR = b"""---
+status: "proposed"
+date: 2025-10-01
+---
+
+# Store dates in UTC
+
+## Context and Problem Statement
+
+Dates shift.
+
+```text
+## Decision
+not a heading
+```
+
+## Decision Outcome
+
+Chosen option: UTC.
+
+### Consequences
+
+* Good, since they stay put.
+"""
+SHORT = b"""# 0007 What a write waits for
+
+**Context.** A write may return early.
+
+**Choice.**
+
+- *It waits for the disk.*
+
+**Cost.** A millisecond.
+"""
+
+
+def test_a_record_in_nygards_form() -> None:
+    found = read_adr("docs/adr/0002-use-one-queue.md", NYGARD)
+    assert found is not None
+    assert (found.title, found.number, found.status, found.day) == (
+        "Use one queue",
+        "2",
+        "accepted",
+        date(2024, 3, 5),
+    )
+    assert found.decision == "We will use one queue."
+    assert found.consequences == "Order is kept."
+    assert found.supersedes == ("1. Use two queues 0001-use-two-queues.md",)
+    assert (found.cited, found.hash) == ("docs/adr/0002-use-one-queue.md:1", blob_id(NYGARD))
+
+
+def test_a_record_in_the_form_of_madr() -> None:
+    found = read_adr("docs/decisions/utc.md", MADR)
+    assert found is not None
+    assert (found.title, found.status, found.day, found.line) == (
+        "Store dates in UTC",
+        "proposed",
+        date(2025, 10, 1),
+        6,
+    )
+    assert found.decision == "Chosen option: UTC."
+    assert "not a heading" in found.context
+    assert found.consequences.startswith("* Good")
+
+
+def test_a_record_with_run_in_headings() -> None:
+    found = read_adr("docs/decisions/0007-what-a-write-waits-for.md", SHORT)
+    assert found is not None
+    assert (found.title, found.number) == ("What a write waits for", "7")
+    assert found.context == "A write may return early."
+    assert "It waits for the disk" in found.decision
+    assert found.consequences == "A millisecond."
+
+
+def test_all_records_of_this_repository_can_be_read() -> None:
+    root = Path(__file__).parents[3]
+    records = sorted((root / "docs" / "decisions").glob("*.md"))
+    assert len(records) > 10
+    for path in records:
+        found = read_adr(f"docs/decisions/{path.name}", path.read_bytes())
+        assert found is not None, path.name
+        assert found.context
+        assert found.decision
+        assert path.read_text(encoding="utf-8").splitlines()[found.line - 1].endswith(found.title)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"# Only a title\n", b"no title\n", b"x" * 600_000])
+def test_what_is_no_record_is_none(content: bytes) -> None:
+    assert read_adr("docs/adr/0001-x.md", content) is None
+
+
+def test_which_files_are_looked_at() -> None:
+    assert all(
+        map(is_adr, ("docs/adr/0001-x.md", "doc/decisions/x.md", "adr/1.md", "docs/architecture-decisions/x.md"))
+    )
+    assert not any(map(is_adr, ("docs/adr/README.md", "docs/adr/template.md", "docs/x.md", "src/adr/x.py")))
+    assert all(map(is_changelog, ("CHANGELOG.md", "CHANGES.rst", "HISTORY.md", "axum/CHANGELOG.md", "NEWS")))
+    assert not any(map(is_changelog, ("src/changes.py", "docs/historyless.md", "changelog/1.bugfix.rst")))
+
+
+def told(notes: list[ChangeNote]) -> list[tuple[str, str, str]]:
+    return [(note.version, note.kind, note.text) for note in notes]
+
+
+def test_keep_a_changelog() -> None:
+    text = b"""# Changelog
+
+## [Unreleased]
+### Added
+- A thing
+
+## [1.2.0] - 2024-02-03
+### Deprecated
+- The old
+  door
+### Security
+* A hole
+
+[1.2.0]: https://example.org/1.2.0
+"""
+    notes = read_changelog("CHANGELOG.md", text)
+    assert told(notes) == [
+        ("", "added", "A thing"),
+        ("1.2.0", "deprecated", "The old door"),
+        ("1.2.0", "security", "A hole"),
+    ]
+    assert [(note.day, note.line) for note in notes] == [
+        (None, 5),
+        (date(2024, 2, 3), 9),
+        (date(2024, 2, 3), 12),
+    ]
+
+
+def test_plain_changelogs() -> None:
+    rst = (
+        b"Version 3.1.0\n-------------\n\nReleased 2024-11-13\n\n-   Drop support for the old one.\n-   Say it well.\n"
+    )
+    assert told(read_changelog("CHANGES.rst", rst)) == [
+        ("3.1.0", "removed", "Drop support for the old one."),
+        ("3.1.0", "other", "Say it well."),
+    ]
+    assert read_changelog("CHANGES.rst", rst)[0].day == date(2024, 11, 13)
+    dated = b"# 0.8.4 (30. April, 2025)\n\n- **breaking:** Add another parameter\n"
+    [note] = read_changelog("CHANGELOG.md", dated)
+    assert (note.version, note.kind, note.day) == ("0.8.4", "breaking", date(2025, 4, 30))
+    assert read_changelog("CHANGES", b"just a text\n- with a list\n") == []
+
+
+def commit(subject: str, body: str = "", sha: str = "a" * 40, **trailers: str) -> Commit:
+    return Commit(
+        sha=sha,
+        parents=(),
+        at=datetime(2024, 1, 1, tzinfo=UTC),
+        author="A Writer",
+        subject=subject,
+        body=body,
+        trailers=tuple(trailers.items()),
+    )
+
+
+def test_commits_tell_what_was_resolved() -> None:
+    pairs = find_resolutions(
+        [
+            commit('Revert "Add it"', f"This reverts commit {'b' * 40}."),
+            commit("Mend the door (#9)", "Fixes #12, closes acme/shop#3"),
+            commit("Fix the tests"),
+            commit("Resolve ABC-7", "resolves ABC-7"),
+        ]
+    )
+    assert [(pair.kind, pair.failure) for pair in pairs] == [
+        ("reverts", "b" * 40),
+        ("fixes", "#12"),
+        ("fixes", "acme/shop#3"),
+        ("fixes", "ABC-7"),
+    ]
+
+
+def test_commits_tell_what_was_decided() -> None:
+    decided = find_commit_decisions(
+        [
+            commit("feat(api)!: drop the old route"),
+            commit("feat: new route", "BREAKING CHANGE: the old route is gone"),
+            commit("Use one queue", Decision="order matters more than speed"),
+            commit("fix: a typo"),
+        ]
+    )
+    assert [(each.status, each.decision) for each in decided] == [
+        ("breaking", "feat(api)!: drop the old route"),
+        ("breaking", "the old route is gone"),
+        ("decision", "order matters more than speed"),
+    ]
+    assert decided[0].cited == "a" * 12
+
+
+async def test_decisions_are_kept_once_with_their_edges(trail: Trail, me: Principal) -> None:
+    files = [("docs/adr/0001-use-two-queues.md", OLD), ("docs/adr/0002-use-one-queue.md", NYGARD), ("README.md", b"x")]
+    decisions = read_decisions(files)
+    kept = await keep_decisions(trail, decisions, ["src/queue/worker.py"], by=me)
+    assert (kept.written, kept.edges, kept.superseded) == (2, 1, 1)
+    assert (await keep_decisions(trail, decisions, ["src/queue/worker.py"], by=me)).written == 0
+
+    graph, archive = NodeGraph(trail, me), Archive(trail, me)
+    old, new = (node_id(me, decision) for decision in decisions)
+    assert (await graph.get_node(old)).superseded_by == new
+    [code] = await archive.get_code_for_history(new)
+    assert code.path == "src/queue/worker.py"
+    found = (await archive.get_decisions("why one queue"))[0].node
+    assert (found.path, found.line_start, found.content_hash) == (
+        "docs/adr/0002-use-one-queue.md",
+        1,
+        blob_id(NYGARD),
+    )
+
+
+async def test_a_record_that_was_edited_is_written_anew(trail: Trail, me: Principal) -> None:
+    path = "docs/adr/0002-use-one-queue.md"
+    [before] = read_decisions([(path, NYGARD)])
+    await keep_decisions(trail, [before], by=me)
+    [after] = read_decisions([(path, NYGARD.replace(b"one queue.", b"one queue, in memory."))])
+    assert (await keep_decisions(trail, [after], by=me)).written == 1
+    node = await NodeGraph(trail, me).get_node(node_id(me, after))
+    assert "in memory" in node.content
+    assert node.content_hash == after.hash
+
+
+async def test_records_that_replace_each_other_do_no_harm(trail: Trail, me: Principal) -> None:
+    loop = OLD.replace(b"Superseded by [2. Use one queue](0002-use-one-queue.md)", b"Supersedes 2")
+    one = NYGARD.replace(b"Use two queues](0001-use-two-queues.md)", b"Use two queues](0001-use-two-queues.md)")
+    decisions = read_decisions([("adr/0001-use-two-queues.md", loop), ("adr/0002-use-one-queue.md", one)])
+    assert (await keep_decisions(trail, decisions, by=me)).superseded == 1

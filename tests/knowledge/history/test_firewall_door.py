@@ -1,0 +1,75 @@
+"""Entries and summaries that pass the firewall on their way in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from clew.access import Principal
+from clew.clock import ManualClock
+from clew.knowledge.evidence.claims import Claim
+from clew.knowledge.evidence.firewall import Firewall
+from clew.knowledge.history.anchors import ensure_anchors
+from clew.knowledge.history.archive import Archive
+from clew.knowledge.history.chronicle import Chronicle
+from clew.knowledge.history.cross_domain import CrossDomain
+from clew.trail.kinds import SourceKind, Trust
+from clew.trail.nodes import UNVERIFIED, Node, NodeGraph
+from clew.trail.store import Trail
+
+
+class Folder:
+    """The ground that a folder gives: which files there are, and what they hold."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    async def has_file(self, path: str) -> bool:
+        return (self._root / path).is_file()
+
+    async def supports(self, claim: Claim) -> Sequence[str]:
+        files = sorted(self._root.rglob("*.py"))
+        return [str(file.relative_to(self._root)) for file in files if "sqlite" in file.read_text(encoding="utf-8")]
+
+    async def contradicts(self, claim: Claim) -> Sequence[Node]:
+        return ()
+
+
+@pytest.fixture
+def firewall(trail: Trail, me: Principal, tmp_path: Path) -> Firewall:
+    root = tmp_path / "code"
+    root.mkdir()
+    (root / "store.py").write_text("import sqlite\n", encoding="utf-8")
+
+    async def anchors(refs: Sequence[str]) -> Sequence[str]:
+        return await ensure_anchors(trail, refs, by=me)
+
+    return Firewall(NodeGraph(trail, me), Folder(root), anchors)
+
+
+@pytest.mark.req("O17", "SYL-96")
+async def test_a_summary_of_a_file_that_is_not_there_is_marked(trail: Trail, me: Principal, firewall: Firewall) -> None:
+    archive = Archive(trail, me, firewall)
+    good = await archive.store_summary("we use sqlite for storage", "decision", "s1", ["store.py"])
+    bad = await archive.store_summary("Rewrote the parser", "feature", "s1", ["gone/parser.py", "gone/lexer.py"])
+
+    graph = NodeGraph(trail, me)
+    kept, doubted = await graph.get_node(good.node_id), await graph.get_node(bad.node_id)
+    assert (kept.verified, kept.trust) == (True, Trust.RECENT)
+    assert (doubted.verified, doubted.trust) == (False, Trust.LLM)
+    assert doubted.content.startswith(UNVERIFIED)
+    assert bad.edges == 2
+    assert [node.id for node in await CrossDomain(trail, me).history_for_code("store.py")] == [good.node_id]
+
+
+@pytest.mark.req("O17")
+async def test_what_the_user_says_needs_no_code(
+    trail: Trail, me: Principal, clock: ManualClock, firewall: Firewall
+) -> None:
+    chronicle = Chronicle(trail, me, "s1", clock, firewall)
+    said = await chronicle.store("I like short names", "user_voice", said_by=SourceKind.USER)
+    guessed = await chronicle.store("They like short names", "user_voice")
+    assert (said.trust, guessed.trust) == (Trust.RECENT, Trust.LLM)
+    assert guessed.content.startswith(UNVERIFIED)
