@@ -4,10 +4,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 JOBS   ?= auto
+REPOS  ?= ../repositories
 RUNTIME := $(patsubst %,tests/skills/test_%.py,agent_session catalogue explaining exposure exposure_edits following keeping library \
 	loads loads_bounds loads_laws merging meta_tools prompt registry remembering variables)
 
-.PHONY: help run test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime coverage-skills lock reference clean
+.PHONY: help run test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge coverage-skills lock reference clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/: *.*## */\t/' | expand -t 18
@@ -39,7 +40,7 @@ coverage-skills: $(STAMP) ## that tests take every branch of the modules that de
 	@$(BIN)/coverage run -m pytest -n 0 -p no:cacheprovider $(RUNTIME)
 	@$(BIN)/coverage report
 
-bench: bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-trail ## all benchmarks, side by side with the peers
+bench: bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge bench-trail ## all benchmarks, side by side with the peers
 
 bench-trail: $(STAMP)   ## speed of the trail next to bare SQLite, Chroma, LanceDB, PostgreSQL
 	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
@@ -63,6 +64,12 @@ bench-skills: $(STAMP) ## speed of skills next to skills-ref, FastMCP's skills a
 bench-runtime: $(STAMP) ## steps, crashes, contexts, sandbox and conversations of the runtime next to LangGraph and DBOS
 	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
 	@$(VENV)-bench/bin/python benchmarks/runtime.py $(ARGS)
+
+bench-knowledge: $(STAMP) ## what is known: beliefs, calls, localisation, speed of the index; repositories in REPOS
+	@$(BIN)/python benchmarks/knowledge_beliefs.py
+	@$(BIN)/python benchmarks/knowledge_calls.py --repos $(REPOS)
+	@$(BIN)/python benchmarks/knowledge_search.py --repos $(REPOS) $(ARGS)
+	@$(BIN)/python benchmarks/knowledge_code.py .
 
 reference: $(STAMP)     ## write docs/reference anew
 	@$(BIN)/python tools/reference.py

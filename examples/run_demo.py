@@ -28,7 +28,7 @@ from walk import as_listed, open_agent, say, show_limits, show_tokens, walk
 HERE = Path(__file__).parent
 DATA = HERE / "data" / "northline.jsonl"
 WORKSPACE = HERE / "06_workspace"
-AGENTS = HERE / "08_agents.py"
+AGENTS, KNOWLEDGE = HERE / "08_agents.py", HERE / "09_knowledge.py"
 SEARCH = "customer was charged twice"
 PAUSE = 0.4
 """Seconds between the writes, so that a person can watch them arrive."""
@@ -51,6 +51,7 @@ async def main() -> None:
                 await show_events(client)
                 await show_walk(url, config)
             await show_conversation()
+            await show_knowledge()
             await stay(config, url)
     finally:
         os.chdir(HERE)
@@ -183,14 +184,25 @@ async def show_walk(url: str, config: Config) -> None:
 async def show_conversation() -> None:
     """Agents at work, with a script in the place of a model."""
     say("$ python examples/08_agents.py   # a tool that fails is mended, and a prompt has its receipt")
+    await run_example(AGENTS)
+    say("With a model of your own, `clew chat` does that in any folder.\n")
+
+
+async def show_knowledge() -> None:
+    """Questions about this very repository."""
+    say("$ python examples/09_knowledge.py   # reads this repository, which takes a while, and answers from it")
+    await run_example(KNOWLEDGE)
+    say("In a folder of yours: `clew ask`, `clew locate`, `clew callers`, `clew blame-why`.\n")
+
+
+async def run_example(example: Path) -> None:
     out = asyncio.subprocess.PIPE
-    example = await asyncio.create_subprocess_exec(sys.executable, str(AGENTS), stdout=out, stderr=out)
-    printed, problem = await example.communicate()
-    if example.returncode:
+    running = await asyncio.create_subprocess_exec(sys.executable, str(example), stdout=out, stderr=out)
+    printed, problem = await running.communicate()
+    if running.returncode:
         sys.exit(problem.decode())
     for line in printed.decode().splitlines():
         say(line)
-    say("With a model of your own, `clew chat` does that in any folder.\n")
 
 
 async def token_of(config: Config) -> str:

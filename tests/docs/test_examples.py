@@ -43,6 +43,12 @@ EXPECTED = {
         "message: it is what the context is for",
         "had again byte for byte: 4 messages",
     ],
+    "09_knowledge.py": [
+        "> where is the lease of a claim extended\n  [1] src/clew/trail/",
+        "src/clew/trail/closeness.py:",
+        "> what did we decide about code on the trail\n  [1] docs/decisions/",
+        "> what calls closeness\n  src/clew/",
+    ],
 }
 
 

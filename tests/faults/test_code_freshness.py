@@ -169,7 +169,7 @@ async def test_after_200_checkouts_rebases_resets_and_edits_no_fact_is_stale(tmp
             about = f"step {step}, after {deed}"
             await compare_symbols(graph, truth, chance, about)
             await compare_files(graph, truth, chance, about)
-            if step % 4 == 0:
+            if step % 2 == 0:
                 await graph.refresh()
                 await compare_everything(graph, truth, about)
                 await compare_callers(graph, truth, chance, about)

@@ -78,8 +78,9 @@ async def test_what_is_too_long_is_passed_over_for_what_fits() -> None:
 async def test_each_step_asks_for_what_the_last_one_lacked() -> None:
     library = Library(["retries are bounded", "the lantern hangs", "a zebra runs"])
     config = RetrievalConfig(initial_k=1, max_depth=3, confidence_threshold=0.9)
-    found = await retrieve(library.search, "which zebra retries the lantern", config)
-    assert library.asked == ["which zebra retries the lantern", "zebra lantern", "zebra"]
+    asked = "which zebra retries the lantern"
+    found = await retrieve(library.search, asked, config)
+    assert library.asked == [asked, f"{asked} zebra lantern", f"{asked} zebra"]
     assert (found.stopped, found.confidence) == ("depth", pytest.approx(1 / 3))
 
 
@@ -144,5 +145,5 @@ async def test_on_real_questions_it_retrieves_fewer_than_twenty_and_finds_nearly
     recall, at_twenty = sum(share for _, share in stepwise) / len(questions), sum(fixed) / len(questions)
     print(f"{len(questions)} questions: {retrieved:.1f} retrieved, recall {recall:.3f}; of {FIXED_K}: {at_twenty:.3f}")
     assert retrieved < FIXED_K
-    assert recall >= 0.85 * at_twenty
+    assert recall >= 0.9 * at_twenty
     assert known >= 0.99 * len(questions), "the filter keeps hardly any question from being asked"

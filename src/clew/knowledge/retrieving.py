@@ -51,14 +51,16 @@ DEFAULT = RetrievalConfig()
 
 
 async def judge_by_words(question: str, found: Sequence[ScoredNode]) -> Judgement:
-    """The share of the question's words that the best single source has; next, the words that none has."""
+    """The share of the question's words that the best single source has; next, the question with more weight on the
+    words that none has."""
     wanted = {word: terms_of(word) for word in telling_words(question)}
     if not wanted or not found:
         return Judgement(confidence=0.0)
     held = [terms_of(f"{each.node.name}\n{each.node.content}") for each in found]
     best = max(sum(terms <= one for terms in wanted.values()) for one in held)
     missing = [word for word, terms in wanted.items() if not any(terms <= one for one in held)]
-    return Judgement(confidence=best / len(wanted), refined=" ".join(missing))
+    refined = f"{question} {' '.join(missing)}" if missing else ""
+    return Judgement(confidence=best / len(wanted), refined=refined)
 
 
 async def retrieve(

@@ -15,6 +15,7 @@ from clew.knowledge.code.languages import LANGUAGES
 from tests.knowledge.code.reading import docs, imports, read, references, signatures, symbols
 
 DEEP = 50_000
+FLOODS = (b"(", b"[", b"{", b"a(", b"a.b().", b"x=>", b"-", b"<", b'"')
 
 
 def in_lines(content: bytes) -> bytes:
@@ -39,8 +40,10 @@ def test_any_bytes_give_facts(language: str, content: bytes) -> None:
     assert holds_together(facts)
 
 
-WORDS = "class def f ( ) { } [ ] : ; , . = -> => :: import from use struct fn func if x y T < > \" ' ` @ # // /* */ \n \t é".split(
-    " "
+WORDS = (
+    *("class", "def", "import", "from", "use", "struct", "fn", "func", "if", "function", "return", "f", "x", "T", "é"),
+    *("(", ")", "{", "}", "[", "]", "<", ">", ":", ";", ",", ".", "=", "->", "=>", "::", "@", "#", "//", "/*", "*/"),
+    *('"', "'", "`", "\n", "\t"),
 )
 
 
@@ -56,22 +59,25 @@ def test_an_empty_file_says_nothing(language: str) -> None:
     assert extract(b"", language) == FileFacts(language, [], [], [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("piece", [b"(", b"[", b"{", b"a(", b"a.b().", b"x=>", b"-", b"<"])
-def test_nesting_of_any_depth_is_read(language: str, piece: bytes) -> None:
-    assert holds_together(extract(in_lines(piece * (DEEP // len(piece))), language))
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_parser_that_is_led_astray_is_stopped_and_that_is_said(language: str) -> None:
-    facts = extract(in_lines(b'"' * DEEP), language)
+@pytest.mark.parametrize("piece", FLOODS)
+def test_no_flood_of_signs_stops_it(language: str, piece: bytes) -> None:
+    facts = extract(in_lines(piece * (DEEP // len(piece))), language)
     assert facts.error in ("", "too hard to parse, read in part", "syntax errors, read in part")
+    assert holds_together(facts)
+
+
+def test_50_000_parentheses_are_no_trouble() -> None:
+    content = in_lines(b"(" * DEEP + b"a.b(C)" + b")" * DEEP)
+    assert references(extract(content, "python")) == ["101: call a.b in -", "101: reference C in -"]
 
 
 def test_functions_within_functions_without_end_are_read() -> None:
-    facts = extract(in_lines(b"function f(a) { return b + a; " * 3_000), "javascript")
-    assert symbols(facts)[0].startswith("function f ")
-    assert {each.target for each in facts.references} == {"b"}
+    facts = extract(b"function f(a) { c(b + a);\n" * 3_000 + b"}\n" * 3_000, "javascript")
+    assert symbols(facts)[:2] == ["function f 1-6000", "function f.f 2-5999"]
+    assert max(len(each.qualname) for each in facts.symbols) < 1_000
+    assert {each.target for each in facts.references} == {"b", "c"}
 
 
 def test_a_huge_file_is_left_out_and_that_is_said() -> None:

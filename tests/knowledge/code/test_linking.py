@@ -124,12 +124,21 @@ def test_a_python_file_without_a_summary_is_linked_by_name() -> None:
             "python",
             symbols={"run": "function"},
             imports=[("lib", "help_me"), ("lib", "", "short")],
-            uses=[("call", "help_me", "run"), ("call", "short.other", "run"), ("call", "print", "run")],
+            uses=[
+                ("call", "help_me", "run"),
+                ("call", "short.other", "run"),
+                ("call", "short.Tool().use", "run"),
+                ("call", "print", "run"),
+            ],
         ),
-        "lib.py": facts("python", symbols={"help_me": "function", "other": "function"}),
+        "lib.py": facts(
+            "python",
+            symbols={"help_me": "function", "other": "function", "Tool": "class", "Tool.use": "method"},
+        ),
     }
     broken = {"old.py": summarize(b"print 'x'\n")}
-    assert shown(link(files, broken), "calls") == {"old.py#run -> lib.py#help_me", "old.py#run -> lib.py#other"}
+    found = {f"old.py#run -> lib.py#{name}" for name in ("help_me", "other", "Tool.use")}
+    assert shown(link(files, broken), "calls") == found
 
 
 def test_an_empty_project_has_no_edges() -> None:

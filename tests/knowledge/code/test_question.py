@@ -33,7 +33,7 @@ def test_names_paths_and_frames_are_kept_as_written() -> None:
     assert "_line_type" in question.names
     assert "astropy/io/ascii/qdp.py" in question.paths
     assert [frame.rpartition("/")[2] for frame in question.frames] == ["core.py", "qdp.py"]
-    assert "Table.read" in question.dotted
+    assert {"Table", "read"} <= question.names
 
 
 def test_the_title_counts_more_than_prose_and_prose_more_than_versions() -> None:
@@ -64,6 +64,11 @@ def test_an_identifier_is_found_by_its_parts_and_as_a_whole() -> None:
 def test_a_short_form_is_the_word_it_stands_for() -> None:
     assert terms_of("str") == terms_of("string")
     assert terms_of("idx") == terms_of("index")
+
+
+def test_the_name_of_a_language_says_little_in_a_question_of_one_line() -> None:
+    assert weight("reverse a string in python", "python") < weight("reverse a string in python", "reverse")
+    assert weight("crash\nwhen python starts", "python") == weight("crash\nwhen linux starts", "linux")
 
 
 def test_a_commit_message_is_a_title() -> None:

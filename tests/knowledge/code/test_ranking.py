@@ -79,7 +79,7 @@ def test_a_test_and_a_document_count_fully_when_they_are_asked_for() -> None:
 
 def test_the_better_unit_counts_more_than_the_longer_file() -> None:
     found = signals("pour an amount", view_of(FILES))
-    assert found["unit"]["pkg/core/fuel.py"] >= found["unit"]["pkg/util.py"] * 0.9
+    assert found["units"]["pkg/core/fuel.py"] >= found["units"]["pkg/util.py"] * 0.9
     assert found["file"]["pkg/core/fuel.py"] > found["file"]["pkg/util.py"]
 
 

@@ -247,7 +247,7 @@ def test_facts_that_do_not_fit_the_text_do_no_harm() -> None:
         Symbol("class", "C", "C", -5, 400),
         Symbol("method", "m", "C.m", 2, 10**9),
     ]
-    assert encode_text(FileFacts(language="python", symbols=symbols), "a\nb\nc")
+    assert encode_text(FileFacts(language="python", symbols=symbols), "a\nb \ud800\nc")
 
 
 def test_an_empty_index_finds_nothing(store: CodeStore) -> None:

@@ -150,6 +150,19 @@ async def test_a_rule_that_changes_changes_what_counts(tmp_path: Path) -> None:
         assert await is_gone(graph, "made.py#made")
 
 
+async def test_without_watches_the_graph_looks_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = make_repository(tmp_path / "r", {"a.py": "x = 1\n"})
+
+    def refuse(*places: str, **options: object) -> object:
+        raise OSError("OS file watch limit reached")
+
+    monkeypatch.setattr("watchfiles.awatch", refuse)
+    async with opened(root) as graph, CodeWatch(graph, Heard()):
+        assert not graph.is_watched
+        write(root, "a.py", "def seen():\n    pass\n")
+        assert (await graph.symbol("a.py#seen")).line_start == 1
+
+
 async def test_a_watch_that_is_closed_twice_says_nothing_more(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "r", {"a.py": "x = 1\n"})
     heard = Heard()

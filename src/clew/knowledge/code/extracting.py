@@ -22,8 +22,8 @@ MAX_MEAN_LINE = 2_000
 _PIECE = 1_024
 _SECONDS_A_BYTE = 2e-6
 _SECONDS = 1.0
-"""What a parser may take, in time of the processor: ten times what code takes and more. Text that is not of the language at
-all takes time with its length squared."""
+"""What a parser may take, in time of the processor: ten times what code takes and more. Text of another language
+takes time with its length squared."""
 
 _MODULES = {
     "python": "python",
@@ -44,7 +44,7 @@ _LOOKED_AT = 12
 
 def extract(content: bytes, language: str) -> FileFacts:
     """What `content` defines, imports and uses. Never raises: `error` says why nothing or not all could be read."""
-    lines = content.count(b"\n") + (not content.endswith(b"\n") and content != b"")
+    lines = _count_lines(content)
     if language not in LANGUAGES:
         return FileFacts(language, lines=lines, error="no parser for this language")
     if len(content) > MAX_BYTES:
@@ -60,7 +60,13 @@ def extract(content: bytes, language: str) -> FileFacts:
     error = (
         "too hard to parse, read in part" if not is_whole else "syntax errors, read in part" if root.has_error else ""
     )
-    return FileFacts(language, walk.symbols, walk.imports, walk.references(), _describe(source, root), lines, error)
+    return FileFacts(
+        language, walk.symbols, walk.imports, walk.references(), _describe(source, root), _count_lines(source), error
+    )
+
+
+def _count_lines(content: bytes) -> int:
+    return content.count(b"\n") + (not content.endswith(b"\n") and content != b"")
 
 
 @cache
@@ -89,13 +95,16 @@ def _parse(source: bytes, grammar: Grammar) -> tuple[Tree, bool]:
 
     deadline = time.thread_time() + _SECONDS + _SECONDS_A_BYTE * len(source)
     end = len(source)
+    given = 0
 
     def read(offset: int, point: object) -> bytes:
-        nonlocal end
-        if offset < end and time.thread_time() > deadline:
-            # The same end for all that the parser tries, some of which is behind.
-            end = offset
-        return source[offset : min(offset + _PIECE, end)]
+        nonlocal end, given
+        if end == len(source) and time.thread_time() > deadline:
+            # What was given stays true: the parser may be trying other ways from further back.
+            end = given
+        piece = source[offset : min(offset + _PIECE, end)]
+        given = max(given, offset + len(piece))
+        return piece
 
     return Parser(grammar.language).parse(read), end == len(source)
 

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import msgspec
@@ -81,9 +82,7 @@ class Indexer:
         began = time.monotonic()
         with self._refreshing, alone(self._store.path, lambda: tell(0, 0, "another process is indexing")):
             tell(0, 0, "looking")
-            present = self._tree.look()
-            with self._store.reading() as sql:
-                known = read_files(sql)
+            present, known = self._look()
             doubtful = [path for path, status in present.items() if not _is_known(known.get(path), status)]
             gone = sorted(known.keys() - present.keys())
             self._mark_whole(not doubtful and not gone and self.is_whole)
@@ -153,6 +152,14 @@ class Indexer:
     def _run(self, known: dict[str, FileRow], tell: Progress, total: int) -> Run:
         seen = int(self._clock.now().timestamp())
         return Run(self._tree, self._store, self._text, known, Count(tell, total, self._stopped, seen))
+
+    def _look(self) -> tuple[dict[str, Status], dict[str, FileRow]]:
+        """The files as they are, and as they are known. While git lists the ones, the others are read."""
+        with ThreadPoolExecutor(1, thread_name_prefix="clew-looking") as thread:
+            looking = thread.submit(self._tree.look)
+            with self._store.reading() as sql:
+                known = read_files(sql)
+            return looking.result(), known
 
     def _connect(self, tell: Progress, steps: Iterable[Callable[[Progress], None]]) -> None:
         """All that comes after reading. Closing ends the process that links in the middle: that is no error then."""

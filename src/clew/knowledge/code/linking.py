@@ -13,7 +13,7 @@ import msgspec
 from clew.knowledge.code.facts import FileFacts, Import, Reference
 from clew.knowledge.code.linking_imports import ImportResolver, words_of
 from clew.knowledge.code.linking_names import COMMON, Names, Place
-from clew.knowledge.code.python_flow import PythonFlow, Summary, Unresolved
+from clew.knowledge.code.python_flow import PythonFlow, Summary, Unresolved, uncollected
 
 EdgeType = Literal["calls", "imports", "inherits", "references", "defines"]
 TYPES: dict[str, EdgeType] = {
@@ -26,7 +26,7 @@ MOST_OVERRIDES = 8
 """Methods of subclasses that a call on `self` is guessed to mean."""
 
 
-class CodeEdge(msgspec.Struct, frozen=True, array_like=True, order=True):
+class CodeEdge(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
     """One symbol uses another. A file itself has an empty qualname. `is_guess` where only the name speaks for it."""
 
     source_path: str
@@ -75,10 +75,11 @@ class Linker:
         self._importers: defaultdict[str, set[str]] = defaultdict(set)
         self._subclasses: defaultdict[Place, set[Place]] = defaultdict(set)
         self._edges: dict[str, tuple[CodeEdge, ...]] = {}
-        for path in self._facts:
-            self._note_classes(path)
-        for path in sorted(self._facts):
-            self._edges[path] = self._find_edges(path)
+        with uncollected():
+            for path in self._facts:
+                self._note_classes(path)
+            for path in sorted(self._facts):
+                self._edges[path] = self._find_edges(path)
 
     def edges(self, path: str) -> tuple[CodeEdge, ...]:
         """The edges that begin in a file, in order; none for a file that is not known."""

@@ -144,7 +144,7 @@ class Names:
 
     def _imported_at(self, path: str, names: FileNames, inside: str, target: str) -> Place | None:
         """What a name means by imports, in each of the namespaces around it, or by the files beside."""
-        scope = inside if names.whole else ""
+        scope = inside if names.whole and family(names.language) in UNDECLARED else ""
         while scope:
             found = self.find(path, f"{scope}.{target}")
             if found is not None:
@@ -298,7 +298,10 @@ def _alias(item: Import, language: str) -> str:
 
 
 def _dotted(target: str) -> str:
-    return target.replace("::", ".").replace("->", ".").replace("?.", ".").replace("#", ".").strip(".")
+    """With dots alone; a method of what a call gives is looked for as one of the class that is called."""
+    return (
+        target.replace("()", "").replace("::", ".").replace("->", ".").replace("?.", ".").replace("#", ".").strip(".")
+    )
 
 
 def _indexed(path: str, names: FileNames) -> Iterator[tuple[tuple[str, str], Place]]:

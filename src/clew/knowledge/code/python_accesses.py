@@ -30,6 +30,8 @@ def load(calls: Calls, number: int, attr: str, into: int, record: CallRecord) ->
     names = calls.exports
     match value:
         case InstanceValue():
+            if attr == "__class__":
+                calls.heap.put(into, value.of_class)
             if attr in names.stored_names:
                 calls.heap.copy(calls.attributes.read(value.of_class, attr), into)
             if calls.has_externals or attr in names.class_names:

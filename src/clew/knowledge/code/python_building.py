@@ -93,6 +93,7 @@ class SummaryBuilder:
             if isinstance(statement, ast.Global):
                 scope.outermost.add(name)
                 scope.module().names.setdefault(name, NOTHING)
+                scope.module().constants[name] = None
             elif isinstance(statement, ast.Nonlocal):
                 scope.outer.add(name)
             elif name == "*":
@@ -101,6 +102,8 @@ class SummaryBuilder:
                 scope.names[name] = self.node()
             if isinstance(statement, (ast.Import, ast.ImportFrom)):
                 scope.imported.add(name)
+            is_first = name not in scope.constants
+            scope.constants[name] = _only_constant(name, statement) if is_first else None
 
     def variable(self, scope: Scope, name: str) -> int:
         """The variable that a name stands for; nothing where it is a built-in that does not matter."""
@@ -140,8 +143,20 @@ class SummaryBuilder:
         )
 
 
-def constant_key(node: ast.expr | None) -> Key:
-    """The key that a constant stands for in a container; none for what is no constant, and for negative positions."""
+def _only_constant(name: str, statement: ast.AST) -> ast.Constant | None:
+    """The constant that a statement gives to a name, where it does nothing else."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Constant):
+        return None
+    is_name = all(isinstance(target, ast.Name) and target.id == name for target in statement.targets)
+    return statement.value if is_name else None
+
+
+def constant_key(node: ast.expr | None, scope: Scope) -> Key:
+    """The key that an expression stands for in a container: a constant, or a name that is given one and never anything
+    else. None for all others, and for negative positions."""
+    if isinstance(node, ast.Name):
+        binder = scope.binder(node.id)
+        node = binder.constants.get(node.id) if binder is not None else None
     if not isinstance(node, ast.Constant):
         return None
     if isinstance(node.value, int) and not isinstance(node.value, bool):

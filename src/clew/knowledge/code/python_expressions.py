@@ -185,7 +185,7 @@ class Expressions:
             scope.caller,
             node.lineno,
             _guessable(node.func, scope),
-            constant=_told_apart_by(node),
+            constant=_told_apart_by(node, scope),
         )
         return self.builder.call(watched, site)
 
@@ -202,10 +202,10 @@ class Expressions:
         source = self.value(node.value, scope)
         self.value(node.slice, scope, is_wanted=False)
         if not isinstance(node.slice, ast.Slice):
-            return self.item(source, constant_key(node.slice), scope, node.lineno)
+            return self.item(source, constant_key(node.slice, scope), scope, node.lineno)
         if source == NOTHING:
             return NOTHING
-        start, stop = constant_key(node.slice.lower), constant_key(node.slice.upper)
+        start, stop = constant_key(node.slice.lower, scope), constant_key(node.slice.upper, scope)
         into = self.builder.node()
         first = start if isinstance(start, int) else 0
         last = stop if isinstance(stop, int) else None
@@ -233,7 +233,9 @@ class Expressions:
         for key, item in zip(node.keys, node.values, strict=True):
             self.value(key, scope, is_wanted=False)
             found = self.value(item, scope, is_wanted=is_wanted)
-            fields.append((constant_key(key), self.item(found, None, scope, item.lineno) if key is None else found))
+            fields.append(
+                (constant_key(key, scope), self.item(found, None, scope, item.lineno) if key is None else found)
+            )
         return self._filled("mapping", fields) if is_wanted else NOTHING
 
     def read_comprehension(
@@ -311,10 +313,10 @@ def _literal_kind(node: ast.expr) -> str:
     return ""
 
 
-def _told_apart_by(node: ast.Call) -> Key:
+def _told_apart_by(node: ast.Call, scope: Scope) -> Key:
     """The constant that says what is meant: the name in `getattr(thing, name)`, the key in `thing.get(key)`."""
     place = 0 if isinstance(node.func, ast.Attribute) else 1
-    return constant_key(node.args[place]) if len(node.args) > place else None
+    return constant_key(node.args[place], scope) if len(node.args) > place else None
 
 
 def _guessable(called: ast.expr, scope: Scope) -> str:

@@ -21,10 +21,10 @@ SMALL = 20_000
 """Variables of a program that is followed anew whenever a file changes: a tenth of a second."""
 MOST_UPDATES = 100
 
-__all__ = ["PythonCall", "PythonFlow", "Summary", "Unresolved", "summarize"]
+__all__ = ["PythonCall", "PythonFlow", "Summary", "Unresolved", "summarize", "uncollected"]
 
 
-class PythonCall(msgspec.Struct, frozen=True, array_like=True, order=True):
+class PythonCall(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
     """`caller` in the file calls `target` in `target_path`, both by qualname; the file itself is the empty one. What
     the project does not define has no path, and its dotted name as target."""
 
@@ -55,7 +55,7 @@ class PythonFlow:
         self._solver = self._solve(summaries)
 
     def _solve(self, summaries: Mapping[str, Summary]) -> Solver:
-        with _uncollected():
+        with uncollected():
             solver = Solver(self._modules, has_externals=self._has_externals)
             solver.load(summaries)
             overfull = {node for node in solver.heap.overfull if node >= 0}
@@ -135,7 +135,7 @@ class PythonFlow:
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def uncollected() -> Iterator[None]:
     """Millions of small records are made and none can go: looking through them for garbage would double the time."""
     was_enabled = gc.isenabled()
     gc.disable()

@@ -23,6 +23,7 @@ class Scope:
         self.qualname = qualname
         self.names: dict[str, int] = {}
         self.imported: set[str] = set()
+        self.constants: dict[str, ast.Constant | None] = {}
         self.outer: set[str] = set()
         self.outermost: set[str] = set()
         self.of_class = NOTHING

@@ -311,17 +311,19 @@ def _place(number: int, use: Load | Store | Item | SetItem | Iterate | Enter) ->
 
 def _numbered(site: Site, number: int, base: int, position: int) -> CallRecord:
     """A site with its variables numbered over the whole program."""
-
-    def of(node: int) -> int:
-        return base + node if node != NOTHING else NOTHING
-
-    args = tuple(of(node) for node in site.args)
     record = CallRecord(
-        base + position, number, site.caller, site.line, attr=site.attr, args=args, result=of(site.result)
+        base + position,
+        number,
+        site.caller,
+        site.line,
+        attr=site.attr,
+        args=tuple([base + node if node != NOTHING else NOTHING for node in site.args]),
+        result=base + site.result if site.result != NOTHING else NOTHING,
     )
-    record.keywords = tuple((name, of(node)) for name, node in site.keywords)
-    record.starred = tuple(of(node) for node in site.starred)
-    record.double_starred = tuple(of(node) for node in site.double_starred)
+    if site.keywords:
+        record.keywords = tuple([(name, base + node) for name, node in site.keywords])
+    record.starred = tuple(base + node for node in site.starred)
+    record.double_starred = tuple(base + node for node in site.double_starred)
     record.constant = site.constant
     return record
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-FORMAT = 1
+FORMAT = 2
 """Changes whenever summaries do: those of another number are made anew."""
 
 NOTHING = -1

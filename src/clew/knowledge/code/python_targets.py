@@ -48,7 +48,7 @@ def assign(reader: Expressions, target: ast.expr, value: int, scope: Scope, *, i
 def _assign_item(reader: Expressions, target: ast.Subscript, value: int, scope: Scope) -> None:
     reader.value(target.slice, scope, is_wanted=False)
     source = reader.value(target.value, scope)
-    reader.builder.use(source, SetItem(value, constant_key(target.slice), scope.caller, target.lineno))
+    reader.builder.use(source, SetItem(value, constant_key(target.slice, scope), scope.caller, target.lineno))
 
 
 def _take_apart(reader: Expressions, target: ast.Tuple | ast.List, value: int, scope: Scope, is_binding: bool) -> None:

@@ -21,6 +21,11 @@ ZONE_WEIGHTS = {"title": 3.0, "prose": 1.0, "ticked": 1.0, "code": 0.3, "message
 """How much a word counts in each part: the first line, the text, names in backticks, code, messages of errors, and
 versions, environments and the like."""
 
+LANGUAGE_SHARE = 0.2
+LANGUAGES = frozenset(["python", "golang", "rust", "java", "javascript", "typescript", "ruby", "cpp"])
+"""Names that say little in a question of one line: who asks for a function says in which language, and no function
+does."""
+
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
 _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|<details>.*?(?:</details>|\Z)", re.S)
 _FRAME = re.compile(r'File "([^"\n]{1,300})", line \d+')
@@ -59,7 +64,6 @@ class Question(msgspec.Struct, frozen=True):
     terms: Mapping[int, float]
     spelling: Mapping[int, str]
     names: frozenset[str]
-    dotted: tuple[str, ...]
     paths: tuple[str, ...]
     frames: tuple[str, ...]
     title: str
@@ -72,19 +76,24 @@ def parse_question(text: str) -> Question:
     text = _COMMENT.sub(" ", text[:MAX_CHARS].replace("\r", "").strip())
     zones = split_zones(text)
     read = "\n".join(zones[zone] for zone in ("title", "prose", "ticked", "code"))
-    dotted = tuple(dict.fromkeys(_DOTTED.findall(read)))
+    dotted = _DOTTED.findall(read)
     names = {*_NAME.findall(read), *find_words(zones["ticked"]), *(part for name in dotted for part in name.split("."))}
     terms, spelling = _weigh(zones)
+    if "\n" not in text:
+        terms = {term: amount * _share(spelling[term]) for term, amount in terms.items()}
     return Question(
         terms=terms,
         spelling=spelling,
         names=frozenset(name for name in names if len(name) > 2),
-        dotted=dotted,
         paths=tuple(dict.fromkeys(_PATH.findall(read))),
         frames=(*_FRAME.findall(text), *_PLACE.findall(text)),
         title=zones["title"],
-        plain=" ".join(word for word in find_words(zones["title"]) if word.lower() not in STOP),
+        plain=" ".join(word for word in find_words(zones["title"]) if word.lower() not in STOP | LANGUAGES),
     )
+
+
+def _share(word: str) -> float:
+    return LANGUAGE_SHARE if word.lower() in LANGUAGES else 1.0
 
 
 def split_zones(text: str) -> dict[str, str]:

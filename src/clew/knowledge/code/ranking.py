@@ -1,9 +1,9 @@
 """Which files and symbols a question is about. Pure arithmetic on arrays; every signal is measured on its own.
 
-    score = (file + unit + units + folder + stem + defines + mentioned + traced, each with its weight) · prior
+    score = (file + units + folder + stem + defines + mentioned + traced, each with its weight) · prior
 
-`file`, `unit` and `units` are BM25 over whole files, the best of their units and the best three, with three fields; the
-prior lowers tests, documents, examples and copies, unless the question asks for such.
+`file` and `units` are BM25 over whole files and over the best three of their units, with three fields; the prior lowers
+tests, documents, examples and copies, unless the question asks for such.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from clew.knowledge.code.text_view import Matches, View
 
 FIELD_WEIGHTS = np.array([5.0, 0.5, 1.0], np.float32)
 """Of a term's counts: in names that are defined, in comments and strings, in code."""
+SYMBOL_FIELD_WEIGHTS = np.array([5.0, 2.0, 1.0], np.float32)
+"""The same where symbols are searched: there the question is put in words, and descriptions answer it."""
 SATURATION = 2.0
 FILE_LENGTH_SHARE, UNIT_LENGTH_SHARE = 0.6, 0.4
 FILE_LENGTH_FLOOR, UNIT_LENGTH_FLOOR = 50.0, 10.0
 WEIGHTS = {
     "file": 1.0,
-    "unit": 0.8,
-    "units": 0.8,
+    "units": 1.5,
     "folder": 0.3,
     "stem": 0.3,
     "defines": 0.3,
@@ -43,7 +44,7 @@ MAX_UNITS = 5_000
 DENSE_SHARE = 0.5
 """How much the closeness in meaning counts where symbols are searched."""
 MAX_TERMS = 256
-MAX_MATCHES = 250_000
+MAX_MATCHES = 100_000
 """More occurrences than these are not looked at: the terms that say least are left out."""
 MAX_DEFINED = 4
 """A name that more files define than these points at none of them."""
@@ -83,7 +84,7 @@ def rank_units(question: Question, view: View, vector: Floats | None = None, sha
     whole have 0."""
     terms, amounts = choose_terms(question, view)
     matches = view.find(terms)
-    total = _of_best(score_units(view, matches, amounts))
+    total = _of_best(score_units(view, matches, amounts, SYMBOL_FIELD_WEIGHTS))
     if vector is not None:
         near = _of_best(np.maximum(view.cosines(vector), 0.0))
         total = (1 - share) * total + share * near
@@ -101,7 +102,7 @@ def choose_terms(question: Question, view: View) -> tuple[Terms, Floats]:
     return terms[order], weights[order]
 
 
-def score_units(view: View, matches: Sequence[Matches], amounts: Floats) -> Totals:
+def score_units(view: View, matches: Sequence[Matches], amounts: Floats, fields: Floats = FIELD_WEIGHTS) -> Totals:
     """BM25 of every unit."""
     number = len(view.unit_file)
     rarity = _rarity(_spread(matches, len(amounts)), max(number, 1))
@@ -109,9 +110,10 @@ def score_units(view: View, matches: Sequence[Matches], amounts: Floats) -> Tota
     norm = _norm(length, UNIT_LENGTH_SHARE)
     total = np.zeros(number)
     for found in matches:
-        count = found.counts @ FIELD_WEIGHTS
+        count = found.counts @ fields
         worth = (amounts * rarity)[found.which]
         total += np.bincount(found.rows, worth * _saturate(count / norm[found.rows]), number)
+    total[view.dead_units] = 0.0
     return total
 
 
@@ -125,6 +127,7 @@ def score_files(view: View, matches: Sequence[Matches], amounts: Floats) -> Tota
     total = np.zeros(number)
     for which, files, count in summed:
         total += np.bincount(files, worth[which] * _saturate(count / norm[files]), number)
+    total[view.dead] = 0.0
     return total
 
 
@@ -132,11 +135,9 @@ def find_signals(
     question: Question, view: View, terms: Terms, amounts: Floats, matches: Sequence[Matches], units: Totals
 ) -> dict[str, Totals]:
     """What speaks for each file, by the names of WEIGHTS; those that are sums are divided by their best."""
-    best, together = _best_units(view, units)
     return {
         "file": _of_best(score_files(view, matches, amounts)),
-        "unit": _of_best(best),
-        "units": _of_best(together),
+        "units": _of_best(_best_units(view, units)),
         "folder": _of_best(_score_paths(view, terms, amounts, stems=False)),
         "stem": _of_best(_score_paths(view, terms, amounts, stems=True)),
         "defines": _score_definitions(question, view),
@@ -158,20 +159,19 @@ def priors(view: View, question: Question) -> Totals:
     return np.where(view.dead, 0.0, np.array(table)[view.kinds])
 
 
-def _best_units(view: View, units: Totals) -> tuple[Totals, Totals]:
-    """For each file its best unit, and the sum of its best three, as far as they are among the best of all."""
-    best, together = np.zeros(len(view.files)), np.zeros(len(view.files))
+def _best_units(view: View, units: Totals) -> Totals:
+    """For each file the sum of its best units, as far as they are among the best of all."""
+    total = np.zeros(len(view.files))
     number = min(MAX_UNITS, int(np.count_nonzero(units)))
     if not number:
-        return best, together
+        return total
     order = np.argpartition(-units, number - 1)[:number]
     order = order[np.lexsort((-units[order], view.unit_file[order]))]
     files = view.unit_file[order]
     place = np.arange(number) - np.searchsorted(files, files)
-    first, kept = order[place == 0], order[place < UNITS_TOGETHER]
-    best[view.unit_file[first]] = units[first]
-    np.add.at(together, view.unit_file[kept], units[kept])
-    return best, together
+    kept = order[place < UNITS_TOGETHER]
+    np.add.at(total, view.unit_file[kept], units[kept])
+    return total
 
 
 def _score_paths(view: View, terms: Terms, amounts: Floats, *, stems: bool) -> Totals:

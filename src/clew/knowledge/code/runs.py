@@ -108,13 +108,14 @@ class Run:
         return taken, None
 
     def _finish(self, taken: list[_Taken], parsing: Future[list[Parsed]] | None) -> None:
-        """Wait for what is parsed elsewhere, parse the rest here, and write the batch."""
-        results = iter(parsing.result()) if parsing else None
+        """Wait for what is parsed elsewhere, or parse it here, and write the batch."""
+        here = (run_job(one.readable.job) for one in taken if one.readable and _is_unparsed(one))
+        results = iter(parsing.result() if parsing else list(here))
         with self._store.writing() as sql:
             before = len(self.changed) + len(self.gone)
             for one in taken:
                 if one.readable is not None and _is_unparsed(one):
-                    parsed = next(results) if results else run_job(one.readable.job)
+                    parsed = next(results)
                     write_parsed(sql, one.readable.content.blob, one.readable.language, parsed, self._count.seen)
                     self.parsed += 1
                     one = one._replace(parsed=parsed)

@@ -9,14 +9,14 @@ from pathlib import Path
 import apsw
 
 from clew.errors import Corrupted
-from clew.knowledge.code import facts
+from clew.knowledge.code import facts, python_summary, text_units
 from clew.trail.sqlite.file import SMALLEST, connect, make_private, translated
 
 FORMAT = 2
 """Changes whenever the tables do."""
 
 _APPLICATION = 0x636F6465
-_VERSION = FORMAT * 1_000 + facts.FORMAT
+_VERSION = ((FORMAT * 100 + facts.FORMAT) * 100 + python_summary.FORMAT) * 100 + text_units.FORMAT
 _CACHE_KIB = 16_000
 _MAPPED = 256_000_000
 

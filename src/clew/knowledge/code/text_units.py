@@ -22,7 +22,7 @@ FORMAT = 1
 MAX_UNITS = 4_000
 """What a file defines beyond these counts for the file as a whole."""
 MAX_TEXT = 400_000
-MAX_DOC, MAX_SOURCE = 500, 1_000
+MAX_DOC, MAX_SOURCE, MAX_LEADING = 500, 1_000, 100
 FIELDS = 3
 """Counts of a term: in the names that are defined, in comments and strings, in code."""
 
@@ -63,7 +63,7 @@ class Unit(msgspec.Struct):
 def pack_text(facts: FileFacts, text: str) -> tuple[PackedText, bytes]:
     """The units of a file's text, the one of the file first, and what `read_texts` reads. Never raises, whatever the
     facts say."""
-    units = cut_units(facts, text[:MAX_TEXT])
+    units = cut_units(facts, text[:MAX_TEXT].encode("utf-8", "replace").decode())
     words: array[int] = array("I")
     sizes = []
     for unit in units:
@@ -131,7 +131,8 @@ def _unit_of(symbol: Symbol) -> Unit:
 
 def _first_line(lines: Sequence[str], line: int) -> int:
     """Where the comments and decorators begin that stand right above a symbol."""
-    while 1 < line <= len(lines) and lines[line - 2].lstrip().startswith(_LEADING):
+    highest = max(line - MAX_LEADING, 1)
+    while highest < line <= len(lines) and lines[line - 2].lstrip().startswith(_LEADING):
         line -= 1
     return max(line, 1)
 

@@ -44,6 +44,8 @@ class View:
         self.is_symbol: Bools = np.ones(len(self.unit_file), bool)
         self.is_symbol[np.concatenate([np.zeros(0, np.int64), *firsts])] = False
 
+        self.dead_units: Bools = self.dead[self.unit_file]
+
     def number_of(self, terms: Terms) -> Ints:
         """In how many units each term occurs."""
         number = np.zeros(len(terms), np.int64)
@@ -52,9 +54,9 @@ class View:
         return number
 
     def find(self, terms: Terms) -> list[Matches]:
-        """For each segment the units in which the terms occur."""
+        """For each segment the units in which the terms occur, the dead ones included."""
         return [
-            self._living(Matches(which, rows + base, counts), self.unit_file)
+            Matches(which, rows + base, counts)
             for segment, base in zip(self.segments, self._unit_base, strict=True)
             for which, rows, counts in (segment.body.find(terms),)
         ]

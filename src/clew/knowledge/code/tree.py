@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ COARSE_NS, FINE_NS = 2_000_000_000, 50_000_000
 and elsewhere."""
 
 _SECOND_NS = 1_000_000_000
-_LINK, _MODULE = b"120000", b"160000"
+_LINK, _MODULE = "120000", "160000"
 _GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
 """A repository's settings may name a program for git to run; this one is not wanted."""
 
@@ -111,16 +112,22 @@ class Tree:
         if tracked is None or others is None:
             return []
         found = [path for path in map(_tracked_path, tracked) if _is_wanted(path)]
-        found += [path for path in map(os.fsdecode, others) if _is_wanted(path) and _is_own(path)]
+        found += [path for path in others if _is_wanted(path) and _is_own(path)]
         return list(dict.fromkeys(found))
 
 
 def _is_wanted(path: str) -> bool:
     """Whether a path may be that of a file of ours, whoever names it. A nested repository ends with a slash."""
-    *folders, name = path.split("/")
-    if not name or (folders and (folders[0] in ("", "..") or not ALWAYS_LEFT_OUT.isdisjoint(folders))):
+    folder, _, name = path.rpartition("/")
+    if not name or name in NEVER_READ or not _may_hold_files(folder):
         return False
-    return name not in NEVER_READ and not is_secret_file(name) and _is_utf8(path)
+    return not is_secret_file(name) and _is_utf8(path)
+
+
+@lru_cache(maxsize=20_000)
+def _may_hold_files(folder: str) -> bool:
+    names = folder.split("/")
+    return ALWAYS_LEFT_OUT.isdisjoint(names) and (not folder or names[0] not in ("", ".."))
 
 
 def _is_own(path: str) -> bool:
@@ -136,10 +143,9 @@ def _is_repository(root: str) -> bool:
     return any(os.path.lexists(place / ".git") for place in (folder, *folder.parents))
 
 
-def _tracked_path(line: bytes) -> str:
+def _tracked_path(line: str) -> str:
     """The path in a line of `ls-files --stage`; empty for a link and for a repository within."""
-    about, _, path = line.partition(b"\t")
-    return "" if about.startswith((_LINK, _MODULE)) else os.fsdecode(path)
+    return "" if line.startswith((_LINK, _MODULE)) else line.partition("\t")[2]
 
 
 def _start_git(root: str, arguments: list[str]) -> subprocess.Popen[bytes] | None:
@@ -159,7 +165,7 @@ def _start_git(root: str, arguments: list[str]) -> subprocess.Popen[bytes] | Non
         return None
 
 
-def _output(process: subprocess.Popen[bytes] | None) -> list[bytes] | None:
+def _output(process: subprocess.Popen[bytes] | None) -> list[str] | None:
     """The names that git prints; None when it fails or takes too long."""
     if process is None:
         return None
@@ -169,7 +175,7 @@ def _output(process: subprocess.Popen[bytes] | None) -> list[bytes] | None:
         except subprocess.TimeoutExpired:
             process.kill()
             return None
-    return [line for line in content.split(b"\0") if line] if process.returncode == 0 else None
+    return [line for line in os.fsdecode(content).split("\0") if line] if process.returncode == 0 else None
 
 
 def _walk(root: str) -> Iterator[tuple[str, list[str]]]:

@@ -44,6 +44,7 @@ class CodeWatch:
         self._events: asyncio.Queue[set[str] | None] = asyncio.Queue()
         self._refused: set[str] = set()
         """Folders that came and are not watched, since nothing in them counts."""
+        self._is_deaf = False
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -75,9 +76,10 @@ class CodeWatch:
         try:
             while not self._stop.is_set():
                 folders = await asyncio.to_thread(self._folders)
+                self._is_deaf = False
                 async with self._notified(folders):
                     await self._act(self._refresh())
-                    self._graph.is_watched = True
+                    self._graph.is_watched = not self._is_deaf
                     is_ready.set()
                     await self._follow(folders)
                 self._graph.is_watched = False
@@ -177,7 +179,10 @@ class CodeWatch:
             ):
                 self._events.put_nowait({path[start:].replace(os.sep, "/") for _, path in changes})
         except (OSError, RuntimeError) as error:
-            self._graph.is_watched = False
+            self._is_deaf, self._graph.is_watched = True, False
+            if gone := {place[start:] for place in places if not os.path.isdir(place)}:
+                self._events.put_nowait(gone)  # a folder went while it was to be watched: the next round is without it
+                return
             _log.warning("changes below %s are not noticed: %s", self._graph.tree.root, error)
 
 

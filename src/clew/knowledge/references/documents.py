@@ -114,7 +114,7 @@ async def keep_documents(
     those that git ignores are not among them. Documents that are gone are removed; an unchanged one costs no write."""
     known = frozenset(paths)
     wanted = sorted((path for path in known if is_document(path)), key=_order)
-    left_out = {path: f"over {MAX_DOCUMENTS:,} documents" for path in wanted[MAX_DOCUMENTS:]}
+    left_out = dict.fromkeys(wanted[MAX_DOCUMENTS:], f"over {MAX_DOCUMENTS:,} documents")
     heads = await read_heads(trail, COLLECTION, by=by)
     here, changed, nodes, edges = set[str](), 0, 0, 0
     for path in wanted[:MAX_DOCUMENTS]:
@@ -132,7 +132,7 @@ async def keep_documents(
         here.add(key)
         kept = await keep(trail, document, by=by)
         changed, nodes = changed + bool(kept.written), nodes + kept.written
-        edges += await _link(trail, document, kept, known, by)
+        edges += await _link(trail, document, kept, known, by, is_new=key not in heads)
     gone = [key for key in heads if key not in here]
     await drop(trail, gone, by=by)
     return KeptDocuments(
@@ -154,13 +154,17 @@ def _read(root: str, path: str) -> bytes | str:
     return looks_secret(path, content.body) or (content.body if content.body.strip() else "is empty")
 
 
-async def _link(trail: Trail, document: Document, kept: Kept, known: frozenset[str], by: Principal) -> int:
+async def _link(
+    trail: Trail, document: Document, kept: Kept, known: frozenset[str], by: Principal, *, is_new: bool
+) -> int:
     """Draw an edge from each section to the files that it names, and take away those to files that it named before."""
     type, drawn = EdgeType.DOCUMENTS.label, 0
     own = document.fields.get("path")
     for id, piece in zip(kept.ids, document.pieces, strict=True):
         named = [path for path in dict.fromkeys(_PATH.findall(piece.text)) if path in known and path != own]
-        anchors = await ensure_anchors(trail, named[:MAX_LINKS], by=by) if named else []
+        if is_new and not named:
+            continue
+        anchors = await ensure_anchors(trail, named[:MAX_LINKS], by=by)
         present = {edge.target for edge in await trail.edges.of(id, by=by, types=[type], direction="outgoing")}
         for target in present.difference(anchors):
             await trail.edges.remove(id, target, type, by=by)

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.extraction.walking import (
-    Handler,
-    Lead,
-    Shape,
-    Walk,
-    named_at,
+from clew.knowledge.code.extraction.taking import (
     skip,
     take_called,
     take_comment,
@@ -17,6 +12,7 @@ from clew.knowledge.code.extraction.walking import (
     take_type,
     take_type_parameter,
 )
+from clew.knowledge.code.extraction.walking import Handler, Lead, Shape, Walk, named_at
 from clew.knowledge.code.facts import SymbolKind
 
 if TYPE_CHECKING:

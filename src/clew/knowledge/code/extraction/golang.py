@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.extraction.walking import (
-    Handler,
-    Shape,
-    Walk,
-    named_at,
-    skip,
-    take_called,
-    take_comment,
-    take_name,
-)
+from clew.knowledge.code.extraction.taking import skip, take_called, take_comment, take_name
+from clew.knowledge.code.extraction.walking import Handler, Shape, Walk, named_at
 from clew.knowledge.code.facts import SymbolKind
 
 if TYPE_CHECKING:

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.extraction.walking import (
-    Handler,
-    Role,
-    Shape,
-    Walk,
-    named_at,
-    skip,
-    take_comment,
-    take_name,
-    take_type,
-    take_type_parameter,
-)
+from clew.knowledge.code.extraction.taking import skip, take_comment, take_name, take_type, take_type_parameter
+from clew.knowledge.code.extraction.walking import Handler, Role, Shape, Walk, named_at
 from clew.knowledge.code.facts import SymbolKind
 
 if TYPE_CHECKING:

@@ -12,13 +12,7 @@ from clew.knowledge.code.extraction.javascript_modules import (
     required_module,
     take_call_import,
 )
-from clew.knowledge.code.extraction.walking import (
-    Handler,
-    Lead,
-    Role,
-    Shape,
-    Walk,
-    named_at,
+from clew.knowledge.code.extraction.taking import (
     skip,
     take_called,
     take_comment,
@@ -26,6 +20,7 @@ from clew.knowledge.code.extraction.walking import (
     take_type,
     take_type_parameter,
 )
+from clew.knowledge.code.extraction.walking import Handler, Lead, Role, Shape, Walk, named_at
 from clew.knowledge.code.facts import SymbolKind
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.extraction.walking import Handler, Shape, Walk, child_at, named_at, take_comment, take_name
+from clew.knowledge.code.extraction.taking import take_comment, take_name
+from clew.knowledge.code.extraction.walking import Handler, Shape, Walk, child_at, named_at
 from clew.knowledge.code.extraction.wording import describe_docstring
 from clew.knowledge.code.facts import SymbolKind
 

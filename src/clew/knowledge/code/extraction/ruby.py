@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.extraction.walking import (
-    Handler,
-    Role,
-    Shape,
-    Walk,
-    named_at,
-    take_comment,
-    take_name,
-    take_type,
-)
+from clew.knowledge.code.extraction.taking import take_comment, take_name, take_type
+from clew.knowledge.code.extraction.walking import Handler, Role, Shape, Walk, named_at
 from clew.knowledge.code.facts import SymbolKind
 
 if TYPE_CHECKING:

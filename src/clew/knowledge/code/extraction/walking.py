@@ -18,6 +18,7 @@ Handler = Callable[["Walk", "Node", int], bool]
 """Takes what it wants from a node that begins at a byte; whether the nodes below are to be visited."""
 
 MAX_NAME = 200
+MAX_SCOPE = 600
 MAX_CHAIN = 8
 """Links of `a().b().c()` that are followed."""
 
@@ -128,8 +129,6 @@ class Walk:
                     self._finish()
                     return
 
-    # -- text ---------------------------------------------------------------------------------------------------------
-
     def raw(self, node: Node) -> bytes:
         return self.source[node.start_byte : node.end_byte]
 
@@ -195,8 +194,6 @@ class Walk:
             node = below
         return self.pure_target(node)
 
-    # -- scopes -------------------------------------------------------------------------------------------------------
-
     def enter(self, name: str, end: int, role: Role) -> None:
         """A scope up to a byte; `name` is the whole qualname. A scope of the same name goes on with its calls."""
         calls = self.scope.calls if name == self.scope.name and role == "function" else {}
@@ -241,14 +238,14 @@ class Walk:
             for target, inside, row in uses:
                 self._found.setdefault(("reference", target, inside), row)
 
-    # -- facts --------------------------------------------------------------------------------------------------------
-
     def call(self, target: bytes, node: Node) -> None:
         if target and target not in self.scope.calls:
             self.scope.calls[target] = node.start_point[0]
 
     def mention(self, target: bytes, node: Node, start: int) -> None:
         """A name used as a value or a type."""
+        if not target:
+            return
         if start < self.typed_until:
             self.relate("reference", target, node)
         elif target not in self.scope.uses:
@@ -266,6 +263,9 @@ class Walk:
         self.imports.append(Import(module, name, "" if alias == name else alias, node.start_point[0] + 1))
 
     def qualify(self, name: str) -> str:
+        """The name with those around it; what is nested deeper than anybody writes goes by the name around it."""
+        if len(self.scope.name) > MAX_SCOPE:
+            return self.scope.name
         return f"{self.scope.name}.{name}" if self.scope.name else name
 
     def define(
@@ -279,9 +279,11 @@ class Walk:
         outer: Node | None = None,
     ) -> str:
         """Record a symbol in the current scope; its qualname. The signature ends before `until`; `outer` is the node
-        with the decorators."""
-        name = name[:MAX_NAME]
+        with the decorators. Not recorded where it has no name, as in broken code, or is too deep."""
+        name = name[:MAX_NAME].strip()
         qualname = self.qualify(name)
+        if not name or qualname == self.scope.name:
+            return self.scope.name
         first = (outer or node).start_point[0]
         if self.lead is not None:
             first = self._take_lead(first, qualname)
@@ -292,7 +294,7 @@ class Walk:
             name,
             qualname,
             first + 1,
-            _last_row(node) + 1,
+            last_row(node) + 1,
             sign_value(head) if is_value else sign(head),
             doc or self._comment_above(first),
         )
@@ -301,7 +303,7 @@ class Walk:
 
     def define_value(self, name: str, node: Node, *, is_constant: bool, until: Node | None = None) -> None:
         """A variable or constant, where it is given a value for the first time."""
-        qualname = self.qualify(name[:MAX_NAME])
+        qualname = self.qualify(name[:MAX_NAME].strip())
         if qualname not in self._variables:
             self._variables.add(qualname)
             self.define("constant" if is_constant else "variable", name, node, until=until)
@@ -326,57 +328,6 @@ class Walk:
         return describe_comment(self.source[comment.start : comment.end])
 
 
-def take_comment(walk: Walk, node: Node, start: int) -> bool:
-    """Comments are kept until the next definition, which may be what they are about."""
-    row, column = node.start_point
-    last = walk.comment
-    if (
-        last is not None
-        and last.last_row == row - 1
-        and last.column == column
-        and walk.source[start : start + 2] != b"/*"
-    ):
-        walk.comment = Comment(last.first_row, _last_row(node), last.start, node.end_byte, column)
-    elif not walk.source[start - column : start].strip():
-        walk.comment = Comment(row, _last_row(node), start, node.end_byte, column)
-    return False
-
-
-def take_name(walk: Walk, node: Node, start: int) -> bool:
-    """A plain name that nothing above it has claimed."""
-    if start not in walk.skips:
-        walk.mention(walk.source[start : node.end_byte], node, start)
-    return False
-
-
-def take_type(walk: Walk, node: Node, start: int) -> bool:
-    """The name of a type, which is never a local variable."""
-    if start not in walk.skips:
-        walk.relate("reference", walk.pure_target(node), node)
-    return False
-
-
-def take_type_parameter(walk: Walk, node: Node, start: int) -> bool:
-    """The `T` of `List<T>` stands for any type and is none itself."""
-    name = node.child_by_field_name("name") or named_at(node)
-    if name is not None:
-        walk.skips.add(name.start_byte)
-        walk.type_parameters.add(walk.raw(name)[:MAX_NAME])
-    return True
-
-
-def take_called(walk: Walk, node: Node, function: Node) -> None:
-    """A call by what stands before its parentheses. A mere name is not a reference as well."""
-    target = walk.target_of(function)
-    if target and b"(" not in target and not target.startswith(b"."):
-        walk.skips.add(function.start_byte)
-    walk.call(target, node)
-
-
-def skip(walk: Walk, node: Node, start: int) -> bool:
-    return False
-
-
 def child_at(node: Node, index: int = 0) -> Node | None:
     return node.child(index) if index < node.child_count else None
 
@@ -385,7 +336,7 @@ def named_at(node: Node, index: int = 0) -> Node | None:
     return node.named_child(index) if index < node.named_child_count else None
 
 
-def _last_row(node: Node) -> int:
+def last_row(node: Node) -> int:
     row, column = node.end_point
     return row - 1 if column == 0 and row > node.start_point[0] else row
 

@@ -1,0 +1,195 @@
+"""Who calls what in Python: small programs of which every call is known, next to finding calls by name alone; and the
+time that following the calls of a whole repository takes.
+
+Usage: knowledge_calls.py [--data DIR] [--repos DIR] [--folder DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import re
+import subprocess
+import sys
+import tarfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clew.knowledge.code.python_flow import PythonFlow, summarize
+from clew.knowledge.code.python_modules import Modules
+from speed.report import Finding, Promise, Row, render
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA, REPOS = ROOT / "shared" / "data", ROOT / "repositories"
+QUESTIONS = "callgraph_dev"
+LEAST_F1 = 0.85
+MOST_SECONDS = 2.0
+"""For a thousand files, from their summaries to all calls."""
+BUILT_IN = {"str": "<**PyStr**>", "dict": "<**PyDict**>", "list": "<**PyList**>"}
+"""What the set calls types of the language."""
+_CALL = re.compile(r"\b(\w+)\s*\(")
+_SCOPE = re.compile(r"^(\s*)(?:async\s+)?(?:def|class)\s+(\w+)")
+
+Callers = Callable[[Mapping[str, bytes]], Mapping[str, set[str]]]
+
+
+def measure_calls(data: Path, repositories: Path) -> list[Finding]:
+    """Precision, recall and F1 over pairs of question and caller, by feature and in all; and the middle F1 of a
+    question. Nothing where the set or the repository that it is about is not there, and that is said."""
+    place = data / f"{QUESTIONS}.jsonl"
+    if not place.is_file():
+        return [_skipped(f"{place.name} is not there")]
+    rows = [json.loads(line) for line in place.read_text(encoding="utf-8").splitlines()]
+    git = find_repository(repositories, rows[0]["repo"])
+    if git is None:
+        return [_skipped(f"{rows[0]['repo']} is not among the repositories")]
+    programs = {path: read_program(git, rows[0]["commit"], path) for path in dict.fromkeys(row["path"] for row in rows)}
+    contenders: dict[str, Callers] = {"clew": follow, "names alone": by_name}
+    findings: list[Finding] = []
+    for name, ask in contenders.items():
+        found = {path: ask(program) for path, program in programs.items()}
+        answers = [(row, found[row["path"]].get(row["callee"], set())) for row in rows]
+        findings += _rows(name, answers)
+        if name == "clew":
+            f1 = _scores(answers)["F1"]
+            findings.append(Promise(name="who calls what, F1", records=len(rows), value=f1, target=LEAST_F1))
+    return findings
+
+
+def measure_speed(folder: Path) -> list[Finding]:
+    """Summaries of all Python files of a folder, following their calls, and following them again after a change."""
+    contents = {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*.py"))}
+    began = time.perf_counter()
+    summaries = {path: summarize(content) for path, content in contents.items()}
+    summarized = time.perf_counter()
+    flow = PythonFlow(summaries)
+    calls = sum(len(flow.calls(path)) for path in summaries)
+    followed = time.perf_counter() - summarized
+    changes = []
+    for path in sorted(summaries)[:: max(1, len(summaries) // 20)]:
+        start = time.perf_counter()
+        flow.update({path: summaries[path]})
+        changes.append(time.perf_counter() - start)
+    values = {
+        "summaries files/s": len(contents) / (summarized - began),
+        "calls": calls,
+        "following s": followed,
+        "a change ms": 1000 * sorted(changes)[len(changes) // 2],
+    }
+    thousand, files = followed * 1_000 / max(1, len(contents)), len(contents)
+    return [
+        Row(measure="following calls", records=files, contender="clew", values=values),
+        Promise(name="following 1,000 files, s", records=files, value=thousand, target=MOST_SECONDS, at_least=False),
+    ]
+
+
+def find_repository(repositories: Path, name: str) -> Path | None:
+    """The git directory of a repository: `owner+name/repo`, `owner+name`, `owner/name` or `name`, bare or not."""
+    joined = name.replace("/", "+")
+    for place in (f"{joined}/repo", joined, name, name.rpartition("/")[2]):
+        for git in (repositories / place / ".git", repositories / place):
+            if (git / "HEAD").is_file():
+                return git
+    return None
+
+
+def read_program(git: Path, commit: str, path: str) -> dict[str, bytes]:
+    """The Python files of one small program."""
+    command = ["git", f"--git-dir={git}", "archive", f"{commit}:{path}"]
+    archive = subprocess.run(command, capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        members = [member for member in files if member.isfile() and member.name.endswith(".py")]
+        return {member.name: files.extractfile(member).read() for member in members}  # type: ignore[union-attr]
+
+
+def follow(program: Mapping[str, bytes]) -> Mapping[str, set[str]]:
+    """By callee, its callers, as Clew finds them; in the words of the set."""
+    modules = Modules(program)
+    flow = PythonFlow({path: summarize(content) for path, content in program.items()}, has_externals=True)
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for path in program:
+        for call in flow.calls(path):
+            name = _joined(modules.name(call.target_path), call.target) if call.target_path else _outside(call.target)
+            found[name].add(_joined(modules.name(path), call.caller))
+    return found
+
+
+def by_name(program: Mapping[str, bytes]) -> Mapping[str, set[str]]:
+    """What a search by name finds: every symbol whose last name is written before a bracket is called there."""
+    modules = Modules(program)
+    defined: defaultdict[str, set[str]] = defaultdict(set)
+    written: list[tuple[str, str]] = []
+    for path, content in program.items():
+        scopes: list[tuple[int, str]] = []
+        for line in content.decode(errors="replace").splitlines():
+            depth = len(line) - len(line.lstrip())
+            scopes = [scope for scope in scopes if scope[0] < depth] if line.strip() else scopes
+            around = _joined(modules.name(path), *(name for _, name in scopes))
+            if scope := _SCOPE.match(line):
+                scopes.append((depth, scope[2]))
+                defined[scope[2]].add(_joined(around, scope[2]))
+            else:
+                written += [(name, around) for name in _CALL.findall(line)]
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for name, around in written:
+        for callee in defined[name]:
+            found[callee].add(around)
+    return found
+
+
+def _rows(contender: str, answers: Sequence[tuple[dict[str, Any], set[str]]]) -> list[Finding]:
+    by_feature: defaultdict[str, list[tuple[dict[str, Any], set[str]]]] = defaultdict(list)
+    for answer in answers:
+        by_feature[answer[0]["feature"]].append(answer)
+    parts = {**dict(sorted(by_feature.items())), "all": list(answers)}
+    return [
+        Row(measure=f"who calls what: {part}", records=len(some), contender=contender, values=_scores(some))
+        for part, some in parts.items()
+    ]
+
+
+def _scores(answers: Sequence[tuple[dict[str, Any], set[str]]]) -> dict[str, float]:
+    """Over all pairs, and the mean F1 of a question."""
+    pairs = [(found, set(row["relevant"])) for row, found in answers]
+    right = sum(len(found & wanted) for found, wanted in pairs)
+    given, wanted_all = sum(len(found) for found, _ in pairs), sum(len(wanted) for _, wanted in pairs)
+    each = [2 * len(found & wanted) / (len(found) + len(wanted)) for found, wanted in pairs]
+    return {
+        "precision": right / max(1, given),
+        "recall": right / max(1, wanted_all),
+        "F1": 2 * right / max(1, given + wanted_all),
+        "macro F1": sum(each) / max(1, len(each)),
+    }
+
+
+def _joined(*names: str) -> str:
+    return ".".join(name for name in names if name)
+
+
+def _outside(name: str) -> str:
+    first, _, rest = name.partition(".")
+    return _joined(BUILT_IN.get(first, first), rest)
+
+
+def _skipped(reason: str) -> Row:
+    return Row(measure="who calls what: all", records=0, contender="clew", note=f"skipped: {reason}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--repos", type=Path, default=REPOS, help="a folder of git directories")
+    parser.add_argument("--folder", type=Path, help="a folder of Python files to take times on")
+    arguments = parser.parse_args()
+    findings = measure_calls(arguments.data, arguments.repos)
+    if arguments.folder is not None:
+        findings += measure_speed(arguments.folder)
+    sys.stdout.write(render(findings) + "\n")
+
+
+if __name__ == "__main__":
+    main()

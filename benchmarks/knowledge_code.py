@@ -1,0 +1,193 @@
+"""Speed of what is known of code: indexing, noticing what changed, looking up symbols and callers, and memory.
+
+Each measure takes the folder of a repository and a scratch folder, and gives rows and the promises they are held
+against. `python knowledge_code.py FOLDER` runs all of them on one folder, which is read and never written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from clew.clock import SystemClock
+from clew.knowledge.code.graph import CodeGraph
+from clew.knowledge.code.opening import open_code
+from clew.knowledge.code.watching import CodeWatch
+from speed.report import Finding, Promise, Row, render
+from speed.timing import percentile, tell
+
+LOOKUPS, WALKS, CHANGES, CHANGED = 500, 100, 10, 50
+LEAST_RATE, MOST_LOOKUP, MOST_DIRECT, MOST_DEEP = 200.0, 2.0, 5.0, 30.0
+MOST_NOTICING, MOST_SEARCHABLE, MOST_CHANGED, MOST_MEMORY = 300.0, 500.0, 2.0, 500.0
+MEMORY_SYMBOLS = 100_000
+
+
+async def measure_index(root: Path, scratch: Path) -> list[Finding]:
+    """From nothing to all files parsed, stored, searchable and linked by names; then values are followed too."""
+    async with open_code(scratch / "index", root, SystemClock(), None) as graph:
+        began = time.perf_counter()
+        marks: dict[str, float] = {}
+
+        def report(done: int, total: int, what: str) -> None:
+            marks.setdefault(what, time.perf_counter() - began)
+
+        done = await graph.refresh(report)
+        whole = time.perf_counter() - began
+        python = len([file for file in await graph.files() if file.language == "python"])
+    seconds = marks.get("following", whole)
+    rate = done.files / seconds
+    values = {"s": seconds, "files/s": rate, "python files": python, "first s": marks.get("reading", 0.0)}
+    values |= {"followed s": whole}
+    row = Row(measure="index", records=done.files, contender="clew", values=values)
+    return [row, Promise(name="index, files/s", records=done.files, value=rate, target=LEAST_RATE)]
+
+
+async def measure_noticing(root: Path, scratch: Path) -> list[Finding]:
+    """A look at all files when none has changed, and taking in a copy of which some have."""
+    copy = scratch / "copy"
+    shutil.copytree(root, copy, symlinks=True)
+    async with open_code(scratch / "noticing", copy, SystemClock(), None) as graph:
+        files = (await graph.refresh()).files
+        await graph.refresh()  # what was written a moment ago is read once more
+        looks = [await _seconds(graph.refresh()) for _ in range(CHANGES)]
+        chosen = random.Random(1).sample([file.path for file in await graph.files("**/*.py")], CHANGED)
+        for path in chosen:
+            with (copy / path).open("a", encoding="utf-8") as file:
+                file.write("\n\ndef added_for_measuring():\n    pass\n")
+        taken = await _seconds(graph.refresh())
+        searchable = await _measure_searchable(graph, copy / chosen[0])
+    noticed = 1000 * percentile(looks, 0.5)
+    values = {"no change ms": noticed, f"{CHANGED} changed s": taken, "one searchable ms": searchable}
+    return [
+        Row(measure="noticing", records=files, contender="clew", values=values),
+        Promise(name="noticing, ms", records=files, value=noticed, target=MOST_NOTICING, at_least=False),
+        Promise(name=f"{CHANGED} changed, s", records=files, value=taken, target=MOST_CHANGED, at_least=False),
+        Promise(name="searchable, ms", records=files, value=searchable, target=MOST_SEARCHABLE, at_least=False),
+    ]
+
+
+async def _measure_searchable(graph: CodeGraph, place: Path) -> float:
+    """From writing a file to the answer that has what was written, in milliseconds, the middle of some."""
+    told: asyncio.Queue[object] = asyncio.Queue()
+
+    async def on_change(paths: object, bulk: bool) -> None:
+        told.put_nowait(paths)
+
+    found = []
+    async with CodeWatch(graph, on_change):
+        while not told.empty():
+            told.get_nowait()
+        for at in range(CHANGES):
+            began = time.perf_counter()
+            with place.open("a", encoding="utf-8") as file:
+                file.write(f"\n\ndef searchable_{at}():\n    pass\n")
+            await told.get()
+            if not await graph.search(f"searchable_{at}", limit=1):
+                raise RuntimeError("what was written is not found")
+            found.append(time.perf_counter() - began)
+    return 1000 * percentile(found, 0.5)
+
+
+async def measure_lookups(root: Path, scratch: Path) -> list[Finding]:
+    """Symbols by reference, and callers one and three steps away."""
+    async with open_code(scratch / "lookups", root, SystemClock(), None) as graph:
+        files = (await graph.refresh()).files
+        graph.is_watched = True  # as in a program that runs on: nobody looks at all files before each answer
+        refs = _some_symbols(graph)
+        lookups = [await _seconds(graph.symbol(ref)) for ref in refs[:LOOKUPS]]
+        direct = [await _seconds(graph.dependents(ref, edge_type="calls")) for ref in refs[:WALKS]]
+        deep = [await _seconds(graph.dependents(ref, edge_type="calls", depth=3)) for ref in refs[:WALKS]]
+    found = {"symbol": lookups, "callers": direct, "callers, depth 3": deep}
+    values = {f"{name} p95 ms": 1000 * percentile(times, 0.95) for name, times in found.items()}
+    targets = (MOST_LOOKUP, MOST_DIRECT, MOST_DEEP)
+    return [
+        Row(measure="lookups", records=files, contender="clew", values=values),
+        *(
+            Promise(name=name, records=files, value=value, target=target, at_least=False)
+            for (name, value), target in zip(values.items(), targets, strict=True)
+        ),
+    ]
+
+
+def _some_symbols(graph: CodeGraph) -> list[str]:
+    with graph.store.reading() as sql:
+        query = (
+            "SELECT f.path || '#' || s.qualname FROM symbols s JOIN files f ON f.id = s.file"
+            " WHERE s.kind IN ('function', 'method') ORDER BY s.id"
+        )
+        found = [ref for (ref,) in sql.execute(query)]
+    return random.Random(1).sample(found, min(len(found), LOOKUPS))
+
+
+_MEASURE_MEMORY = """
+import asyncio, resource, sys
+from pathlib import Path
+from clew.clock import SystemClock
+from clew.knowledge.code.opening import open_code
+
+async def main():
+    async with open_code(Path(sys.argv[2]), Path(sys.argv[1]), SystemClock(), None) as graph:
+        files = (await graph.refresh()).files
+        await graph.search("where is the configuration read")
+        with graph.store.reading() as sql:
+            symbols = sql.execute("SELECT count(*) FROM symbols").fetchone()[0]
+        print(files, symbols, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+asyncio.run(main())
+"""
+
+
+async def measure_memory(root: Path, scratch: Path) -> list[Finding]:
+    """The most memory that a process has taken after indexing, linking and searching; held against 100,000 symbols."""
+    argv = [sys.executable, "-c", _MEASURE_MEMORY, str(root), str(scratch / "memory")]
+    done = await asyncio.to_thread(subprocess.run, argv, capture_output=True, text=True, check=True)
+    files, symbols, kilobytes = map(int, done.stdout.split())
+    megabytes = kilobytes / 1000
+    values = {"symbols": symbols, "MB": megabytes}
+    found: list[Finding] = [Row(measure="memory", records=files, contender="clew", values=values)]
+    at_size = megabytes * min(1.0, MEMORY_SYMBOLS / symbols)
+    promise = Promise(
+        name="memory for 100,000 symbols, MB", records=files, value=at_size, target=MOST_MEMORY, at_least=False
+    )
+    return [*found, promise]
+
+
+async def _seconds(work: Awaitable[object]) -> float:
+    began = time.perf_counter()
+    await work
+    return time.perf_counter() - began
+
+
+MEASURES: dict[str, Callable[[Path, Path], Awaitable[list[Finding]]]] = {
+    "index": measure_index,
+    "noticing": measure_noticing,
+    "lookups": measure_lookups,
+    "memory": measure_memory,
+}
+
+
+async def measure_code(root: Path, scratch: Path) -> list[Finding]:
+    """All measures of one folder."""
+    findings: list[Finding] = []
+    for name, measure in MEASURES.items():
+        tell(f"{name} of {root.name}")
+        findings += await measure(root, scratch)
+    return findings
+
+
+def main() -> None:
+    if len(sys.argv) != 2:
+        sys.exit("usage: knowledge_code.py FOLDER")
+    with tempfile.TemporaryDirectory(prefix="clew-bench-") as scratch:
+        print(render(asyncio.run(measure_code(Path(sys.argv[1]), Path(scratch)))))
+
+
+if __name__ == "__main__":
+    main()

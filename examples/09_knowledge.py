@@ -1,0 +1,54 @@
+"""What is known of a repository, this very one: its code, its decisions and its history answer five questions, each
+with the places that the answer is from. No model, no key.
+
+    python examples/09_knowledge.py
+"""
+
+import asyncio
+import tempfile
+import time
+from pathlib import Path
+
+from clew.app import App, build_embedder, open_app
+from clew.config import Config
+from clew.knowledge.base import Knowledge, open_knowledge
+
+ROOT = Path(__file__).parents[1]
+QUESTIONS = (
+    "where is the lease of a claim extended",
+    "which file decides how close a hit is to the question",
+    "what did we decide about code on the trail",
+    "where is a cancelled command killed with all that it started",
+    "what approach did we take for exposure",
+)
+
+
+async def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        async with open_app(Config(folder=Path(folder) / ".clew")) as app:
+            await app.bootstrap()
+            known = open_knowledge(app.trail, app.clock, Path(folder), ROOT, app.me, build_embedder(app.config))
+            try:
+                await show(app, known)
+            finally:
+                await known.close()
+
+
+async def show(app: App, known: Knowledge) -> None:
+    began = time.perf_counter()
+    gathered = await known.gather()
+    seconds = time.perf_counter() - began
+    read = f"{gathered.code.files:,} files, {gathered.commits:,} commits and {gathered.decisions} decisions"
+    print(f"Read {read} in {seconds:.0f} s.")
+    for question in QUESTIONS:
+        answer = await known.resolver.resolve(question, by=app.me)
+        print(f"\n> {question}")
+        for line in answer.text.splitlines()[:2]:
+            print(f"  {line}")
+    calls = await known.code.dependents("src/clew/trail/closeness.py#closeness", edge_type="calls")
+    print("\n> what calls closeness")
+    for link in calls[:4]:
+        print(f"  {link.node.path}:{link.line} {link.node.name}")
+
+
+asyncio.run(main())

@@ -1,0 +1,61 @@
+"""What the languages have in common: comments, plain names, types and calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clew.knowledge.code.extraction.walking import MAX_NAME, Comment, Walk, last_row, named_at
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+def take_comment(walk: Walk, node: Node, start: int) -> bool:
+    """Comments are kept until the next definition, which may be what they are about."""
+    row, column = node.start_point
+    last = walk.comment
+    if (
+        last is not None
+        and last.last_row == row - 1
+        and last.column == column
+        and walk.source[start : start + 2] != b"/*"
+    ):
+        walk.comment = Comment(last.first_row, last_row(node), last.start, node.end_byte, column)
+    elif not walk.source[start - column : start].strip():
+        walk.comment = Comment(row, last_row(node), start, node.end_byte, column)
+    return False
+
+
+def take_name(walk: Walk, node: Node, start: int) -> bool:
+    """A plain name that nothing above it has claimed."""
+    if start not in walk.skips:
+        walk.mention(walk.source[start : node.end_byte], node, start)
+    return False
+
+
+def take_type(walk: Walk, node: Node, start: int) -> bool:
+    """The name of a type, which is never a local variable."""
+    if start not in walk.skips:
+        walk.relate("reference", walk.pure_target(node), node)
+    return False
+
+
+def take_type_parameter(walk: Walk, node: Node, start: int) -> bool:
+    """The `T` of `List<T>` stands for any type and is none itself."""
+    name = node.child_by_field_name("name") or named_at(node)
+    if name is not None:
+        walk.skips.add(name.start_byte)
+        walk.type_parameters.add(walk.raw(name)[:MAX_NAME])
+    return True
+
+
+def take_called(walk: Walk, node: Node, function: Node) -> None:
+    """A call by what stands before its parentheses. A mere name is not a reference as well."""
+    target = walk.target_of(function)
+    if target and b"(" not in target and not target.startswith(b"."):
+        walk.skips.add(function.start_byte)
+    walk.call(target, node)
+
+
+def skip(walk: Walk, node: Node, start: int) -> bool:
+    return False

@@ -1,0 +1,202 @@
+"""What the packages of a project say of themselves: their description and docstrings, as they are installed in the
+project's own environment. One package at a time, when it is asked for, and again when its version changes."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import os
+from collections.abc import Iterator, Sequence
+from email import message_from_string
+from email.message import Message
+from pathlib import Path
+
+import msgspec
+
+from clew.access import Principal
+from clew.clock import Clock
+from clew.errors import NotFound
+from clew.knowledge.code.blobs import blob_id, read_content
+from clew.knowledge.code.parsing import readable_text
+from clew.knowledge.references.docstrings import docstring_pieces
+from clew.knowledge.references.keeping import Document, Kept, keep, read_heads
+from clew.knowledge.references.manifests import Named, named_packages, normal_name
+from clew.knowledge.references.sections import (
+    MAX_PIECES,
+    Piece,
+    markdown_pieces,
+    plain_pieces,
+    restructured_pieces,
+)
+from clew.trail.kinds import NodeType, Trust, Verification
+from clew.trail.store import Trail
+
+COLLECTION = "packages"
+MAX_MODULES = 200
+_ENVIRONMENTS = (".venv", "venv", "env")
+_INFO = ".dist-info"
+
+
+class Installed(msgspec.Struct, frozen=True, kw_only=True):
+    """A package as it is installed. `place` is the folder that its files are below, `home` its address."""
+
+    named: Named
+    version: str
+    place: str
+    home: str = ""
+    pieces: Sequence[Piece] = ()
+
+
+class Packages:
+    """The packages that the manifests of a project name."""
+
+    def __init__(self, trail: Trail, clock: Clock, root: Path, *, by: Principal) -> None:
+        self._trail, self._clock, self._root, self._by = trail, clock, root, by
+
+    async def names(self) -> list[Named]:
+        """What the manifests name, in order."""
+        return await asyncio.to_thread(named_packages, self._root)
+
+    async def mentioned(self, text: str) -> list[Named]:
+        """The packages that a text names as a whole word."""
+        words = {normal_name(word.strip(".,;:!?()`'\"")) for word in text.split()}
+        return [each for each in await self.names() if normal_name(each.name) in words]
+
+    async def learn(self, name: str) -> Kept:
+        """Let the trail have what a package says of itself; nothing is written for a version that is there.
+
+        Raises NotFound for a package that no manifest names or that is not installed.
+        """
+        wanted = next((each for each in await self.names() if name in (each.name, normal_name(each.name))), None)
+        wanted = wanted or next((each for each in await self.names() if each.name == normal_name(name)), None)
+        if wanted is None:
+            raise NotFound("package in the manifests of this project", name)
+        place, version = await asyncio.to_thread(_find, self._root, wanted)
+        key = f"package:{wanted.ecosystem}:{wanted.name}"
+        head = (await read_heads(self._trail, COLLECTION, by=self._by)).get(key)
+        if head is not None and head.state == version:
+            return Kept(ids=head.ids)
+        installed = await asyncio.to_thread(read_package, wanted, version, place)
+        return await keep(self._trail, self._document(key, installed), by=self._by)
+
+    def _document(self, key: str, installed: Installed) -> Document:
+        source = f"{installed.named.name} {installed.version}"
+        return Document(
+            key=key,
+            collection=COLLECTION,
+            state=installed.version,
+            node_type=NodeType.DOCUMENTATION,
+            pieces=installed.pieces or plain_pieces(f"{source} says nothing of itself.", source),
+            fields={
+                "package": installed.named.name,
+                "source": source,
+                "timestamp": self._clock.now(),
+                "verification": Verification.CODE,
+                "trust": Trust.STANDARD,
+                "metadata": {"package_version": installed.version, "ecosystem": installed.named.ecosystem},
+                **({"url": installed.home} if installed.home else {}),
+            },
+        )
+
+
+def find_sites(root: Path) -> list[str]:
+    """The folders that packages of Python are installed in, of environments that stand in a project."""
+    found = []
+    for name in _ENVIRONMENTS:
+        inside = [root / name / "Lib" / "site-packages", *sorted((root / name).glob("lib/python3*/site-packages"))]
+        found += [os.path.realpath(folder) for folder in inside if folder.is_dir()]
+    return found
+
+
+def read_package(named: Named, version: str, place: str) -> Installed:
+    """What a package says of itself, in pieces: its description first, then its docstrings."""
+    if named.ecosystem == "npm":
+        return _read_npm(named, version, place)
+    site, _, info = place.rpartition("/")
+    told = _metadata(site, info)
+    pieces = [*_description(told, f"{named.name} {version}", f"{info}/METADATA"), *_docstrings(site, info)]
+    home = next((url for url in _addresses(told) if url.startswith(("https://", "http://"))), "")
+    unique = {piece.key: piece for piece in reversed(pieces[:MAX_PIECES])}
+    return Installed(named=named, version=version, place=place, home=home, pieces=list(reversed(unique.values())))
+
+
+def _find(root: Path, wanted: Named) -> tuple[str, str]:
+    """Where a package is installed and in which version. Raises NotFound."""
+    if wanted.ecosystem == "npm":
+        place = os.path.realpath(root / "node_modules" / wanted.name)
+        manifest = read_content(place, "package.json")
+        if manifest is not None and place.startswith(os.path.realpath(root) + os.sep):
+            return place, _npm_version(manifest.body)
+    for site in find_sites(root) if wanted.ecosystem == "python" else ():
+        for entry in sorted(os.listdir(site)):
+            name, _, version = entry.removesuffix(_INFO).rpartition("-")
+            if entry.endswith(_INFO) and normal_name(name) == wanted.name:
+                return f"{site}/{entry}", version
+    raise NotFound("package installed in this project", wanted.name)
+
+
+def _metadata(site: str, info: str) -> Message:
+    found = read_content(site, f"{info}/METADATA")
+    return message_from_string(readable_text(found.body) if found is not None else "")
+
+
+def _description(told: Message, title: str, file: str) -> list[Piece]:
+    """The summary and the long description. Lines are not those of a file that anybody would open."""
+    body = told.get_payload()
+    text = body if isinstance(body, str) and body.strip() else str(told.get("Description", ""))
+    form = str(told.get("Description-Content-Type", "")).lower()
+    cut = markdown_pieces if "markdown" in form else plain_pieces if "plain" in form else restructured_pieces
+    summary = str(told.get("Summary", "")).strip()
+    pieces = cut(text, title) if text.strip() else []
+    if summary:
+        pieces = [Piece(key="summary", name=title, text=f"{title}: {summary}"), *pieces]
+    return [msgspec.structs.replace(each, first=0, last=0, metadata={"file": file}) for each in pieces]
+
+
+def _docstrings(site: str, info: str) -> Iterator[Piece]:
+    for path in _modules(site, info):
+        content = read_content(site, path)
+        if content is None or content.left_out:
+            continue
+        module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        for piece in docstring_pieces(module, content.body, content.blob):
+            yield msgspec.structs.replace(piece, metadata={"file": path})
+
+
+def _modules(site: str, info: str) -> list[str]:
+    """The public modules that a package installed, those nearest to the top first."""
+    record = read_content(site, f"{info}/RECORD")
+    text = record.body.decode("utf-8", "replace") if record is not None else ""
+    paths = [row[0] for row in csv.reader(text.splitlines()) if row and row[0].endswith(".py")]
+    public = [path for path in paths if not os.path.isabs(path) and all(map(_is_public, path.split("/")))]
+    return sorted(public, key=lambda path: (path.count("/"), path))[:MAX_MODULES]
+
+
+def _is_public(part: str) -> bool:
+    return part == "__init__.py" or (not part.startswith(("_", ".", "test")) and part != "conftest.py")
+
+
+def _addresses(told: Message) -> list[str]:
+    labelled = [str(each).partition(",")[2].strip() for each in told.get_all("Project-URL", [])]
+    return [str(told.get("Home-page", "")), *labelled]
+
+
+def _read_npm(named: Named, version: str, place: str) -> Installed:
+    names = (name for name in ("README.md", "readme.md", "Readme.md", "README.markdown", "README"))
+    found = next((content for name in names if (content := read_content(place, name)) is not None), None)
+    if found is None or found.left_out:
+        return Installed(named=named, version=version, place=place)
+    file = f"node_modules/{named.name}/{found.path}"
+    pieces = [
+        msgspec.structs.replace(piece, hash=blob_id(found.body), metadata={"file": file})
+        for piece in markdown_pieces(readable_text(found.body), f"{named.name} {version}")
+    ]
+    return Installed(named=named, version=version, place=place, pieces=pieces)
+
+
+def _npm_version(manifest: bytes) -> str:
+    try:
+        said = msgspec.json.decode(manifest)
+    except msgspec.DecodeError:
+        return "0"
+    return str(said.get("version", "0"))[:50] if isinstance(said, dict) else "0"

@@ -1,0 +1,90 @@
+"""Answers that are kept on the trail, so that the same question in another session is answered at once. An answer holds
+for a day, and only while it rests on the same sources with the same content."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from clew.access import Principal
+from clew.catalog.text import inline
+from clew.clock import Clock
+from clew.errors import AlreadyExists, Conflict
+from clew.knowledge.history.keyed import find_keyed, put_keyed
+from clew.knowledge.references.answers import Findings
+from clew.knowledge.resolving.cache import LIFETIMES
+from clew.knowledge.resolving.phrases import Intent, Target
+from clew.secrecy import mask_keys
+from clew.trail.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.node import as_text
+from clew.trail.nodes import Node
+from clew.trail.store import Trail
+
+SCHEMA = "knowledge.research.v1"
+LIFETIME = LIFETIMES[Target.ACADEMIC, Intent.GENERAL]
+
+
+class Memory:
+    """Kept answers of one owner. Who may see more than others has answers of their own, which others cannot read."""
+
+    def __init__(self, trail: Trail, clock: Clock, by: Principal) -> None:
+        self._trail, self._clock, self._by = trail, clock, by
+
+    async def recall(self, asked: Mapping[str, Any], nodes: Sequence[Node]) -> Findings | None:
+        """The answer to what was asked, where one is kept and still holds."""
+        found = await find_keyed(self._trail, self._key(asked), by=self._by)
+        if found is None or found.schema_name != SCHEMA or found.context["rests_on"] != rests_on(nodes):
+            return None
+        if datetime.fromisoformat(found.context["until"]) <= self._clock.now():
+            return None
+        return msgspec.structs.replace(msgspec.convert(found.context["answer"], Findings), is_cached=True)
+
+    async def keep(self, asked: Mapping[str, Any], nodes: Sequence[Node], answer: Findings) -> None:
+        """Keep an answer for the next who asks, if the caller may write at all."""
+        if LIFETIME is None or not (self._by.may("create") and self._by.may("update")):
+            return
+        context = {
+            "skill": answer.skill,
+            "question": mask_keys(answer.question),
+            "rests_on": rests_on(nodes),
+            "until": as_text(self._clock.now() + LIFETIME, "until"),
+            "answer": msgspec.to_builtins(answer),
+        }
+        draft = Draft(
+            title=inline(mask_keys(f"{answer.skill}: {answer.question}"), 200),
+            context=context,
+            schema_name=SCHEMA,
+            scopes=sorted(self._by.scopes),
+            embed="never",
+        )
+
+        def change(present: Breadcrumb) -> Change:
+            return Change(context=context, embed="never")
+
+        try:
+            await put_keyed(self._trail, self._key(asked), draft, change, by=self._by)
+        except (AlreadyExists, Conflict):
+            return  # others keep the same answer at this very moment
+
+    def _key(self, asked: Mapping[str, Any]) -> str:
+        plain = msgspec.json.encode([_folded(asked), sorted(self._by.scopes)], order="deterministic")
+        return f"research:{hashlib.sha256(plain).hexdigest()}"
+
+
+def rests_on(nodes: Sequence[Node]) -> str:
+    """A digest of sources: another one means other sources, another order, or another content."""
+    told = [(node.id, node.content, node.content_hash, node.verified, node.superseded_by) for node in nodes]
+    return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
+
+
+def _folded(value: Any) -> Any:
+    """What was asked without case and runs of blanks."""
+    if isinstance(value, str):
+        return " ".join(value.casefold().split())
+    if isinstance(value, Mapping):
+        return {key: _folded(each) for key, each in value.items()}
+    return [_folded(each) for each in value] if isinstance(value, list | tuple) else value
