@@ -75,7 +75,8 @@ async def test_fifty_first_calls_build_one_workspace(tmp_path: Path) -> None:
     async with open_app(offering(tmp_path)) as app:
         found = await asyncio.gather(*(app.workspace() for _ in range(50)))
         assert len({id(workspace) for workspace in found}) == 1
-        assert found[0].catalog.registry.generation == 1
+        registry = found[0].catalog.registry
+        assert registry.generation == len(registry.all_domains()) == 3
 
 
 @pytest.mark.req("ERN-25")
@@ -89,9 +90,9 @@ async def test_instructions_count_what_the_registries_hold(tmp_path: Path) -> No
         assert (len(listed) >= 3, cursor) == (True, None)
         counts = await workspace.catalog.counts()
         assert (counts.domain_count, counts.route_count) == (len(registry.all_domains()), registry.count_routes())
-        assert (counts.resource_count, list(counts.domains)) == (len(listed), ["repo"])
-        text = f"{counts.domain_count} domains (repo) with {counts.route_count} routes and {len(listed)} resources"
-        assert text in await workspace.catalog.instructions(by=app.me)
+        assert (counts.resource_count, list(counts.domains)) == (len(listed), ["repo", "code", "history"])
+        held = f"{counts.route_count} routes and {len(listed)} resources"
+        assert f"3 domains (repo, code, history) with {held}" in await workspace.catalog.instructions(by=app.me)
 
 
 async def test_a_workspace_that_could_not_be_built_is_tried_again(tmp_path: Path) -> None:

@@ -90,7 +90,9 @@ async def test_instructions_count_what_there_is(clew: Clew, project: Path) -> No
     async with over_stdio(project) as client:
         assert client.instructions is not None
         domains = await asyncio.to_thread(clew, "domains", "--json")
-        assert f"Clew fronts {len(domains.json)} domains (repo) with 1 routes and" in client.instructions
+        routes = sum(len(each["entry_points"]) + each["hidden"] for each in domains.json)
+        names = ", ".join(each["name"] for each in domains.json)
+        assert f"Clew fronts 3 domains ({names}) with {routes} routes and" in client.instructions
 
 
 def test_wrong_settings_are_told_before_the_protocol_begins(clew: Clew, folder: Path) -> None:

@@ -63,7 +63,7 @@ COMMANDS: tuple[Command | Group, ...] = (
         "blame-why",
         "Say why a line is as it is: commits, decisions and what was noted.",
         "clew.cli.knowledge:blame_why",
-        "PATH:LINE",
+        "PLACE",
     ),
     Command("brief", "Tell where things stand, each line with its source.", "clew.cli.knowledge:brief", "[TIER]"),
     Command("why", "Say why a route is, or is not, there for you.", "clew.cli.catalog:why", "WHAT..."),

@@ -78,6 +78,7 @@ async def locate(
 
 async def callers(
     symbol: Annotated[str, Parameter(help="A name, or path#qualname where several have it.")],
+    /,
     *,
     depth: Annotated[int, Parameter(help="How many calls back.")] = 1,
     json: Json = False,
@@ -85,8 +86,11 @@ async def callers(
 ) -> None:
     """Find what calls a function, a method or a class.
 
-    clew callers parse_config
-    clew callers src/app.py#App.close --depth 3
+    Python is followed across modules: aliases, methods, re-exports and decorators. Where only a name speaks for a call,
+    it says so.
+
+        clew callers parse_config
+        clew callers src/app.py#App.close --depth 3
     """
     async with open_knowledge_here(here) as (_, known, _):
         links = await known.code.dependents(symbol, edge_type="calls", depth=depth)
@@ -104,13 +108,16 @@ async def callers(
 
 async def blame_why(
     place: Annotated[str, Parameter(help="PATH:LINE")],
+    /,
     *,
     json: Json = False,
     here: Here = HERE,
 ) -> None:
     """Say why a line is as it is: commits, decisions and what was noted.
 
-    clew blame-why src/app.py:42
+    The line may be changed and not committed yet. Every line of the answer names its source.
+
+        clew blame-why src/app.py:42
     """
     from clew.knowledge.domains.history import why_lines  # with the rest of knowledge
 
@@ -128,6 +135,7 @@ async def blame_why(
 
 async def brief(
     tier: Annotated[str, Parameter(help="How much: micro, standard or full.")] = "standard",
+    /,
     *,
     session: Annotated[str, Parameter(help="Of which session.")] = "",
     json: Json = False,

@@ -20,6 +20,10 @@ MAX_MEAN_LINE = 2_000
 """Longer lines on average than anybody writes: the file was made by a machine."""
 
 _PIECE = 1_024
+_PROBE = 2_048
+_PROBE_SECONDS = 0.1
+"""A hundred times what the beginning of code takes."""
+
 _SECONDS_A_BYTE = 2e-6
 _SECONDS = 1.0
 """What a parser may take, in time of the processor: ten times what code takes and more. Text of another language
@@ -93,18 +97,21 @@ def _parse(source: bytes, grammar: Grammar) -> tuple[Tree, bool]:
     """The tree, and whether it is of the whole source. A parser that takes too long is told that the file ends."""
     from tree_sitter import Parser  # native code, for those who read code only
 
+    if len(source) > _PROBE:
+        # Where even the beginning is hard, the parser may not ask for more before it is too late.
+        begun = time.thread_time()
+        beginning = Parser(grammar.language).parse(source[:_PROBE])
+        if time.thread_time() - begun > _PROBE_SECONDS:
+            return beginning, False
     deadline = time.thread_time() + _SECONDS + _SECONDS_A_BYTE * len(source)
     end = len(source)
-    given = 0
 
     def read(offset: int, point: object) -> bytes:
-        nonlocal end, given
-        if end == len(source) and time.thread_time() > deadline:
-            # What was given stays true: the parser may be trying other ways from further back.
-            end = given
-        piece = source[offset : min(offset + _PIECE, end)]
-        given = max(given, offset + len(piece))
-        return piece
+        nonlocal end
+        if offset < end and time.thread_time() > deadline:
+            # Wherever it asks next: it may be trying other ways from further back, again and again.
+            end = offset
+        return source[offset : min(offset + _PIECE, end)]
 
     return Parser(grammar.language).parse(read), end == len(source)
 

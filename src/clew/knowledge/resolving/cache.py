@@ -6,7 +6,6 @@ until something is added. An answer that nothing vouches for is not kept at all.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,9 +13,10 @@ from typing import Any
 import msgspec
 
 from clew.clock import Clock
-from clew.knowledge.resolving.intents import TRUSTED, Classified
+from clew.knowledge.resolving.aspects import aspect_of
+from clew.knowledge.resolving.intents import TRUSTED, Classified, asking_words
 from clew.knowledge.resolving.phrases import Intent, Target
-from clew.knowledge.resolving.subjects import subject_key, subject_words
+from clew.knowledge.resolving.subjects import MAX_WORDS, subject_key, subject_words
 from clew.llm.semantic_cache import SemanticCache
 from clew.trail.store import Embedder
 
@@ -24,9 +24,6 @@ BULK = 100
 """When more files change at once, all answers about code are forgotten."""
 SIMILAR_ENOUGH, ALMOST_THE_SAME = 0.80, 0.95
 MAX_ENTRIES = 2_000
-SHARED = 0.6
-"""Of all that two questions are about they must have this share in common to be one."""
-_NAME = re.compile(r"[\w/-]*(?:[a-z][A-Z]|\w[_./:]\w|\d)[\w./:-]*|(?<=[`\"'])[\w .-]+(?=[`\"'])")
 
 Kind = tuple[Target, Intent]
 
@@ -145,7 +142,7 @@ class IntentCache:
             self._similar[kind].set(question, kept, ttl=lifetime)
         if kind in BY_MEANING:
             return
-        self._kept.pop(key := _key(what, session_id), None)
+        self._kept.pop(key := _key(question, what, session_id), None)
         self._kept[key] = kept
         while len(self._kept) > MAX_ENTRIES:
             del self._kept[next(iter(self._kept))]
@@ -195,11 +192,11 @@ class IntentCache:
         if kind not in BY_MEANING:
             if what.confidence < TRUSTED:
                 return None
-            found = self._alive(_key(what, session_id), version)
+            found = self._alive(_key(question, what, session_id), version)
             if found is not None:
                 return found
         hit = self._similar[kind].get(question) if kind in self._similar else None
-        if hit is None or not are_about_the_same(question, hit.query):
+        if hit is None or not are_about_the_same(question, hit.query, what.intent):
             return None
         kept: Kept = hit.value
         return kept if (kept.session_id, kept.version) == (session_id, version) else None
@@ -228,25 +225,28 @@ class IntentCache:
                 self._invalidated += 1
 
 
-def are_about_the_same(one: str, other: str) -> bool:
-    """Whether neither of two questions names a thing that the other does not; near in meaning is not enough: the same
-    sentence about another thing is near."""
-    first, second = (set(subject_key("_".join(subject_words(text))).split()) for text in (one, other))
-    return first == second or (len(first & second) >= SHARED * len(first | second) and not _names(one) ^ _names(other))
+def are_about_the_same(one: str, other: str, intent: Intent) -> bool:
+    """Whether two questions that ask for one intent are about the same and want the same of it; near in meaning is not
+    enough: the same sentence about another thing is near."""
+    return _wanted(one, intent) == _wanted(other, intent)
 
 
-def _names(text: str) -> set[str]:
-    """Words that can only be names: of several parts, with a digit, a dot or a capital within, in quotes."""
-    return {word.lower() for word in _NAME.findall(text)}
+def _wanted(text: str, intent: Intent) -> tuple[str, str]:
+    words = subject_words(text, asking_words(text, intent))
+    return subject_key("_".join(words)), aspect_of(text)
 
 
-def _key(what: Classified, session_id: str) -> Key:
+def _key(question: str, what: Classified, session_id: str) -> Key:
+    """The subject as it was understood; all else that tells the question from others is read off its words. What a
+    session is asked to go on with is its own, however that is asked."""
     of_session = what.intent in (Intent.ACTIVITY, Intent.RESUME)
+    words = subject_words(question, asking_words(question, what.intent))
+    aspect = "" if what.intent is Intent.RESUME else f"{aspect_of(question)}|{subject_key('_'.join(words[MAX_WORDS:]))}"
     return (
         what.target,
         what.intent,
         subject_key(what.subject),
-        f"{what.time_scope}:{session_id if of_session else ''}",
+        f"{what.time_scope}:{aspect}:{session_id if of_session else ''}",
     )
 
 

@@ -22,6 +22,7 @@ from clew.knowledge.resolving.phrases import (
     Target,
 )
 from clew.knowledge.resolving.subjects import subject_of, time_scope_of
+from clew.knowledge.resolving.wordings import ASKING
 
 By = Literal["command", "cache", "rules", "model"]
 
@@ -59,7 +60,8 @@ def read_command(text: str) -> Classified | None:
     rest = found[2] or ""
     intent = classify_code(rest)[0] if target is Target.LIBRARIAN else Intent.GENERAL
     intent = classify_history(rest)[0] if target is Target.ARCHIVALIST else intent
-    return Classified(target=target, intent=intent, subject=subject_of(rest), confidence=1.0, by="command")
+    subject = subject_of(rest, asking=asking_words(rest, intent))
+    return Classified(target=target, intent=intent, subject=subject, confidence=1.0, by="command")
 
 
 def classify(text: str) -> Classified:
@@ -92,13 +94,13 @@ def _classify_question(text: str, line: str, *, asks: bool) -> Classified:
         return _of_history(text, Intent.GENERAL, LIKELY)
     if intent is not Intent.GENERAL or asks or _match(line, OF_CODE_IN_GENERAL):
         sure = confidence if intent is not Intent.GENERAL else (0.75 if _match(line, OF_CODE_IN_GENERAL) else 0.6)
-        return Classified(target=Target.LIBRARIAN, intent=intent, subject=subject_of(text), confidence=sure)
+        subject = subject_of(text, asking=asking_words(text, intent))
+        return Classified(target=Target.LIBRARIAN, intent=intent, subject=subject, confidence=sure)
     return Classified(target=Target.ARCHITECT, subject=subject_of(text), confidence=UNSURE)
 
 
 def _of_history(text: str, intent: Intent, confidence: float) -> Classified:
-    fallback = "session" if intent is Intent.RESUME else "general"
-    subject = "session" if intent is Intent.RESUME else subject_of(text, fallback=fallback)
+    subject = "session" if intent is Intent.RESUME else subject_of(text, asking=asking_words(text, intent))
     return Classified(
         target=Target.ARCHIVALIST,
         intent=intent,
@@ -118,6 +120,24 @@ def classify_history(text: str) -> tuple[Intent, float]:
     intent, confidence = _first(_plain(text), OF_HISTORY)
     assert intent in (*HISTORY_INTENTS, Intent.GENERAL)
     return intent, confidence
+
+
+def asking_words(text: str, intent: Intent) -> frozenset[str]:
+    """The words of a question that ask for this intent, and so do not name what it is about: those of the phrase by
+    which it was told, and those that always do."""
+    line, found = _plain(text), frozenset[str]()
+    for each, phrases in (*OF_HISTORY, *OF_CODE):
+        if each is intent and _match(line, tuple(phrases)):
+            found = _words_of_phrase(line, tuple(phrases))
+            break
+    return ASKING.get(intent, frozenset()) | found
+
+
+def _words_of_phrase(line: str, phrases: tuple[str, ...]) -> frozenset[str]:
+    """The words of the phrase that stands in a line, without what its `*` stands for."""
+    found = _pattern(phrases).search(line)
+    told = [each for each in phrases if found is not None and _pattern((each,)).fullmatch(found[0])]
+    return frozenset(told[0].split()) if told else frozenset()
 
 
 def _first(line: str, table: Iterable[tuple[Intent, Sequence[str]]]) -> tuple[Intent, float]:
@@ -140,7 +160,7 @@ def _match(line: str, phrases: tuple[str, ...]) -> int:
     return 0 if found is None else 1 if found.start() == 0 else 2
 
 
-@lru_cache(64)
+@lru_cache(512)
 def _pattern(phrases: tuple[str, ...]) -> re.Pattern[str]:
     parts = (re.escape(each).replace(r"\*", r"\w+(?: \w+){0,4}?").replace(r"\ ", " ") for each in phrases)
     return re.compile(rf"(?<!\w)(?:{'|'.join(parts)})(?!\w)")

@@ -41,7 +41,7 @@ Layer = Literal["cache", "graph", "model"]
 Hashes = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
 """The present contents of files, by path; one that is gone is left out."""
 
-SCHEMA = "knowledge.answer.v1"
+SCHEMA = "system.answer.v1"
 LOOKED_AT = 10
 SHOWN = 6
 EXCERPT = 160

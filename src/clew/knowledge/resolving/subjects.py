@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from functools import lru_cache
 
 import Stemmer
 
 from clew.knowledge.resolving.phrases import TIMES
+from clew.knowledge.resolving.wordings import ORDINARY, SAME_WORDS
 from clew.trail.readable import find_words
 from clew.trail.text import STOP, split_word
 
 MAX_WORDS = 6
 EMPTY = "general"
 
-_VAGUE_WORDS = """
-    strategy strategies approach approaches pattern patterns convention conventions framework frameworks code codebase
-    function functions method methods class classes file files module modules project repository repo implementation
-    implemented implement implements defined define defines definition located location work works worked working handle
-    handles handled happen happens happened happening changed change changes find locate explain describe walk
-    show list look recently recent before earlier previously past similar resume continue leave left off similarly
-    current currently decide decided decision decisions chose chosen choose instead result results outcome status
-    history activity live lives place stand stands call calls called calling callers caller succeed succeeded
-    fail failed pass passed turn turned time last approach responsible part piece exactly actually new old our ours
-"""
-_VAGUE = frozenset(_VAGUE_WORDS.split())
-"""Words that say what is wanted, not of what."""
-_stem = Stemmer.Stemmer("english").stemWord
+_stemmed = Stemmer.Stemmer("english").stemWord
 _TIMES = re.compile(rf"\b(?:{'|'.join(map(re.escape, TIMES))})\b")
+_BRITISH = re.compile(r"(?<=\w{4}i)s(?=(?:e|es|ed|ing|ation|ations|er|ers)\Z)")
+_ONE = {_stemmed(word): _stemmed(words[0]) for words in SAME_WORDS for word in words}
+_OBJECTS = frozenset(
+    ("class", "classes", "function", "functions", "files", "modules", "decisions", "changes", "history")
+)
+"""Words of asking that are a subject where there is no other."""
 
 
 def time_scope_of(text: str) -> str:
@@ -38,33 +34,34 @@ def time_scope_of(text: str) -> str:
     return "recently" if found[0] == "recent" else found[0].replace(" ", "_")
 
 
-def subject_of(text: str, *, fallback: str = EMPTY) -> str:
+def subject_of(text: str, *, fallback: str = EMPTY, asking: Set[str] = frozenset()) -> str:
     """The words of a question that name what it is about, joined by `_`; `fallback` where none does."""
-    return "_".join(subject_words(text)) or fallback
+    return "_".join(subject_words(text, asking)[:MAX_WORDS]) or fallback
 
 
-def subject_words(text: str) -> list[str]:
-    """The same as a list, each once: identifiers split into their parts, at most MAX_WORDS."""
+def subject_words(text: str, asking: Set[str] = frozenset()) -> list[str]:
+    """The same as a list, each once and however many: identifiers split into their parts, without words of asking and
+    without `asking`, those that ask for just this."""
     plain = _TIMES.sub(" ", text.lower()) if _TIMES.search(text.lower()) else None
     said = [part for word in find_words(text) for part in split_word(word)]
     kept = set(find_words(plain)) if plain is not None else None
     words = [part for part in said if part not in STOP and (kept is None or _is_kept(part, kept))]
-    telling = [word for word in words if word not in _VAGUE] or [word for word in words if word in _OBJECTS]
-    return list(dict.fromkeys(telling))[:MAX_WORDS]
+    telling = [word for word in words if word not in ORDINARY and word not in asking]
+    return list(dict.fromkeys(telling or [word for word in words if word in _OBJECTS]))
 
 
 def _is_kept(part: str, kept: set[str]) -> bool:
     return any(part in word for word in kept)
 
 
-_OBJECTS = frozenset(
-    ("class", "classes", "function", "functions", "files", "modules", "decisions", "changes", "history")
-)
-"""Vague words that are a subject where there is no other."""
-
-
 @lru_cache(1 << 12)
 def subject_key(subject: str) -> str:
     """A subject for comparison: stems in order of the alphabet, so that `token_validation` and `validated_tokens` are
     one. A name of one letter less is another name: `auth` and `authz` stay apart."""
-    return " ".join(sorted({_stem(word) for word in subject.split("_")}))
+    return " ".join(sorted({stem_of(word) for word in subject.split("_")}))
+
+
+def stem_of(word: str) -> str:
+    """What a word has in common with its other forms, spellings and the words that say the same."""
+    stem: str = _stemmed(_BRITISH.sub("z", word))
+    return _ONE.get(stem, stem)
