@@ -219,6 +219,8 @@ class CodeSearch(Protocol):
 
     async def symbol(self, ref: str) -> Node: ...
 
+    async def look(self) -> None: ...
+
     def contains(self, text: str) -> bool: ...
 
 
@@ -253,7 +255,8 @@ class CodeShelf:
         return await self._code.symbol(id)
 
     async def catch_up(self) -> None:
-        """The graph keeps itself up to date."""
+        """Cheap where the files are watched, or were looked at just now."""
+        await self._code.look()
 
     def contains(self, text: str, *, by: Principal) -> bool:
         return self._code.contains(text)

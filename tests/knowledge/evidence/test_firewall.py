@@ -130,6 +130,9 @@ class Code:
     async def search(self, query: str, *, limit: int = 10, symbol_type=None, file_pattern=None) -> list[ScoredNode]:
         return [ScoredNode(node=each, similarity=0.5) for each in self.places][:limit]
 
+    async def look(self) -> None:
+        """Its files never change."""
+
     async def symbol(self, ref: str) -> Node:
         for each in self.places:
             if each.id == ref:

@@ -202,3 +202,12 @@ def test_when_sources_are_enough(
     target: Target, intent: Intent, chosen: Sequence[Evidence], conflicts: Sequence[Conflict], enough: bool
 ) -> None:
     assert suffices(Classified(target=target, intent=intent), chosen, conflicts) is enough
+
+
+async def test_what_was_just_written_is_known_though_nobody_watches(
+    knowledge: Knowledge, me: Principal, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.knowledge.code.graph.UNWATCHED_SECONDS", 0.0)
+    write(root, "src/quux.py", "def frobnicate():\n    return 1\n")
+    answer = await knowledge.resolver.resolve("where is frobnicate", by=me)
+    assert answer.sources[0].place.startswith("src/quux.py:1")

@@ -98,6 +98,10 @@ class CodeGraph:
         there. `report` is called from another thread."""
         return await asyncio.to_thread(self._refresh, report)
 
+    async def look(self) -> None:
+        """See whether files have changed, unless somebody watches them or that was done just now."""
+        await asyncio.to_thread(self._look)
+
     async def update(self, paths: Iterable[str]) -> list[str]:
         """Bring some files up to date; those whose content did change or went."""
         return await asyncio.to_thread(self._update, list(paths))
