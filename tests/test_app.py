@@ -76,7 +76,7 @@ async def test_fifty_first_calls_build_one_workspace(tmp_path: Path) -> None:
         found = await asyncio.gather(*(app.workspace() for _ in range(50)))
         assert len({id(workspace) for workspace in found}) == 1
         registry = found[0].catalog.registry
-        assert registry.generation == len(registry.all_domains()) == 3
+        assert registry.generation == len(registry.all_domains()) == 4
 
 
 @pytest.mark.req("ERN-25")
@@ -90,9 +90,11 @@ async def test_instructions_count_what_the_registries_hold(tmp_path: Path) -> No
         assert (len(listed) >= 3, cursor) == (True, None)
         counts = await workspace.catalog.counts()
         assert (counts.domain_count, counts.route_count) == (len(registry.all_domains()), registry.count_routes())
-        assert (counts.resource_count, list(counts.domains)) == (len(listed), ["repo", "code", "history"])
+        assert (counts.resource_count, list(counts.domains)) == (len(listed), ["repo", "code", "history", "reference"])
         held = f"{counts.route_count} routes and {len(listed)} resources"
-        assert f"3 domains (repo, code, history) with {held}" in await workspace.catalog.instructions(by=app.me)
+        assert f"4 domains (repo, code, history, reference) with {held}" in await workspace.catalog.instructions(
+            by=app.me
+        )
 
 
 async def test_a_workspace_that_could_not_be_built_is_tried_again(tmp_path: Path) -> None:

@@ -86,8 +86,9 @@ class App:
             return
         from clew.knowledge.domains.code import build_code  # where there is no code to know, nothing of it is loaded
         from clew.knowledge.domains.history import build_history
+        from clew.knowledge.domains.reference import build_reference
 
-        for domain in (build_code(self._open_knowledge), build_history(self._open_knowledge)):
+        for domain in (build(self._open_knowledge) for build in (build_code, build_history, build_reference)):
             if workspace.catalog.registry.find_domain(domain.name) is None:
                 await workspace.catalog.add(domain)
         workspace.catalog.knows = self._tell_known

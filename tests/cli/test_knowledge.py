@@ -113,7 +113,7 @@ def test_the_first_ask_in_a_repository_answers_with_a_place_in_its_code(clew: Cl
     answer = clew("ask", "where is the tax added", "--json").json
     assert any("shop/prices.py:6" in line for line in answer["known"]), answer["known"]
     assert "## Known" in answer["markdown"]
-    assert {"code", "history", "repo"} <= {section["domain"] for section in answer["sections"]}
+    assert {"code", "history", "reference", "repo"} <= {section["domain"] for section in answer["sections"]}
 
 
 def test_the_code_is_reached_by_its_tools(clew: Clew, shop: Path) -> None:
@@ -122,6 +122,12 @@ def test_the_code_is_reached_by_its_tools(clew: Clew, shop: Path) -> None:
     assert "code://tools/hidden/get_symbol" in found
     shown = clew("get", "code://tools/what_calls", "symbol=add_tax").out
     assert "total" in shown
+
+
+@pytest.mark.req("SYL-97")
+def test_documents_are_researched_with_their_place(clew: Clew, shop: Path) -> None:
+    clew("index")
+    assert "README.md:" in clew("get", "reference://tools/research", "query=a basket with prices").out
 
 
 def test_a_folder_without_git_is_known_as_well(clew: Clew, folder: Path, tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ async def test_instructions_count_what_there_is(clew: Clew, project: Path) -> No
         domains = await asyncio.to_thread(clew, "domains", "--json")
         routes = sum(len(each["entry_points"]) + each["hidden"] for each in domains.json)
         names = ", ".join(each["name"] for each in domains.json)
-        assert f"Clew fronts 3 domains ({names}) with {routes} routes and" in client.instructions
+        assert f"Clew fronts 4 domains ({names}) with {routes} routes and" in client.instructions
 
 
 def test_wrong_settings_are_told_before_the_protocol_begins(clew: Clew, folder: Path) -> None:

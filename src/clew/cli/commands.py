@@ -51,7 +51,11 @@ COMMANDS: tuple[Command | Group, ...] = (
         "clew.cli.catalog:refresh",
         "[SOURCE]",
     ),
-    Command("index", "Read the code, the commits and the decisions of this folder.", "clew.cli.knowledge:index"),
+    Command(
+        "index",
+        "Read the code, the commits, the decisions and the documents of this folder.",
+        "clew.cli.knowledge:index",
+    ),
     Command(
         "locate",
         "Find the files that a text is about, each with its best line.",

@@ -32,7 +32,7 @@ async def open_knowledge_here(here: Here) -> AsyncIterator[tuple[App, Knowledge,
 
 
 async def index(*, json: Json = False, here: Here = HERE) -> None:
-    """Read the code, the commits and the decisions of this folder.
+    """Read the code, the commits, the decisions and the documents of this folder.
 
     What has not changed since the last time is not read again. Commands that need it do this by themselves.
 
@@ -48,7 +48,8 @@ async def index(*, json: Json = False, here: Here = HERE) -> None:
     code = gathered.code
     changed = f"{count(len(code.changed), 'file')} new or changed, {len(code.gone):,} gone"
     say(f"{count(len(files), 'file')} with {count(symbols, 'symbol')}: {changed}, {code.seconds:.1f} s")
-    say(f"{count(gathered.commits, 'new commit')}, {count(gathered.decisions, 'decision')} new or changed")
+    told = f"{count(gathered.decisions, 'decision')} and {count(gathered.documents, 'document')} new or changed"
+    say(f"{count(gathered.commits, 'new commit')}, {told}")
 
 
 async def locate(

@@ -11,6 +11,7 @@ from clew.errors import NotFound
 from clew.trail.bootstrap import own_ids, read_pieces
 from clew.trail.breadcrumb import Breadcrumb, Page
 from clew.trail.flow import Flow, read_flow, shipped_flow
+from clew.trail.nodes import SCHEMA as NODE_SCHEMA
 from clew.trail.query import MAX_LIMIT, SearchRequest, SearchResult
 from clew.trail.selector import Selector
 
@@ -20,13 +21,13 @@ ROUNDS = 5
 
 
 class Own:
-    """Tells Clew's own breadcrumbs of an owner: what bootstrap sets up, the catalog, schemas `system.…`, and the steps
-    of runs."""
+    """Tells Clew's own breadcrumbs of an owner: what bootstrap sets up, the catalog, schemas `system.…`, the steps of
+    runs, and nodes of knowledge, which have doors of their own."""
 
     def __init__(self, by: Principal, flow: Flow) -> None:
         self.ids = own_ids(by)
         self.steps = steps_of(flow)
-        self.schemas = (*OWN_SCHEMAS, *self.steps)
+        self.schemas = (*OWN_SCHEMAS, *self.steps, NODE_SCHEMA)
 
     def has(self, id: str, schema_name: str | None) -> bool:
         return id in self.ids or (schema_name or "").startswith(SYSTEM) or schema_name in self.schemas

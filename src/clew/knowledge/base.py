@@ -25,6 +25,9 @@ from clew.knowledge.history.decision import Decision
 from clew.knowledge.history.decisions import is_told, keep_decisions, read_decisions
 from clew.knowledge.history.git_log import GitLog
 from clew.knowledge.history.why import Why, blame_why
+from clew.knowledge.references.documents import is_document, keep_documents
+from clew.knowledge.references.packages import Packages
+from clew.knowledge.references.research import Library
 from clew.knowledge.resolving.cache import IntentCache
 from clew.knowledge.resolving.resolver import MAX_QUESTION, Resolver
 from clew.knowledge.resolving.routing import Router
@@ -42,11 +45,13 @@ _log = logging.getLogger(__name__)
 
 
 class Gathered(msgspec.Struct, frozen=True, kw_only=True):
-    """What a look at everything brought: the code, new commits, and decisions that were written or have changed."""
+    """What a look at everything brought: the code, new commits, and the decisions and documents that are new or have
+    changed."""
 
     code: Indexed
     commits: int
     decisions: int
+    documents: int
 
 
 class Knowledge:
@@ -64,6 +69,7 @@ class Knowledge:
     ) -> None:
         self._trail = trail
         self._owner = owner
+        self._model = model
         self.root = root
         self.clock = clock
         self.code = code
@@ -87,11 +93,13 @@ class Knowledge:
         )
 
     async def gather(self, report: Progress | None = None) -> Gathered:
-        """Bring everything up to date: code first, then the commits, then what files tell of decisions."""
+        """Bring everything up to date: code first, then the commits, decisions and documents."""
         indexed = await self.code.refresh(report)
         commits = await asyncio.to_thread(self._read_commits)
-        kept = await keep_decisions(self._trail, await self.decisions(), await self._paths(), by=self._owner)
-        return Gathered(code=indexed, commits=commits, decisions=kept.written)
+        paths = await self._paths()
+        kept = await keep_decisions(self._trail, await self.decisions(), paths, by=self._owner)
+        documents = await keep_documents(self._trail, self.root, paths, self.clock, by=self._owner)
+        return Gathered(code=indexed, commits=commits, decisions=kept.written, documents=documents.changed)
 
     async def tell(self, question: str, by: Principal) -> list[str]:
         """What is known that answers a question, a line for each source. Nothing where that takes longer than a
@@ -112,8 +120,11 @@ class Knowledge:
 
     async def _note_changes(self, paths: Sequence[str], is_bulk: bool) -> None:
         self.resolver.cache.files_changed(paths)
+        files = await self._paths()
         if any(map(is_told, paths)) or is_bulk:
-            await keep_decisions(self._trail, await self.decisions(), await self._paths(), by=self._owner)
+            await keep_decisions(self._trail, await self.decisions(), files, by=self._owner)
+        if any(map(is_document, paths)) or is_bulk:
+            await keep_documents(self._trail, self.root, files, self.clock, by=self._owner)
 
     async def decisions(self) -> list[Decision]:
         """What the files of the repository tell of decisions."""
@@ -134,6 +145,11 @@ class Knowledge:
     def archive(self, by: Principal) -> Archive:
         """The skills of whoever keeps the history."""
         return Archive(self._trail, by)
+
+    def library(self, by: Principal) -> Library:
+        """What others wrote, as the caller sees it."""
+        packages = Packages(self._trail, self.clock, self.root, by=self._owner)
+        return Library(self._trail, self.clock, by, self.shelves, self._model, packages=packages, root=self.root)
 
     async def close(self) -> None:
         """Let go of the index. Calling it twice is harmless."""

@@ -34,9 +34,11 @@ SUPPORTED = 0.5
 """The share of the words of a statement that the sources it cites must have."""
 MIN_WORDS = 4
 """Shorter lines state nothing: they are headings, or lead over to something."""
+LONG_HEADING = 8
+"""A heading of so many words states something after all."""
 MOST_DOUBTS = 5
 
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?!\[\d)|\n+")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?!\[\d)|(?<=[.!?] \[\d\])\s+|\n+")
 
 
 class Cited(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -78,13 +80,19 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int = 0
 
 
+class Worded(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model said, word for word but for keys, and what it cost. Empty where none was asked."""
+
+    text: str = ""
+    tokens: int = 0
+
+
 class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model made of sources, and what is wrong with it."""
+    """What a model made of sources as it is shown, and what is wrong with it."""
 
     text: str
     is_verified: bool
     doubts: tuple[str, ...]
-    tokens: int
 
 
 def is_doubtful(node: Node) -> bool:
@@ -102,7 +110,7 @@ def cite(found: ScoredNode, number: int, question: str, at: datetime, *, approac
         number=number,
         id=node.id,
         name=inline(mask_keys(node.name)),
-        place=citation_of(node),
+        place=_place(node),
         domain=node.domain.label,
         type=node.node_type.label,
         trust=int(trust),
@@ -115,6 +123,15 @@ def cite(found: ScoredNode, number: int, question: str, at: datetime, *, approac
         year=node.published_at.year if node.published_at else None,
         venue=inline(str(node.metadata.get("venue", "")), 100),
     )
+
+
+def _place(node: Node) -> str:
+    """Where a source is: of a package, the file and lines of the version that is installed."""
+    file = node.metadata.get("file")
+    if node.package is None or not file:
+        return citation_of(node)
+    bare = msgspec.structs.replace(node, path=str(file))
+    return f"{inline(node.source or node.package, 100)}: {citation_of(bare)}"
 
 
 def passage(text: str, question: str, limit: int) -> str:
@@ -141,23 +158,24 @@ def evidence_for(found: ScoredNode, question: str, at: datetime) -> Evidence:
     return msgspec.structs.replace(evidence, content=marked(shown) if is_doubtful(found.node) else shown)
 
 
-async def synthesise(
+async def ask_model(
     model: Model, task: str, found: Sequence[ScoredNode], conflicts: Sequence[Conflict], question: str, at: datetime
-) -> Said:
+) -> Worded:
     """What a model makes of the sources, in this order. Raises ModelError."""
     evidence = [evidence_for(each, question, at) for each in found]
     prompt = mask_keys(build_trust_prompt(task, evidence, conflicts))
     answer = await model.answer(ModelRequest(messages=(Message(role="user", content=prompt),)))
+    tokens = count_tokens(prompt) + count_tokens(answer.content)
+    return Worded(text=mask_keys(answer.content).strip(), tokens=tokens)
+
+
+def judge(text: str, found: Sequence[ScoredNode], question: str, at: datetime) -> Said:
+    """A text that a model made of sources, held against them. Where there are doubts, it is marked, and cites what it
+    seems to rest on."""
     nodes = [each.node for each in found]
-    text = mask_keys(answer.content).strip()
-    doubts = doubts_of(text, nodes, evidence)
-    shown = annotate(text, nodes, at).text
-    return Said(
-        text=marked(shown) if doubts else shown,
-        is_verified=not doubts,
-        doubts=doubts,
-        tokens=count_tokens(prompt) + count_tokens(answer.content),
-    )
+    doubts = doubts_of(text, nodes, [evidence_for(each, question, at) for each in found])
+    shown = marked(annotate(text, nodes, at).text) if doubts else text
+    return Said(text=shown, is_verified=not doubts, doubts=doubts)
 
 
 def doubts_of(text: str, nodes: Sequence[Node], evidence: Sequence[Evidence]) -> tuple[str, ...]:
@@ -175,8 +193,8 @@ def doubts_of(text: str, nodes: Sequence[Node], evidence: Sequence[Evidence]) ->
 
 
 def _statements(text: str) -> list[str]:
-    lines = (each.strip() for each in _SENTENCE.split(text))
-    return [line for line in lines if not line.startswith("#") and len(telling_words(line)) >= MIN_WORDS]
+    lines = ((each.strip(), len(telling_words(each))) for each in _SENTENCE.split(text))
+    return [line for line, words in lines if words >= (LONG_HEADING if line.startswith("#") else MIN_WORDS)]
 
 
 def _bears_out(statement: str, nodes: Sequence[Node]) -> bool:

@@ -34,6 +34,17 @@ def docstring_pieces(module: str, source: bytes, hash: str) -> list[Piece]:
     return pieces
 
 
+def offered_modules(source: bytes) -> list[str]:
+    """The private modules beside it that the `__init__` of a package brings names in from, each once."""
+    try:
+        tree = ast.parse(source) if len(source) <= MAX_SOURCE else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.level == 1] if tree else []
+    named = (node.module or "" for node in imports)
+    return list(dict.fromkeys(name for name in named if name.startswith("_") and "." not in name))
+
+
 def _public(body: list[ast.stmt], within: str) -> Iterator[tuple[str, _Definition]]:
     """Classes and functions at the top of a module, and the methods of these classes, without private ones."""
     for node in body:

@@ -101,6 +101,9 @@ async def ingest_source(trail: Trail, source: NewSource, *, by: Principal, root:
     """
     by.require("create")
     node_type, trust = _kind_of(source)
+    if not by.scopes.issuperset(source.scopes):
+        raise InvalidInput("scopes", "must be among those that the caller holds")
+    source = msgspec.structs.replace(source, url=mask_keys(source.url), title=mask_keys(source.title))
     body, name = await asyncio.to_thread(_content, source, root, by)
     read = await asyncio.to_thread(_read, source, body, name)
     if not read.pieces:

@@ -101,6 +101,8 @@ async def _keep_once(trail: Trail, document: Document, by: Principal) -> Kept:
     present = {each.id: each for each in await _pieces_of(trail, document.key, by)}
     if _is_kept(present.get(ids[0]), document, ids) and present.keys() == set(ids):
         return Kept(ids=ids)
+    if not present:
+        return Kept(ids=ids, written=len(await trail.records.create_many(drafts, by=by)))
     head, *others = drafts
     gone = [id for id in present if id not in ids]
     if head.id not in present:

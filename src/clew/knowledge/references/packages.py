@@ -18,7 +18,7 @@ from clew.clock import Clock
 from clew.errors import NotFound
 from clew.knowledge.code.blobs import blob_id, read_content
 from clew.knowledge.code.parsing import readable_text
-from clew.knowledge.references.docstrings import docstring_pieces
+from clew.knowledge.references.docstrings import docstring_pieces, offered_modules
 from clew.knowledge.references.keeping import Document, Kept, keep, read_heads
 from clew.knowledge.references.manifests import Named, named_packages, normal_name
 from clew.knowledge.references.sections import (
@@ -93,8 +93,11 @@ class Packages:
                 "timestamp": self._clock.now(),
                 "verification": Verification.CODE,
                 "trust": Trust.STANDARD,
-                "metadata": {"package_version": installed.version, "ecosystem": installed.named.ecosystem},
-                **({"url": installed.home} if installed.home else {}),
+                "metadata": {
+                    "package_version": installed.version,
+                    "ecosystem": installed.named.ecosystem,
+                    **({"home": installed.home} if installed.home else {}),
+                },
             },
         )
 
@@ -154,22 +157,38 @@ def _description(told: Message, title: str, file: str) -> list[Piece]:
 
 
 def _docstrings(site: str, info: str) -> Iterator[Piece]:
-    for path in _modules(site, info):
+    """The docstrings of the public modules, those nearest to the top first. What a package brings in from a private
+    module of its own is shown under the name of the package."""
+    recorded = sorted(_recorded(site, info), key=lambda path: (path.count("/"), path))
+    modules = {path: _module_name(path) for path in recorded if all(map(_is_public, path.split("/")))}
+    for path in list(modules)[:MAX_MODULES]:
         content = read_content(site, path)
         if content is None or content.left_out:
             continue
-        module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        for piece in docstring_pieces(module, content.body, content.blob):
-            yield msgspec.structs.replace(piece, metadata={"file": path})
+        yield from _of_module(modules[path], content.body, content.blob, path)
+        if path.endswith("/__init__.py") and path.count("/") == 1:
+            folder = path.rpartition("/")[0]
+            for name in offered_modules(content.body):
+                inner = read_content(site, f"{folder}/{name}.py") if f"{folder}/{name}.py" in recorded else None
+                if inner is not None and not inner.left_out:
+                    yield from _of_module(folder, inner.body, inner.blob, inner.path)
 
 
-def _modules(site: str, info: str) -> list[str]:
-    """The public modules that a package installed, those nearest to the top first."""
+def _of_module(module: str, body: bytes, blob: str, path: str) -> Iterator[Piece]:
+    for piece in docstring_pieces(module, body, blob):
+        yield msgspec.structs.replace(piece, metadata={"file": path})
+
+
+def _recorded(site: str, info: str) -> list[str]:
+    """The modules that a package installed. A record may name any path; those that lead elsewhere are none of it."""
     record = read_content(site, f"{info}/RECORD")
     text = record.body.decode("utf-8", "replace") if record is not None else ""
     paths = [row[0] for row in csv.reader(text.splitlines()) if row and row[0].endswith(".py")]
-    public = [path for path in paths if not os.path.isabs(path) and all(map(_is_public, path.split("/")))]
-    return sorted(public, key=lambda path: (path.count("/"), path))[:MAX_MODULES]
+    return [path for path in paths if not os.path.isabs(path) and ".." not in path.split("/")]
+
+
+def _module_name(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def _is_public(part: str) -> bool:
@@ -177,8 +196,10 @@ def _is_public(part: str) -> bool:
 
 
 def _addresses(told: Message) -> list[str]:
-    labelled = [str(each).partition(",")[2].strip() for each in told.get_all("Project-URL", [])]
-    return [str(told.get("Home-page", "")), *labelled]
+    """The addresses that a package gives, that of its documentation first."""
+    labelled = [str(each).partition(",") for each in told.get_all("Project-URL", [])]
+    ranked = sorted(labelled, key=lambda each: not each[0].strip().lower().startswith(("doc", "home")))
+    return [*(each[2].strip() for each in ranked), str(told.get("Home-page", ""))]
 
 
 def _read_npm(named: Named, version: str, place: str) -> Installed:

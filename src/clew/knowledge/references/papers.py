@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 MAX_PAGES = 300
 MAX_TEXT = 3_000_000
 MAX_ABSTRACT = 2_000
+MAX_FIRST = 20_000
+"""Letters of the first page in which an abstract is looked for."""
 
 _ARXIV = re.compile(r"arXiv:\d{4}\.\d{4,5}(?:v\d+)?\s+\[[\w.-]+\]\s+(\d{1,2})\s+([A-Z][a-z]{2})\s+(\d{4})")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -125,5 +127,6 @@ def _published(first: str, created: datetime | None) -> datetime | None:
 
 
 def _abstract(first: str) -> str:
-    found = _ABSTRACT.search(first)
+    lines = (line.strip() for line in first[:MAX_FIRST].split("\n"))
+    found = _ABSTRACT.search("\n".join(line for line in lines if line))
     return " ".join(found[1].split())[:MAX_ABSTRACT] if found else ""

@@ -1,11 +1,11 @@
-"""Answers that are kept on the trail, so that the same question in another session is answered at once. An answer holds
-for a day, and only while it rests on the same sources with the same content."""
+"""What a model said is kept on the trail, so that the same question in another session costs nothing. It holds for a
+day, and only while its sources and their content are the same. Whoever recalls it holds it against them again: a kept
+text is believed no more than a new one."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ from clew.catalog.text import inline
 from clew.clock import Clock
 from clew.errors import AlreadyExists, Conflict
 from clew.knowledge.history.keyed import find_keyed, put_keyed
-from clew.knowledge.references.answers import Findings
+from clew.knowledge.references.answers import Worded
 from clew.knowledge.resolving.cache import LIFETIMES
 from clew.knowledge.resolving.phrases import Intent, Target
 from clew.secrecy import mask_keys
@@ -24,8 +24,15 @@ from clew.trail.node import as_text
 from clew.trail.nodes import Node
 from clew.trail.store import Trail
 
-SCHEMA = "knowledge.research.v1"
+SCHEMA = "system.research.v1"
 LIFETIME = LIFETIMES[Target.ACADEMIC, Intent.GENERAL]
+
+
+class _Kept(msgspec.Struct, frozen=True, kw_only=True):
+    rests_on: str
+    until: str
+    text: str
+    tokens: int
 
 
 class Memory:
@@ -34,28 +41,27 @@ class Memory:
     def __init__(self, trail: Trail, clock: Clock, by: Principal) -> None:
         self._trail, self._clock, self._by = trail, clock, by
 
-    async def recall(self, asked: Mapping[str, Any], nodes: Sequence[Node]) -> Findings | None:
-        """The answer to what was asked, where one is kept and still holds."""
+    async def recall(self, asked: Mapping[str, Any], nodes: Sequence[Node]) -> Worded | None:
+        """What was said to what was asked, where it is kept and still holds."""
         found = await find_keyed(self._trail, self._key(asked), by=self._by)
-        if found is None or found.schema_name != SCHEMA or found.context["rests_on"] != rests_on(nodes):
+        if found is None or found.schema_name != SCHEMA:
             return None
-        if datetime.fromisoformat(found.context["until"]) <= self._clock.now():
-            return None
-        return msgspec.structs.replace(msgspec.convert(found.context["answer"], Findings), is_cached=True)
+        try:
+            kept = msgspec.convert(found.context, _Kept)
+        except msgspec.ValidationError:
+            return None  # somebody else wrote something there
+        is_over = kept.until <= as_text(self._clock.now(), "now")
+        return None if is_over or kept.rests_on != rests_on(nodes) else Worded(text=kept.text, tokens=kept.tokens)
 
-    async def keep(self, asked: Mapping[str, Any], nodes: Sequence[Node], answer: Findings) -> None:
-        """Keep an answer for the next who asks, if the caller may write at all."""
+    async def keep(self, asked: Mapping[str, Any], nodes: Sequence[Node], worded: Worded) -> None:
+        """Keep what was said for the next who asks, if the caller may write at all."""
         if LIFETIME is None or not (self._by.may("create") and self._by.may("update")):
             return
-        context = {
-            "skill": answer.skill,
-            "question": mask_keys(answer.question),
-            "rests_on": rests_on(nodes),
-            "until": as_text(self._clock.now() + LIFETIME, "until"),
-            "answer": msgspec.to_builtins(answer),
-        }
+        until = as_text(self._clock.now() + LIFETIME, "until")
+        kept = _Kept(rests_on=rests_on(nodes), until=until, text=worded.text, tokens=worded.tokens)
+        context = msgspec.to_builtins(kept)
         draft = Draft(
-            title=inline(mask_keys(f"{answer.skill}: {answer.question}"), 200),
+            title=inline(mask_keys(f"{asked['skill']}: {asked['question']}"), 200),
             context=context,
             schema_name=SCHEMA,
             scopes=sorted(self._by.scopes),
@@ -68,7 +74,7 @@ class Memory:
         try:
             await put_keyed(self._trail, self._key(asked), draft, change, by=self._by)
         except (AlreadyExists, Conflict):
-            return  # others keep the same answer at this very moment
+            return  # others keep the same at this very moment
 
     def _key(self, asked: Mapping[str, Any]) -> str:
         plain = msgspec.json.encode([_folded(asked), sorted(self._by.scopes)], order="deterministic")
@@ -82,9 +88,9 @@ def rests_on(nodes: Sequence[Node]) -> str:
 
 
 def _folded(value: Any) -> Any:
-    """What was asked without case and runs of blanks."""
+    """What was asked without runs of blanks. Case stays: a name in capitals may find other sources."""
     if isinstance(value, str):
-        return " ".join(value.casefold().split())
+        return " ".join(value.split())
     if isinstance(value, Mapping):
         return {key: _folded(each) for key, each in value.items()}
     return [_folded(each) for each in value] if isinstance(value, list | tuple) else value

@@ -15,7 +15,7 @@ from clew.clock import Clock
 from clew.errors import InvalidInput, ModelError, NotFound
 from clew.knowledge.evidence.conflicts import detect
 from clew.knowledge.history.cross_domain import CrossDomain
-from clew.knowledge.references.answers import NOTHING, Cited, Findings, Said, cite, synthesise
+from clew.knowledge.references.answers import NOTHING, Cited, Findings, Said, Worded, ask_model, cite, judge
 from clew.knowledge.references.ingesting import Ingested, NewSource, ingest_source
 from clew.knowledge.references.packages import Packages
 from clew.knowledge.references.remembering import Memory
@@ -204,11 +204,7 @@ class Library:
         """The answer that is kept, or else a new one. Without a `task` no model is asked."""
         if not found:
             return Findings(skill=skill, question=question, status="no_matches", text=NOTHING)
-        nodes, model = [each.node for each in found], self._model if task else None
-        asked = {"skill": skill, "question": question, "model": model is not None, **settings}
-        if (kept := await self._memory.recall(asked, nodes)) is not None:
-            return kept
-        now = self._clock.now()
+        nodes, model, now = [each.node for each in found], self._model if task else None, self._clock.now()
         sources = tuple(
             cite(
                 each,
@@ -231,14 +227,19 @@ class Library:
             conflicts=tuple(f"{each.description}; believe {each.resolution}" for each in conflicts),
             gaps=tuple(gaps),
         )
-        if model is not None:
+        asked = {"skill": skill, "question": question, "model": model is not None, **settings}
+        worded = kept = await self._memory.recall(asked, nodes)
+        if worded is None and model is not None:
             try:
-                answer = _put_into_words(answer, await synthesise(model, task, found, conflicts, question, now))
+                worded = await ask_model(model, task, found, conflicts, question, now)
             except ModelError as error:
                 told = f"the model did not answer ({error.kind}); these are the sources' own words"
                 return msgspec.structs.replace(answer, warnings=(*answer.warnings, told))
-        await self._memory.keep(asked, nodes, answer)
-        return answer
+        if kept is None:
+            await self._memory.keep(asked, nodes, worded or Worded())
+        if worded is not None and model is not None:
+            answer = _put_into_words(answer, judge(worded.text, found, question, now), worded.tokens)
+        return msgspec.structs.replace(answer, is_cached=kept is not None)
 
     async def _around(self, skill: str, node: Node, linked: Sequence[Node], domain: NodeDomain, limit: int) -> Findings:
         _at_least_one(limit)
@@ -276,8 +277,9 @@ class Library:
         if not shelf.contains(query, by=self._by):
             return []
         wanted = NodeFilter(node_types=types)
+        plain = " ".join(query.split())
         found = await shelf.search(
-            query, by=self._by, limit=min(200, 2 * _at_least_one(limit)), filter=wanted, exclude=exclude
+            plain, by=self._by, limit=min(200, 2 * _at_least_one(limit)), filter=wanted, exclude=exclude
         )
         return [each for each in found if each.node.superseded_by is None][:limit]
 
@@ -295,14 +297,14 @@ class Library:
     best_practices = find_best_practices
 
 
-def _put_into_words(answer: Findings, said: Said) -> Findings:
+def _put_into_words(answer: Findings, said: Said, tokens: int) -> Findings:
     return msgspec.structs.replace(
         answer,
         text=said.text,
         is_verified=said.is_verified,
         is_synthesised=True,
         warnings=(*answer.warnings, *said.doubts),
-        tokens=said.tokens,
+        tokens=tokens,
     )
 
 

@@ -27,6 +27,8 @@ _CONTENTS = re.compile(r"(?:\.\s?){3,}\s*\d+\s*$|\s{3,}\d+\s*$")
 _NAMED = frozenset(("abstract", "status of this memo", "copyright notice", "table of contents", "acknowledgements"))
 _HEAD = 60
 """Lines at the top that tell what it is."""
+_WIDTH = 200
+"""No line of an RFC is longer; of one that is, only the beginning is looked at."""
 
 
 class Rfc(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +45,7 @@ class Rfc(msgspec.Struct, frozen=True, kw_only=True):
 def read_rfc(text: str) -> Rfc:
     """An RFC as it is published in text. Lines stay where they are: those between pages are blank."""
     lines = [_without_page(line) for line in to_lines(text.replace("\f", " "))]
-    head = lines[:_HEAD]
+    head = [line[:_WIDTH] for line in lines[:_HEAD]]
     number = next((found[1] for line in head if (found := _NUMBER.search(line))), "")
     return Rfc(
         number=number,
@@ -56,7 +58,8 @@ def read_rfc(text: str) -> Rfc:
 
 
 def _without_page(line: str) -> str:
-    return "" if _FOOT.fullmatch(line) or _RUNNING.fullmatch(line) else line.rstrip()
+    is_short = len(line) <= _WIDTH
+    return "" if is_short and (_FOOT.fullmatch(line) or _RUNNING.fullmatch(line)) else line.rstrip()
 
 
 def _date(head: Sequence[str]) -> datetime | None:

@@ -1,0 +1,151 @@
+"""What the packages of a project say of themselves, read on demand and never run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from clew.access import Principal
+from clew.clock import ManualClock
+from clew.errors import NotFound
+from clew.knowledge.references.manifests import Named, named_packages
+from clew.knowledge.references.packages import Packages
+from clew.knowledge.references.research import Library
+from clew.knowledge.searching import Shelves
+from clew.trail.kinds import NodeType
+from clew.trail.nodes import Node, NodeGraph
+from clew.trail.store import Trail
+from tests.knowledge.references.writing import write
+
+SITE = ".venv/lib/python3.11/site-packages"
+MODULE = '''\
+"""Talks to weather stations."""
+
+from ._offered import forecast
+
+raise SystemExit("nobody may run this")
+
+
+class Station:
+    """A station that measures."""
+
+    def read(self, timeout: float = 2.0) -> int:
+        """The temperature in kelvin."""
+
+    def _hidden(self) -> None:
+        """Nobody is told of this."""
+
+
+async def find_stations(near: str) -> list[Station]:
+    """All stations near a place."""
+'''
+
+
+def install(root: Path, version: str, description: str = "# Weather\n\nReads stations.\n") -> None:
+    info = f"{SITE}/Weather_Lib-{version}.dist-info"
+    metadata = (
+        f"Metadata-Version: 2.1\nName: Weather.Lib\nVersion: {version}\nSummary: Weather for all\n"
+        f"Description-Content-Type: text/markdown\nProject-URL: Home, https://weather.example/\n\n{description}"
+    )
+    write(root, f"{info}/METADATA", metadata)
+    inside = ("weather_lib/__init__.py", "weather_lib/_private.py", "weather_lib/_offered.py")
+    record = "".join(f"{path},,\n" for path in (*inside, "../../../../../etc/passwd.py", "/etc/hosts.py"))
+    write(root, f"{info}/RECORD", record)
+    write(root, f"{SITE}/weather_lib/__init__.py", MODULE)
+    write(root, f"{SITE}/weather_lib/_private.py", '"""Not shown."""\n')
+    write(root, f"{SITE}/weather_lib/_offered.py", 'def forecast(day: str) -> str:\n    """What comes."""\n')
+    write(root, "pyproject.toml", '[project]\nname = "x"\ndependencies = ["weather-lib>=1", "absent"]\n')
+
+
+async def nodes(trail: Trail, me: Principal, ids: tuple[str, ...]) -> dict[str, Node]:
+    graph = NodeGraph(trail, me)
+    return {node.name: node for node in [await graph.get_node(id) for id in ids]}
+
+
+async def test_a_package_gives_its_description_and_docstrings_without_being_run(
+    trail: Trail, root: Path, clock: ManualClock, me: Principal
+) -> None:
+    install(root, "1.2")
+    kept = await Packages(trail, clock, root, by=me).learn("Weather.Lib")
+    found = await nodes(trail, me, kept.ids)
+    assert "All stations near a place" in found["weather_lib.find_stations"].content
+    assert "timeout: float=2.0" in found["weather_lib.Station.read"].content
+    assert not [name for name in found if "_hidden" in name or "_private" in name or "etc" in name]
+    assert found["weather_lib.forecast"].metadata["file"] == "weather_lib/_offered.py"
+    read = found["weather_lib.Station.read"]
+    assert (read.line_start, read.metadata["file"], read.package) == (11, "weather_lib/__init__.py", "weather-lib")
+    assert all(each.node_type is NodeType.DOCUMENTATION and each.trust == 70 for each in found.values())
+    assert {each.source for each in found.values()} == {"weather-lib 1.2"}
+    assert {each.metadata["home"] for each in found.values()} == {"https://weather.example/"}
+    assert "Weather for all" in found["weather-lib 1.2"].content
+
+
+async def test_a_package_is_read_again_only_with_another_version(
+    trail: Trail, root: Path, clock: ManualClock, me: Principal
+) -> None:
+    install(root, "1.2")
+    packages = Packages(trail, clock, root, by=me)
+    first = await packages.learn("weather_lib")
+    head = await trail.log.head()
+    assert (await packages.learn("weather-lib")).ids == first.ids
+    assert await trail.log.head() == head
+    (root / SITE / "Weather_Lib-1.2.dist-info").rename(root / SITE / "Weather_Lib-1.3.dist-info")
+    again = await packages.learn("weather-lib")
+    assert again.written
+    assert {each.source for each in (await nodes(trail, me, again.ids)).values()} == {"weather-lib 1.3"}
+
+
+async def test_only_packages_of_the_manifests_that_are_installed_are_read(
+    trail: Trail, root: Path, clock: ManualClock, me: Principal
+) -> None:
+    install(root, "1.2")
+    packages = Packages(trail, clock, root, by=me)
+    for name in ("absent", "pip", "../weather-lib", ""):
+        with pytest.raises(NotFound):
+            await packages.learn(name)
+
+
+async def test_the_readme_of_a_package_of_node_is_read(
+    trail: Trail, root: Path, clock: ManualClock, me: Principal
+) -> None:
+    write(root, "package.json", json.dumps({"dependencies": {"@wx/client": "^2"}, "devDependencies": {"../up": "1"}}))
+    write(root, "node_modules/@wx/client/package.json", '{"version": "2.1.0"}')
+    write(root, "node_modules/@wx/client/README.md", "# Client\n\nCall `connect()`.\n")
+    kept = await Packages(trail, clock, root, by=me).learn("@wx/client")
+    [node] = (await nodes(trail, me, kept.ids)).values()
+    assert "connect()" in node.content
+    assert (node.source, node.metadata["file"]) == ("@wx/client 2.1.0", "node_modules/@wx/client/README.md")
+
+
+def test_manifests_name_packages_however_they_are_written(root: Path) -> None:
+    write(
+        root,
+        "requirements-dev.txt",
+        "# tools\n-r other.txt\nPyTest_Asyncio[x]==1 ; python_version > '3'\ngit+https://x\n",
+    )
+    write(
+        root,
+        "pyproject.toml",
+        '[tool.poetry.dependencies]\npython = "^3"\nhttpx = "*"\n'
+        '[dependency-groups]\na = ["ruff", {include-group = "b"}]\n',
+    )
+    assert named_packages(root) == [
+        Named("python", "httpx"),
+        Named("python", "pytest-asyncio"),
+        Named("python", "ruff"),
+    ]
+    write(root, "pyproject.toml", "[broken")
+    write(root, "package.json", "[" * 100_000)
+    assert named_packages(root) == [Named("python", "pytest-asyncio")]
+
+
+async def test_a_question_that_names_a_package_has_it_read(
+    trail: Trail, root: Path, clock: ManualClock, me: Principal, shelves: Shelves
+) -> None:
+    install(root, "1.2")
+    library = Library(trail, clock, me, shelves, packages=Packages(trail, clock, root, by=me))
+    found = await library.research("How do I find stations with weather-lib?")
+    source = next(each for each in found.sources if each.name == "weather_lib.find_stations")
+    assert source.place.startswith("weather-lib 1.2: weather_lib/__init__.py:18-19@")
