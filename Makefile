@@ -67,6 +67,7 @@ bench-runtime: $(STAMP) ## steps, crashes, contexts, sandbox and conversations o
 
 bench-knowledge: $(STAMP) ## what is known: beliefs, calls, localisation, speed of the index; repositories in REPOS
 	@$(BIN)/python benchmarks/knowledge_beliefs.py
+	@$(BIN)/python benchmarks/knowledge_paraphrases.py
 	@$(BIN)/python benchmarks/knowledge_calls.py --repos $(REPOS)
 	@$(BIN)/python benchmarks/knowledge_search.py --repos $(REPOS) $(ARGS)
 	@$(BIN)/python benchmarks/knowledge_code.py .

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from clew.clock import Clock
-from clew.knowledge.resolving.aspects import aspect_of
+from clew.knowledge.resolving.aspects import are_at_odds, aspect_of
 from clew.knowledge.resolving.intents import TRUSTED, Classified, asking_words
 from clew.knowledge.resolving.phrases import Intent, Target
 from clew.knowledge.resolving.subjects import MAX_WORDS, subject_key, subject_words
@@ -60,8 +60,10 @@ by being all but the same."""
 
 
 class Kept(msgspec.Struct, kw_only=True):
-    """An answer with what it rests on: `files` by their hashes, a `version` of what it tells the state of."""
+    """An answer with the question that it was given to and what it rests on: `files` by their hashes, a `version` of
+    what it tells the state of."""
 
+    question: str
     value: Any
     created_at: datetime
     expires_at: datetime | None
@@ -130,6 +132,7 @@ class IntentCache:
             return
         now, lifetime = self._clock.now(), LIFETIMES[kind] if is_complete else None
         kept = Kept(
+            question=question,
             value=value,
             created_at=now,
             expires_at=now + lifetime if lifetime is not None else None,
@@ -193,7 +196,7 @@ class IntentCache:
             if what.confidence < TRUSTED:
                 return None
             found = self._alive(_key(question, what, session_id), version)
-            if found is not None:
+            if found is not None and not are_at_odds(question, found.question):
                 return found
         hit = self._similar[kind].get(question) if kind in self._similar else None
         if hit is None or not are_about_the_same(question, hit.query, what.intent):
@@ -228,7 +231,7 @@ class IntentCache:
 def are_about_the_same(one: str, other: str, intent: Intent) -> bool:
     """Whether two questions that ask for one intent are about the same and want the same of it; near in meaning is not
     enough: the same sentence about another thing is near."""
-    return _wanted(one, intent) == _wanted(other, intent)
+    return _wanted(one, intent) == _wanted(other, intent) and not are_at_odds(one, other)
 
 
 def _wanted(text: str, intent: Intent) -> tuple[str, str]:

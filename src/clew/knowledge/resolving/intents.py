@@ -36,6 +36,7 @@ _COMMAND = re.compile(r"/([a-z][\w-]*)(?:\s+(.*))?\Z", re.DOTALL | re.IGNORECASE
 _POLITE = re.compile(
     r"^(?:(?:please|hey|hi|ok|okay|so|and|can you|could you|would you|i want to|i need to|let's|lets)\b[\s,]*)+"
 )
+_FILLERS = re.compile(r"\b(?:exactly|actually|really|basically|usually|normally|originally|currently) ")
 _QUESTION_WORDS = "where what which who how why when is are do does did has have was were explain find locate show"
 _QUESTIONS = frozenset(_QUESTION_WORDS.split())
 
@@ -149,9 +150,9 @@ def _first(line: str, table: Iterable[tuple[Intent, Sequence[str]]]) -> tuple[In
 
 
 def _plain(text: str) -> str:
-    """The words of a text on one line, in lower case, without the polite beginning."""
+    """The words of a text on one line, in lower case, without the polite beginning and without fillers."""
     line = " ".join(re.sub(r"[^\w'/]+", " ", text[:MAX_LOOKED_AT].lower()).split())
-    return _POLITE.sub("", line).strip()
+    return _FILLERS.sub("", _POLITE.sub("", line)).strip()
 
 
 def _match(line: str, phrases: tuple[str, ...]) -> int:

@@ -78,6 +78,7 @@ SESSIONS = (
 
 OF_HISTORY: tuple[tuple[Intent, tuple[str, ...]], ...] = (
     (Intent.GENERAL, ("did * work on",)),
+    (Intent.OUTCOME, ("current status of the", "current state of the")),
     (
         Intent.RESUME,
         (
@@ -132,6 +133,9 @@ OF_HISTORY: tuple[tuple[Intent, tuple[str, ...]], ...] = (
             "issues * found",
             "issues found",
             "is * done yet",
+            "is * finished",
+            "was * a success",
+            "was * a failure",
         ),
     ),
     (Intent.HISTORICAL, ("what did we", "how did we", "why did we")),
@@ -170,7 +174,8 @@ OF_HISTORY: tuple[tuple[Intent, tuple[str, ...]], ...] = (
             "why is * instead of",
             "what approach did",
             "what was the",
-            "when did we",
+            "what was our",
+            "did we",
             "have we ever",
             "have we already",
             "last time",
@@ -221,8 +226,11 @@ OF_CODE: tuple[tuple[Intent, tuple[str, ...]], ...] = (
             "which file",
             "which files",
             "which function",
+            "which functions",
             "which class",
+            "which classes",
             "which module",
+            "which modules",
             "what file",
             "what calls",
             "who calls",

@@ -19,7 +19,30 @@ EMPTY = "general"
 _stemmed = Stemmer.Stemmer("english").stemWord
 _TIMES = re.compile(rf"\b(?:{'|'.join(map(re.escape, TIMES))})\b")
 _BRITISH = re.compile(r"(?<=\w{4}i)s(?=(?:e|es|ed|ing|ation|ations|er|ers)\Z)")
-_ONE = {_stemmed(word): _stemmed(words[0]) for words in SAME_WORDS for word in words}
+_SUFFIXES = (
+    ("ize", re.compile(r"iz(?:e|es|ed|ing|ation|ations)\Z")),
+    ("ate", re.compile(r"at(?:e|es|ed|ing|ion|ions)\Z")),
+    ("er", re.compile(r"[eo]rs?\Z")),
+    ("ity", re.compile(r"it(?:y|ies)\Z")),
+    ("ive", re.compile(r"ives?\Z")),
+    ("able", re.compile(r"[ai]ble\Z")),
+    ("ant", re.compile(r"[ae]nts?\Z")),
+    ("al", re.compile(r"als?\Z")),
+    ("ist", re.compile(r"is(?:t|m)s?\Z")),
+)
+"""Endings that make another word: who authorizes is no author, and what is active is not what is activated."""
+
+
+def _reduce(word: str) -> str:
+    """The stem of a word, with what made it another word where the stem has lost that."""
+    modern = _BRITISH.sub("z", word)
+    stem: str = _stemmed(modern)
+    lost = modern[len(stem) - 1 :]
+    ending = next((name for name, pattern in _SUFFIXES if pattern.search(lost)), "")
+    return f"{stem}~{ending}" if ending else stem
+
+
+_ONE = {_reduce(word): _reduce(words[0]) for words in SAME_WORDS for word in words}
 _OBJECTS = frozenset(
     ("class", "classes", "function", "functions", "files", "modules", "decisions", "changes", "history")
 )
@@ -63,5 +86,5 @@ def subject_key(subject: str) -> str:
 
 def stem_of(word: str) -> str:
     """What a word has in common with its other forms, spellings and the words that say the same."""
-    stem: str = _stemmed(_BRITISH.sub("z", word))
-    return _ONE.get(stem, stem)
+    reduced = _reduce(word)
+    return _ONE.get(reduced, reduced)
