@@ -164,13 +164,15 @@ async def test_a_root_can_be_extended_and_a_child_cannot(budgets: Budgets) -> No
         await budgets.extend("child", Limits(tokens=500), by=ME)
 
 
-async def test_opening_twice_is_harmless_and_owners_have_budgets_of_their_own(
+async def test_opening_again_counts_the_newest_limits_and_owners_have_budgets_of_their_own(
     budgets: Budgets, stranger: Principal
 ) -> None:
     await budgets.open("run", Limits(tokens=10), by=ME, session="s1")
+    await budgets.settle(await budgets.reserve("run", "a", tokens(10), by=ME), tokens(10), by=ME)
     again = await budgets.open("run", Limits(tokens=999), by=ME)
 
-    assert again.limits == Limits(tokens=10)
+    assert again.limits == Limits(tokens=999)
+    assert (await budgets.remaining("run", by=ME)).tokens == 989
     with pytest.raises(NotFound):
         await budgets.get("run", by=stranger)
     with pytest.raises(NotFound):

@@ -111,6 +111,17 @@ async def test_of_two_answers_the_first_counts(bank: Bank, first: str, second: s
     assert len(bank.paid) == paid
 
 
+async def test_a_later_answer_to_the_same_question_allows_nothing_for_longer(bank: Bank) -> None:
+    async with bank.asking() as (run, sent, question):
+        id = question.context["request_id"]
+        both = [answer_draft(run.flow, id, "deny"), answer_draft(run.flow, id, "always", question=question.id)]
+        await bank.trail.records.create_many(both, by=bank.me)
+        await run.rest_of(sent)
+        await say(run)
+        await asked(run, 2)
+    assert bank.paid == []
+
+
 async def test_a_door_accepts_the_same_answer_again_and_no_other(bank: Bank) -> None:
     async with bank.asking() as (run, sent, question):
         await answer(run, question, "once")

@@ -95,7 +95,9 @@ def test_a_cloned_trail_is_read_and_runs_nothing(clew: Clew, clone: Path) -> Non
     assert not (clone / "PWNED").exists()
     assert "tool.request.v1" in clew("trail", "ls", "--system").out
     assert clew("ask", "anything").code == 0
-    assert "nothing runs on a trail that you did not make" in clew("doctor").out
+    told = clew("doctor").out
+    assert "nothing runs on a trail that you did not make" in told
+    assert "none runs: you have not agreed to this trail" in told
 
 
 def test_what_waited_on_a_trail_does_not_run_after_consent_and_what_is_said_then_is_answered(

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
+from clew.agents.beginners import TRIGGER_TAG, trigger_tags
 from clew.agents.beginning import is_early_end
 from clew.agents.cancelling import cancel_called
 from clew.agents.executor import Gather, Gathered, UniversalExecutor
@@ -95,13 +96,14 @@ class AgentRunner:
             return await self._cancel(trigger)
         if trigger.schema_name == self._flow.context:
             text = Message(role="user", source=source_of(trigger, "formatted_context"))
-            return () if state.model_requests else await self._ask(trigger, [text], state)
+            began = str(trigger.context.get("trigger_event_id") or trigger.id)
+            return () if state.model_requests else await self._ask(trigger, [text], state, began)
         if trigger.schema_name == self._flow.response:
             return await self._on_response(trigger, state)
         is_addressed = CONSUMER_TAG + self._agent.agent_id in trigger.tags
         if state.model_requests or (is_early_end(trigger, self._flow) and not is_addressed):
             return ()
-        return await self._ask(trigger, [gathered_message(gathered)], state)
+        return await self._ask(trigger, [gathered_message(gathered)], state, trigger.id)
 
     # -- responses ----------------------------------------------------------------------------------------
 
@@ -142,7 +144,7 @@ class AgentRunner:
                 call.arguments,
                 request_id=f"{response.id}.{at}",
                 requested_by=self._agent.agent_id,
-                tags=(TURN_TAG + response.id,),
+                tags=(TURN_TAG + response.id, *trigger_tags(state.model_requests[0])),
             )
             for at, call in enumerate(calls)
         ]
@@ -161,8 +163,10 @@ class AgentRunner:
 
     # -- requests -----------------------------------------------------------------------------------------
 
-    async def _ask(self, trigger: Breadcrumb, messages: Sequence[Message], state: RunState) -> Sequence[Draft]:
-        """The next request to a model, unless a hook knows better."""
+    async def _ask(
+        self, trigger: Breadcrumb, messages: Sequence[Message], state: RunState, began: str = ""
+    ) -> Sequence[Draft]:
+        """The next request to a model, unless a hook knows better. The first names what `began` the run."""
         specs = await self._deps.specs(self._agent)
         data = PromptData(
             agent_id=self._agent.agent_id,
@@ -196,6 +200,7 @@ class AgentRunner:
             request_id=self._deps.clock.new_id(),
             requested_by=self._agent.agent_id,
             config_id=self._agent.llm_config_id,
+            tags=(TRIGGER_TAG + began,) if began else (),
         )
         return [*data.drafts, request]
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from clew.errors import InvalidInput
+from clew.wording import in_plain_words
 
 KINDS = ("tokens", "money", "calls", "children")
 """What is used up by being spent. Seconds pass for everybody at once."""
@@ -51,7 +52,9 @@ def read_limits(value: dict[str, Any] | None) -> Limits:
     try:
         return msgspec.convert(value or {}, Limits)
     except msgspec.ValidationError as error:
-        raise InvalidInput("budget", str(error), hint=f"Kinds are {', '.join(Limits.__struct_fields__)}") from None
+        wrong = in_plain_words(error, Limits, "")
+        wrong.put_below("budget")
+        raise wrong from None
 
 
 def left_of(limit: float | None, used: float) -> float | None:

@@ -42,13 +42,16 @@ class Budgets:
     async def open(
         self, name: str, limits: Limits, *, by: Principal, parent: str | None = None, session: str | None = None
     ) -> Budget:
-        """The budget of that name, which is made where there is none: a root, or with a parent one that it lends to.
+        """The budget of that name, which is made where there is none: a root, or with a parent one that it lends to. A
+        root that is there gets these limits; what was spent of it stays spent.
 
         Raises BudgetExceeded where the parent has less left than `limits`, NotFound where there is no such parent.
         """
         if parent is not None:
             return await self.lend(parent, name, limits, by=by, session=session)
-        return await self._create(Budget(name=name, limits=limits, started_at=self._clock.now()), by, session)
+        found = await self._create(Budget(name=name, limits=limits, started_at=self._clock.now()), by, session)
+        is_other = found.limits != limits and found.parent is None
+        return await self.extend(name, limits, by=by) if is_other else found
 
     async def lend(
         self, parent: str, child: str, limits: Limits, *, by: Principal, session: str | None = None

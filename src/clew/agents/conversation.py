@@ -13,11 +13,12 @@ from collections.abc import AsyncGenerator, Iterable
 import msgspec
 
 from clew.access import ROLES, Principal
-from clew.agents.questions import show_whole
+from clew.agents.definitions import read_agent
+from clew.agents.questions import read_standing, show_whole
 from clew.agents.sessions import SESSION_TAG, Sent, Sessions, message_draft, sent_of
 from clew.agents.steps import ENDS, Answered, Choice, GaveUp, PermissionAsked, Step, read_step, shown_schemas, step_of
 from clew.clock import Clock
-from clew.context.definition import AgentDefinition, read_definition
+from clew.context.definition import AgentDefinition
 from clew.errors import AccessDenied, AlreadyExists, InvalidInput, NotFound, TooLarge
 from clew.trail.bootstrap import read_pieces
 from clew.trail.breadcrumb import Breadcrumb, Draft, check_key
@@ -88,7 +89,7 @@ class Conversations:
         page = await self._trail.records.list(selector, by=by, limit=1)
         if not page.items:
             raise NotFound("agent", name[:_NAME])
-        return read_definition(page.items[0])
+        return read_agent(page.items[0])
 
     async def follow(self, sent: Sent, *, by: Principal) -> AsyncGenerator[Step, None]:
         """What happens in a run, as it happens, up to its end. A reader that leaves ends nothing. Raises
@@ -156,7 +157,8 @@ class Conversations:
         """Say whether a tool may run: to the `question` that was shown. The first answer counts; the same one again is
         accepted.
 
-        Raises NotFound, AccessDenied, InvalidInput (not one of its choices), AlreadyExists (answered otherwise).
+        Raises NotFound, AccessDenied, InvalidInput (not one of its choices), AlreadyExists (answered otherwise, or no
+        longer waited for).
         """
         asked = await self.permission(request_id, by=_inside(by), question=question)
         if not by.may("administer"):
@@ -166,24 +168,21 @@ class Conversations:
         if answer not in asked.choices:
             raise InvalidInput("answer", f"{answer[:40]!r} is not offered", hint=f"Say {', '.join(asked.choices)}")
         tags = (*((SESSION_TAG + asked.session,) if asked.session else ()), REQUEST_TAG + asked.request_id)
-        given = Selector(schema_name=self.flow.permission_answer, all_tags=tags)
-        before = await self._newest(given, by=_inside(by))
-        if before is not None and before.context.get("answer") == answer:
-            return
-        if before is not None:
-            raise AlreadyExists("an answer to permission", request_id)
+        standing = await read_standing(self._trail, self.flow, [asked.request_id], by=_inside(by))
+        given = standing.answers.get(asked.id)
+        if given is None and asked.request_id in standing.responded:
+            raise AlreadyExists("a response to request", request_id[:_NAME])
         draft = Draft(
             title=f"Permission for {asked.tool}: {answer}"[:_NAME],
             schema_name=self.flow.permission_answer,
             tags=(*tags, *((run_tag(asked.run),) if asked.run else ()), "permission:answered"),
             context={"request_id": asked.request_id, "question": asked.id, "answer": answer, "by": by.agent_id},
             embed="never",
+            idempotency_key=f"permission/{asked.id}",
         )
-        await self._trail.records.create(draft, by=_inside(by))
-
-    async def _newest(self, selector: Selector, *, by: Principal) -> Breadcrumb | None:
-        page = await self._trail.records.list(selector, by=by, limit=1)
-        return page.items[0] if page.items else None
+        given = given or await self._trail.records.create(draft, by=_inside(by))
+        if given.schema_name != self.flow.permission_answer or given.context.get("answer") != answer:
+            raise AlreadyExists("an answer to permission", request_id[:_NAME])
 
     async def _given_up(self, sent: Sent, *, by: Principal) -> str:
         """Why nobody works on a run any more, empty while somebody may."""

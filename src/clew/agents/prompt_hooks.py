@@ -189,7 +189,7 @@ async def _check_budget(budgets: Budgets, name: str, by: Principal) -> None:
         return
     for kind in ("tokens", "money", "seconds", "calls"):
         if getattr(left, kind) == 0:
-            raise BudgetExceeded(name, kind, hint=f"Give it more {kind}, and ask again")
+            raise BudgetExceeded(name, kind, hint=f"Give the agent a higher budget.{kind}, and ask again")
 
 
 def _with_opening(data: PromptData, message: Message) -> PromptData:

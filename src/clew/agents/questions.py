@@ -7,7 +7,7 @@ record, unchanged, is run: what is shown and what is done are the same.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,13 +19,12 @@ from clew.errors import ClewError, NotFound
 from clew.trail.breadcrumb import Breadcrumb, Draft, encode_canonical
 from clew.trail.correlation import REQUEST_TAG, find_request_id
 from clew.trail.flow import Flow
-from clew.trail.selector import ContextMatch, Selector
+from clew.trail.selector import MAX_TERMS, ContextMatch, Selector
 from clew.trail.store import Trail
 
 MAX_SHOWN = 20_000
 """Characters of an input that a person can be asked about."""
-_LOOK_AHEAD = 100
-"""How many records of one request are looked at for its question and the answers to it."""
+_PAGE = 200
 CHANGED = "what was asked about has changed since, or is gone"
 
 
@@ -64,30 +63,69 @@ def question_draft(flow: Flow, request: Breadcrumb, tool: str, reason: str, patt
     )
 
 
-def is_for(answer: Breadcrumb, question: Breadcrumb) -> bool:
-    """Whether an answer is to this question: by the question's id, or by that of its request where it names none."""
-    named = answer.context.get("question")
-    return named == question.id if named else find_request_id(answer) == find_request_id(question)
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked about some requests, and what came of it: the questions by their ids, the first answer to each by
+    the id of the question, and the ids of the requests that have a response."""
+
+    questions: Mapping[str, Breadcrumb]
+    answers: Mapping[str, Breadcrumb]
+    responded: frozenset[str]
 
 
-def find_question(answer: Breadcrumb, questions: Iterable[Breadcrumb]) -> Breadcrumb | None:
-    """The question that an answer is to; None where that cannot be told."""
-    found = [each for each in questions if is_for(answer, each)]
+async def read_standing(trail: Trail, flow: Flow, request_ids: Iterable[str], *, by: Principal) -> Standing:
+    """How the questions about these requests stand. An answer that was there before its question counts for none."""
+    questions: dict[str, Breadcrumb] = {}
+    answers: dict[str, Breadcrumb] = {}
+    responded: set[str] = set()
+    async for each in _about(trail, flow, list(dict.fromkeys(request_ids)), by):
+        if each.schema_name == flow.permission_request:
+            questions[each.id] = each
+        elif each.schema_name == flow.response:
+            responded.add(find_request_id(each) or "")
+        elif (question := find_question(each, questions)) is not None:
+            answers.setdefault(question.id, each)
+    return Standing(questions=questions, answers=answers, responded=frozenset(responded))
+
+
+def find_question(answer: Breadcrumb, questions: Mapping[str, Breadcrumb]) -> Breadcrumb | None:
+    """The question that an answer is to: by the question's id, or by that of its request where it names none. None
+    where that cannot be told."""
+    if named := answer.context.get("question"):
+        return questions.get(named) if isinstance(named, str) else None
+    found = [each for each in questions.values() if find_request_id(each) == find_request_id(answer)]
     return found[0] if len(found) == 1 else None
 
 
 async def find_open_question(trail: Trail, flow: Flow, answer: Breadcrumb, *, by: Principal) -> Breadcrumb | None:
     """The question that an answer is to, if nothing else was said to it before, and its request has no response yet."""
-    schemas = (flow.permission_request, flow.permission_answer, flow.response)
-    selector = Selector(schema_names=schemas, all_tags=(f"{REQUEST_TAG}{answer.context.get('request_id') or ''}",))
-    page = await trail.records.list(selector, by=by, limit=_LOOK_AHEAD, oldest_first=True)
-    question = find_question(answer, [each for each in page.items if each.schema_name == flow.permission_request])
-    if question is None or any(each.schema_name == flow.response for each in page.items):
+    request_id = find_request_id(answer) or ""
+    standing = await read_standing(trail, flow, [request_id], by=by)
+    if request_id in standing.responded:
         return None
-    later = page.items[page.items.index(question) :]
-    answers = (each for each in later if each.schema_name == flow.permission_answer and is_for(each, question))
-    first = next(answers, None)
-    return question if first is not None and first.id == answer.id else None
+    return next((standing.questions[id] for id, first in standing.answers.items() if first.id == answer.id), None)
+
+
+async def _about(trail: Trail, flow: Flow, request_ids: Sequence[str], by: Principal) -> AsyncIterator[Breadcrumb]:
+    """Questions, answers and responses of requests, those of one request in order."""
+    schemas = (flow.permission_request, flow.permission_answer, flow.response)
+    for start in range(0, len(request_ids), MAX_TERMS):
+        tags = [f"{REQUEST_TAG}{id}" for id in request_ids[start : start + MAX_TERMS]]
+        selector = Selector(schema_names=schemas, any_tags=tags)
+        async for each in list_all(trail, selector, by=by, oldest_first=True):
+            yield each
+
+
+async def list_all(
+    trail: Trail, selector: Selector, *, by: Principal, oldest_first: bool = False
+) -> AsyncIterator[Breadcrumb]:
+    """All that a selector means, page by page."""
+    cursor: str | None = None
+    while True:
+        page = await trail.records.list(selector, by=by, limit=_PAGE, cursor=cursor, oldest_first=oldest_first)
+        for each in page.items:
+            yield each
+        if (cursor := page.cursor) is None:
+            return
 
 
 async def find_subject(trail: Trail, question: Breadcrumb, *, by: Principal) -> Breadcrumb | None:
@@ -114,8 +152,8 @@ async def show_whole(trail: Trail, asked: PermissionAsked, *, by: Principal) -> 
     return msgspec.structs.replace(asked, input=request.context.get("input"))
 
 
-async def is_used_twice(trail: Trail, flow: Flow, request: Breadcrumb, *, by: Principal) -> bool:
-    """Whether another request has the same id."""
+async def is_id_taken(trail: Trail, flow: Flow, request: Breadcrumb, *, by: Principal) -> bool:
+    """Whether another request had the same id before."""
     id = find_request_id(request) or request.id
     named: tuple[dict[str, Any], ...] = (
         {"all_tags": (f"{REQUEST_TAG}{id}",)},
@@ -123,7 +161,8 @@ async def is_used_twice(trail: Trail, flow: Flow, request: Breadcrumb, *, by: Pr
         {"context_match": (ContextMatch(path="request_id", value=id),)},
     )
     for how in named:
-        page = await trail.records.list(Selector(schema_name=flow.request, **how), by=by, limit=2)
+        selector = Selector(schema_name=flow.request, **how)
+        page = await trail.records.list(selector, by=by, limit=1, oldest_first=True)
         if any(each.id != request.id for each in page.items):
             return True
     return False

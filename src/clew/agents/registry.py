@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Iterator
 import msgspec
 
 from clew.access import Principal
+from clew.agents.definitions import read_agent
 from clew.agents.workflow_runner import Workflow, read_workflow
-from clew.context.definition import AgentDefinition, read_definition
+from clew.context.definition import AgentDefinition
 from clew.errors import InvalidInput
 from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.claims import outlast
@@ -111,7 +112,7 @@ class Registry:
                     seq=seq,
                 )
             else:
-                agent = read_definition(record)
+                agent = read_agent(record)
                 found = Entry(
                     name=f"agent/{agent.agent_id}", record_id=record.id, version=record.version, agent=agent, seq=seq
                 )

@@ -135,6 +135,13 @@ def response_draft(
     )
 
 
+def on_its_own(request: Breadcrumb) -> Breadcrumb:
+    """A request whose id another has, as one whose id is that of its record."""
+    tags = tuple(tag for tag in request.tags if not tag.startswith(REQUEST_TAG))
+    context = {name: value for name, value in request.context.items() if name != "requestId"}
+    return msgspec.structs.replace(request, tags=tags, context={**context, "request_id": request.id})
+
+
 def _in_line(name: str) -> str:
     """A name of any kind as a part of a title."""
     return "".join(each if each.isprintable() else " " for each in name[:150])

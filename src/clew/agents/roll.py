@@ -12,9 +12,10 @@ from clew.access import Principal
 from clew.agents.amounts import Limits
 from clew.agents.breaker import Breaker, State
 from clew.agents.budget_state import Budget
+from clew.agents.definitions import read_agent
 from clew.agents.health import WINDOW, Health
 from clew.clock import Clock, ManualClock
-from clew.context.definition import AgentDefinition, read_definition
+from clew.context.definition import AgentDefinition
 from clew.errors import InvalidInput, ModelError
 from clew.llm.model import Models
 from clew.trail.breadcrumb import Breadcrumb
@@ -91,7 +92,7 @@ class Roll:
     def _defined(self, record: Breadcrumb) -> dict[str, Any]:
         """What the definition says, or what is wrong with it."""
         try:
-            agent = read_definition(record)
+            agent = read_agent(record)
         except InvalidInput as error:
             return {"problem": str(error)}
         model, problem = self._model(agent)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
 
 from clew.access import Principal
-from clew.trail.correlation import REQUEST_TAG, find_request_id
+from clew.agents.beginners import find_beginner
+from clew.agents.questions import list_all, read_standing
+from clew.agents.sessions import Sessions
+from clew.errors import NotFound
+from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.correlation import find_request_id
 from clew.trail.flow import Flow
-from clew.trail.selector import Selector
+from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
-MOST = 200
-"""How many answers are looked at, the newest first."""
 LASTING = ("session", "always")
+_LOOK_BACK = 200
+"""How many of the newest questions about the same are looked at."""
 
 
 class Allowance(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,13 +37,13 @@ class Allowance(msgspec.Struct, frozen=True, kw_only=True):
 
 async def find_allowances(trail: Trail, flow: Flow, *, by: Principal) -> list[Allowance]:
     """What is allowed for a session or always, newest first. Raises AccessDenied."""
-    answers = (await trail.records.list(Selector(schema_name=flow.permission_answer), by=by, limit=MOST)).items
-    lasting = [each for each in answers if each.context.get("answer") in LASTING]
-    tags = [f"{REQUEST_TAG}{id}" for each in lasting if (id := find_request_id(each))]
-    if not tags:
-        return []
-    asked = Selector(schema_name=flow.permission_request, any_tags=tuple(tags))
-    questions = {find_request_id(each): each for each in (await trail.records.list(asked, by=by, limit=MOST)).items}
+    lasting = Selector(
+        schema_name=flow.permission_answer, context_match=(ContextMatch(path="answer", op="in", value=list(LASTING)),)
+    )
+    answers = [each async for each in list_all(trail, lasting, by=by)]
+    ids = [id for each in answers if (id := find_request_id(each))]
+    standing = await read_standing(trail, flow, ids, by=by)
+    to = {answer.id: standing.questions[question] for question, answer in standing.answers.items()}
     return [
         Allowance(
             id=each.id,
@@ -48,6 +54,37 @@ async def find_allowances(trail: Trail, flow: Flow, *, by: Principal) -> list[Al
             by=str(each.context.get("by") or ""),
             at=each.created_at,
         )
-        for each in lasting
-        if (question := questions.get(find_request_id(each))) is not None and question.context.get("pattern")
+        for each in answers
+        if (question := to.get(each.id)) is not None and question.context.get("pattern")
     ]
+
+
+async def is_allowed(trail: Trail, flow: Flow, request: Breadcrumb, tool: str, pattern: str, *, by: Principal) -> bool:
+    """Whether just this was allowed for longer than once. What was allowed for a session is so for what they who began
+    it, and they who allowed it, wrote there."""
+    if not pattern:
+        return False
+    same = (ContextMatch(path="tool", value=tool), ContextMatch(path="pattern", value=pattern))
+    asked = Selector(schema_name=flow.permission_request, context_match=same)
+    questions = (await trail.records.list(asked, by=by, limit=_LOOK_BACK)).items
+    standing = await read_standing(trail, flow, [id for each in questions if (id := find_request_id(each))], by=by)
+    firsts = [(each, first) for each in questions if (first := standing.answers.get(each.id)) is not None]
+    if any(first.context.get("answer") == "always" for _, first in firsts):
+        return True
+    session = request.session
+    given = [first for each, first in firsts if each.session == session and first.context.get("answer") == "session"]
+    return bool(session and given) and await _is_for(trail, flow, request, given, by)
+
+
+async def _is_for(trail: Trail, flow: Flow, request: Breadcrumb, given: Sequence[Breadcrumb], by: Principal) -> bool:
+    """Whether what was allowed for a session is allowed to the one whom a request works for."""
+    beginner = await find_beginner(trail, flow, request, by=by)
+    if beginner is None:
+        return False
+    if beginner in [each.created_by for each in given]:
+        return True
+    try:
+        first = await Sessions(trail, flow).first(request.session or "", by=by)
+    except NotFound:
+        return False
+    return first.created_by == beginner

@@ -11,14 +11,15 @@ import msgspec
 from clew.access import Principal
 from clew.agents.hooks import HookFunction, ToolData
 from clew.agents.questions import CHANGED as OTHER_THAN_ASKED
-from clew.agents.questions import find_question, is_too_long, is_used_twice, question_draft
+from clew.agents.questions import is_id_taken, is_too_long, question_draft
+from clew.agents.standing import is_allowed
 from clew.agents.steps import CHOICES
 from clew.context.definition import AgentDefinition
 from clew.errors import Abort
 from clew.trail.breadcrumb import MAX_TAG, Breadcrumb
 from clew.trail.correlation import REQUEST_TAG, find_request_id
 from clew.trail.flow import Flow
-from clew.trail.selector import ContextMatch, Selector
+from clew.trail.selector import Selector
 from clew.trail.store import Trail
 
 CHANGED = "state:changed"
@@ -65,7 +66,7 @@ def permission_check(trail: Trail, flow: Flow, by: Principal, decide: Decide) ->
         if data.permitted is not None:
             await _require_consent(trail, flow, by, data, decision.pattern)
             return data
-        if await _was_allowed(trail, flow, by, data, decision.pattern):
+        if await is_allowed(trail, flow, data.request, name, decision.pattern, by=by):
             return msgspec.structs.replace(data, permitted=CHOICES[1])
         await _require_askable(trail, flow, by, data)
         asked = question_draft(flow, data.request, name, decision.reason, decision.pattern)
@@ -151,25 +152,5 @@ async def _require_askable(trail: Trail, flow: Flow, by: Principal, data: ToolDa
     if is_too_long(data.arguments):
         hint = "Write it in parts" if name == "write-file" else "Write it to a file first, then name that file"
         raise Abort(f"{name} is given too much for the user to read before allowing it", hint=hint)
-    if await is_used_twice(trail, flow, data.request, by=by):
+    if await is_id_taken(trail, flow, data.request, by=by):
         raise Abort(f"{name} was not run: another request has the same id", hint="Use a new id for each request")
-
-
-async def _was_allowed(trail: Trail, flow: Flow, by: Principal, data: ToolData, pattern: str) -> bool:
-    """Whether the user allowed just this for longer than once."""
-    if not pattern:
-        return False
-    same = (ContextMatch(path="tool", value=data.tool.name), ContextMatch(path="pattern", value=pattern))
-    asked = Selector(schema_name=flow.permission_request, context_match=same)
-    questions = (await trail.records.list(asked, by=by, limit=_LOOK_BACK)).items
-    tags = [f"{REQUEST_TAG}{id}" for each in questions if (id := find_request_id(each))]
-    if not tags:
-        return False
-    answered = Selector(schema_name=flow.permission_answer, any_tags=tags)
-    for answer in (await trail.records.list(answered, by=by, limit=_LOOK_BACK)).items:
-        said, question = answer.context.get("answer"), find_question(answer, questions)
-        session = question.session if question is not None else None
-        is_here = session is not None and session == data.request.session
-        if question is not None and (said == "always" or (said == "session" and is_here)):
-            return True
-    return False

@@ -7,6 +7,7 @@ ended in between: that is told, and the call is not made again.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -25,14 +26,15 @@ from clew.agents.failures import FailedTool, Failure, is_retryable
 from clew.agents.guard import Guard
 from clew.agents.hooks import HookChain, ToolData
 from clew.agents.model_calls import ModelCalls
-from clew.agents.questions import CHANGED, find_open_question, find_subject
+from clew.agents.questions import CHANGED, find_open_question, find_subject, is_id_taken
 from clew.agents.repairs import RepairDesk
-from clew.agents.requests import TOOLS, ToolRequest, read_request, response_draft
+from clew.agents.requests import TOOLS, ToolRequest, on_its_own, read_request, response_draft
 from clew.agents.seats import Seats, seats_of
 from clew.agents.spawning import Deferred, may_caller_call
 from clew.agents.tool_configs import find_config
 from clew.agents.tool_outputs import output_of
 from clew.agents.toolbox import SPAWN, Found, Toolbox, may_call
+from clew.agents.withdrawn import withdrawn_handler
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition, Subscription
 from clew.errors import BudgetExceeded, ClewError, InvalidInput, ToolFailure
@@ -40,7 +42,8 @@ from clew.tools.content import GuidedContent
 from clew.tools.permissions import Policy
 from clew.tools.tool import ToolContext
 from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.correlation import find_root, find_run, inherited_tags
+from clew.trail.claims import printable
+from clew.trail.correlation import find_request_id, find_root, find_run, inherited_tags
 from clew.trail.event import Event, RetryPolicy
 from clew.trail.flow import Flow
 from clew.trail.handlers import Handler
@@ -57,6 +60,8 @@ PATIENCE = RetryPolicy(attempts=20, backoff=0.5, backoff_limit=30.0)
 """Beyond the attempts at a call: deaths of the process."""
 
 MAX_WHY = 500
+
+_log = logging.getLogger(__name__)
 
 FindAgent = Callable[[str], Awaitable[AgentDefinition | None]]
 PolicyOf = Callable[[AgentDefinition | None], Awaitable[Policy]]
@@ -95,7 +100,8 @@ def tools_handlers(deps: ToolDeps) -> list[Handler]:
     answers = UniversalExecutor([Subscription(schema_name=deps.flow.permission_answer)], runner.on_permission).handlers(
         f"{RUNNER}/permissions", ordered=False, retry=PATIENCE
     )
-    return [*requests, *answers]
+    withdrawn = withdrawn_handler(f"{RUNNER}/withdrawn", deps.trail, deps.flow, by=deps.by, retry=PATIENCE)
+    return [*requests, *answers, withdrawn]
 
 
 def _requests(flow: Flow, op: Literal["eq", "ne"]) -> Subscription:
@@ -132,6 +138,7 @@ class ToolsRunner:
         is no longer what the user was shown is not run."""
         question = await find_open_question(self._deps.trail, self._flow, trigger, by=self._deps.by)
         if question is None:
+            _log.warning("the answer %s to %s brings nothing: no open question is its own", trigger.id, _about(trigger))
             return ()
         request = await find_subject(self._deps.trail, question, by=self._deps.by)
         if request is None:
@@ -238,9 +245,9 @@ class ToolsRunner:
         """Raises InvalidInput that tells the names there are, ToolFailure where the agent may not."""
         found = await self._deps.toolbox.find(request.tool, by=self._deps.by, config=config)
         if found is None:
-            names = await self._deps.toolbox.names(by=self._deps.by)
-            own = [name for name in names if agent is None or may_call(agent, name)]
-            raise InvalidInput("tool", f"there is no {request.tool!r}", hint=f"Tools are {', '.join(own)}")
+            box, by = self._deps.toolbox, self._deps.by
+            own = [each.name for each in await box.specs(agent, by=by)] if agent else await box.names(by=by)
+            raise InvalidInput("tool", f"there is no {request.tool!r}", hint=f"Tools are {', '.join(own) or 'none'}")
         if agent is not None and not may_call(agent, request.tool, named_only=not found.tool.searchable):
             hint = "capabilities.tools of its definition names what it has"
             raise ToolFailure("permission", f"{agent.agent_id} may not call {request.tool}", hint=hint)
@@ -271,7 +278,10 @@ class ToolsRunner:
     async def _failed(
         self, record: Breadcrumb, error: Exception, request: ToolRequest, event: Event, began: float
     ) -> Sequence[Draft]:
-        """The response, and the record of the error; a tool that comes with the program is known by its name alone."""
+        """The response, and the record of the error; a tool that comes with the program is known by its name alone. A
+        request whose id another had before leaves that one's questions alone."""
+        if await is_id_taken(self._deps.trail, self._flow, record, by=self._deps.by):
+            record = on_its_own(record)
         failure = Failure(
             error=error,
             failed_at=self._deps.clock.now(),
@@ -289,6 +299,11 @@ class ToolsRunner:
             limits=limits if isinstance(limits, dict) else {},
         )
         return await self._deps.desk.drafts(record, failure, tool, made_of)
+
+
+def _about(answer: Breadcrumb) -> str:
+    """The request that an answer names, fit for a log."""
+    return printable(find_request_id(answer) or "no request", 100)
 
 
 def _milliseconds(began: float) -> float:

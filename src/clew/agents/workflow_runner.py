@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from clew.access import Principal
+from clew.agents.beginners import TRIGGER_TAG
 from clew.agents.beginning import Beginnings, begun, refused
 from clew.agents.executor import Gathered, UniversalExecutor
 from clew.agents.prompts import read_run
@@ -193,7 +194,7 @@ class WorkflowRunner:
             request_id=f"{run}.{self._workflow.workflow_id}.{step.id}",
             requested_by=self._workflow.requester,
             config_id=step.config_id,
-            tags=(run_tag(run), f"step:{step.id}"),
+            tags=(run_tag(run), f"step:{step.id}", TRIGGER_TAG + trigger.id),
         )
 
     def _result(self, run: str, status: str, done: Mapping[str, ToolResponse], reason: str = "") -> Draft:

@@ -45,6 +45,10 @@ async def _check_roll(app: App) -> Finding:
     from clew.llm.model import open_models
 
     flow = (await open_conversations(app.trail, app.clock, by=app.me)).flow
+    if not await app.ownership.holds():
+        return remark(
+            "agents", "none runs: you have not agreed to this trail", "Look at it, then agree with `clew trust`"
+        )
     found = await Roll(app.trail, flow, app.clock, open_models(app.config)).call(by=app.me)
     broken = [each.agent_id for each in found if each.circuit != "closed" or each.dead]
     if broken:

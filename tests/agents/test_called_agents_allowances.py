@@ -1,0 +1,44 @@
+"""What was allowed for a session reaches the agents that are called there as far as the one who wrote what began it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from clew.agents.toolbox import SPAWN
+from clew.trail.breadcrumb import Draft
+from clew.trail.selector import Selector
+from tests.agents.paying import PAYING, Bank, answer, asked
+from tests.agents.waiting import hire
+
+BOSS = "boss"
+SCRIPT: list[dict[str, Any]] = [
+    *PAYING,
+    {"user": "delegate", "call": {SPAWN: {"task": "pay"}}},
+    {"expect": "Done.", "say": "It is paid."},
+]
+
+
+@pytest.mark.parametrize(("writer", "questions"), [("ann", 1), ("mallory", 2)])
+async def test_a_called_agent_uses_what_was_allowed_where_the_caller_may(
+    bank: Bank, writer: str, questions: int
+) -> None:
+    async with bank.asking(SCRIPT) as (run, sent, question):
+        await answer(run, question, "session")
+        await run.rest_of(sent)
+        await hire(run, BOSS, capabilities={"can_spawn_agents": True})
+        message = Draft(
+            title="A message",
+            schema_name=run.flow.message,
+            tags=(f"consumer:{BOSS}", f"session:{sent.session}"),
+            context={"message": "delegate"},
+        )
+        await bank.trail.records.create(message, by=msgspec.structs.replace(bank.me, agent_id=writer))
+        if questions == 2:
+            assert (await asked(run, 2)).session == sent.session
+        else:
+            await run.until(Selector(schema_name=run.flow.answer), 3)
+        assert len(await run.written(None, run.flow.permission_request)) == questions
+    assert len(bank.paid) == 3 - questions
