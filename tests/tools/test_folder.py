@@ -98,7 +98,13 @@ def test_secrets_of_the_home_folder_are_kept_where_it_is_the_working_folder(
     assert folder.locate("work/.kube/config")
 
 
-@pytest.mark.parametrize("path", [".git/hooks/pre-commit", ".clew/config.toml", "sub/.git/config"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".git/hooks/pre-commit", ".clew/config.toml", "sub/.git/config"),
+        *("sub/mise.toml", ".helix/config.toml", ".Opencode/agent/a.md", "team.code-workspace", ".nvimrc"),
+    ],
+)
 def test_what_decides_what_is_run_is_read_but_not_written(tmp_path: Path, path: str) -> None:
     folder = WorkingFolder(tmp_path)
     assert folder.locate(path) == path

@@ -86,6 +86,22 @@ async def test_a_command_leaves_nothing_that_makes_programs_run(wall: str, attac
     assert shown["killed_by"] is None
 
 
+NEW = (
+    *(".helix", ".vim", ".nvimrc", ".nvim.lua", ".dir-locals-2.el", "Team.code-workspace", ".devcontainer"),
+    *(".opencode", "opencode.json", "opencode.jsonc", ".kiro", ".roo", ".continue", ".aider.conf.yml"),
+    *("mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml", ".devcontainer.json"),
+)
+
+
+@pytest.mark.req("PLA-25")
+async def test_settings_of_many_programs_are_moved_aside(tmp_path: Path) -> None:
+    root = plant(tmp_path / "root", {"sub/toml": ""})
+    shown = await tools(root).call_json("exec", command=f"cd sub; touch {' '.join(NEW)} a.workspace mise")
+    aside = {f"{name}.kept-back" for name in NEW}
+    assert {path.name for path in (root / "sub").iterdir()} == aside | {"a.workspace", "mise", "toml"}
+    assert len(shown["notes"]) == len(NEW)
+
+
 @pytest.mark.req("PLA-25")
 @needs_git
 async def test_another_inner_repository_takes_the_place_of_none(project: Path) -> None:

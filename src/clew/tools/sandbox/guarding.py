@@ -16,12 +16,12 @@ ASIDE = ".kept-back"
 def set_aside(grants: Grants) -> tuple[str, ...]:
     """Move aside what was made since the grants were resolved; what the user changed meanwhile stays. Blocks.
 
-    A note for each, which names it from its folder on. Folders of libraries are not looked into: who uses them runs
-    what is in them anyway.
+    A note for each, which names it from its folder on. In folders of libraries only repositories count: who uses them
+    runs what is in them anyway.
     """
     notes: list[str] = []
     for root in grants.write:
-        found = look_through(root, is_after=True).guarded
+        found = look_through(root, since=grants.resolved_at).guarded
         for path in sorted(path for path, place in found.items() if place not in grants.guarded):
             with contextlib.suppress(FileNotFoundError):  # lay in what was moved before
                 notes.append(f"{_shown(path, root)} can make programs run here, and {_move(path)}")

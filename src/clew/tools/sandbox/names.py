@@ -6,6 +6,7 @@ Capitals make no difference: some file systems know none.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection
 
@@ -21,13 +22,17 @@ DENIED_NAMES = frozenset(
 GUARDED_NAMES = frozenset(
     {
         *(".clew", ".mcp.json", ".claude", ".codex", ".cursor", ".gemini", ".windsurf"),  # agents
-        *(".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".nvim.lua", ".exrc", ".dir-locals.el"),  # editors
-        *(".envrc", ".husky", ".githooks"),  # shells and git
+        *(".opencode", "opencode.json", "opencode.jsonc", ".kiro", ".roo", ".continue", ".aider.conf.yml"),
+        *(".vscode", "*.code-workspace", ".idea", ".zed", ".fleet", ".helix"),  # editors
+        *(".devcontainer", ".devcontainer.json", ".dir-locals.el", ".dir-locals-2.el"),
+        *(".vim", ".exrc", ".nvimrc", ".nvim.lua"),
+        *(".envrc", "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml"),  # shells
+        *(".husky", ".githooks"),  # git
     }
 )
 """What makes programs run on the machine of who opens the folder, enters it, or uses git there. Programs in a sandbox
-neither change nor make them. What runs only when somebody asks for it (a Makefile) or elsewhere (`.github/workflows`)
-is not meant."""
+neither change nor make them; a `*` stands for any beginning. What runs only when somebody asks for it (a Makefile) or
+elsewhere (`.github/workflows`) is not meant."""
 GIT_NAME = ".git"
 GIT_GUARDED = frozenset({"config", "config.worktree", "hooks", "info", "commondir", "gitdir"})
 """The parts of a repository that can make git run programs. Commits need the others: objects, refs, index, HEAD."""
@@ -52,7 +57,8 @@ def is_denied_in_library(name: str) -> bool:
 
 def is_guarded_name(name: str) -> bool:
     """Whether a file or folder of this name stays as it is, or is not made, while a program runs."""
-    return name.casefold() in GUARDED_NAMES
+    folded = name.casefold()
+    return folded in GUARDED_NAMES or f"*{os.path.splitext(folded)[1]}" in GUARDED_NAMES
 
 
 def is_repository(name: str, names: Collection[str]) -> bool:

@@ -7,7 +7,8 @@ machine (`.git/hooks`, `.vscode`) is kept as it is.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -24,7 +25,8 @@ class Grants(msgspec.Struct, frozen=True, kw_only=True):
     """Resolved paths. `masked` lies below the others; `links` lie there too, and lead to what is not allowed.
 
     `kept` lies below what may be written, and may only be read; `pinned` are folders that stay where they are, since
-    they hold some of it. `guarded` is where something that makes programs run was already.
+    what they hold of both would not be looked for elsewhere. `guarded` is where something that makes programs run was
+    already, `resolved_at` when it was looked for.
     """
 
     read: tuple[str, ...] = ()
@@ -34,6 +36,7 @@ class Grants(msgspec.Struct, frozen=True, kw_only=True):
     kept: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
     guarded: frozenset[Place] = frozenset()
+    resolved_at: int = 0
     cwd: str = "/tmp"
 
 
@@ -42,6 +45,7 @@ def resolve_grants(confinement: Confinement, *, is_thorough: bool = False) -> Gr
 
     Raises ToolFailure of the kind permission for a path that does not exist, is a part of the system, or leads to
     what is denied."""
+    resolved_at = time.time_ns()
     base = os.path.realpath(confinement.cwd) if confinement.cwd else os.getcwd()
     denied = tuple(os.path.realpath(_absolute(path, base)) for path in confinement.deny)
     read = tuple(dict.fromkeys(_resolve(path, base, denied) for path in confinement.read))
@@ -51,14 +55,17 @@ def resolve_grants(confinement: Confinement, *, is_thorough: bool = False) -> Gr
     masked = tuple(_find_masked(surveys, denied))
     is_reachable = confinement.cwd and any(is_below(base, root) for root in roots)
     writable = [surveys[root] for root in write]
+    kept = tuple(_find_kept(writable, write, masked))
+    repositories = [path for each in writable for path in each.repositories]
     return Grants(
         read=read,
         write=write,
         masked=masked,
         links=_find_links(surveys, masked) if is_thorough else (),
-        kept=tuple(_find_kept(writable, write, masked)),
-        pinned=tuple(sorted({path for each in writable for path in each.repositories})),
+        kept=kept,
+        pinned=tuple(_find_pinned(repositories, masked, write, kept)),
         guarded=frozenset(place for each in writable for place in each.guarded.values()),
+        resolved_at=resolved_at,
         cwd=base if is_reachable else "/tmp",
     )
 
@@ -124,9 +131,14 @@ def _find_links(surveys: dict[str, Survey], masked: tuple[str, ...]) -> tuple[st
 
 
 def _find_masked(surveys: dict[str, Survey], denied: tuple[str, ...]) -> Iterator[str]:
+    """What is denied and there, without what lies in some of it."""
     found = {os.path.realpath(path) for survey in surveys.values() for path in survey.denied}
     found.update(companion for path in denied for companion in _companions(path))
-    yield from sorted(path for path in found if any(is_below(path, root) for root in surveys) and os.path.exists(path))
+    last = ""
+    for path in sorted(found, key=lambda path: path.split("/")):
+        is_hidden = last and is_below(path, last)
+        if not is_hidden and any(is_below(path, root) for root in surveys) and os.path.exists(path):
+            yield (last := path)
 
 
 def _companions(denied: str) -> Iterator[str]:
@@ -147,3 +159,19 @@ def _find_kept(surveys: list[Survey], write: tuple[str, ...], masked: tuple[str,
         is_writable = any(is_below(path, root) for root in write) and os.path.exists(path)
         if is_writable and not any(is_below(path, each) for each in masked):
             yield path
+
+
+def _find_pinned(
+    repositories: Iterable[str], masked: tuple[str, ...], write: tuple[str, ...], kept: tuple[str, ...]
+) -> Iterator[str]:
+    """Repositories, and the folders above what is masked, where they could be written; outer ones first."""
+    found = {*repositories, *(holder for path in masked for holder in _holders(path, write))}.difference(write)
+    yield from sorted(path for path in found if not any(is_below(path, each) for each in (*kept, *masked)))
+
+
+def _holders(path: str, write: tuple[str, ...]) -> Iterator[str]:
+    """The folders above a path that are or lie below one of those that may be written."""
+    path = os.path.dirname(path)
+    while any(is_below(path, root) for root in write):
+        yield path
+        path = os.path.dirname(path)
