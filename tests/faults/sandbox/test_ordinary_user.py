@@ -43,7 +43,7 @@ exec setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
             cwd=Path(__file__).parents[3],
             capture_output=True,
             text=True,
-            timeout=150,
+            timeout=500,
             check=False,
         )
     finally:
