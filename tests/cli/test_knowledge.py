@@ -124,6 +124,13 @@ def test_the_code_is_reached_by_its_tools(clew: Clew, shop: Path) -> None:
     assert "total" in shown
 
 
+@pytest.mark.req("SYL-102", "SYL-108")
+def test_a_project_tells_how_it_is_written_and_what_it_uses(clew: Clew, shop: Path) -> None:
+    write(shop, "pyproject.toml", '[project]\nname = "shop"\nversion = "1"\ndependencies = ["httpx>=0.28"]\n')
+    assert "snake_case" in clew("get", "code://tools/hidden/get_style_guide", "language=python").out
+    assert "httpx" in clew("get", "code://tools/hidden/check_dependency", "need=http client").out
+
+
 @pytest.mark.req("SYL-97")
 def test_documents_are_researched_with_their_place(clew: Clew, shop: Path) -> None:
     clew("index")

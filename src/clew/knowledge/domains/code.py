@@ -9,8 +9,9 @@ import msgspec
 
 from clew.catalog.domain import Domain
 from clew.catalog.text import fence, inline
-from clew.knowledge.domains.shown import link_line, node_line, node_lines, symbol_ref
-from clew.tools import Effects, Guidance, GuidedContent, Tool, guide, tool
+from clew.knowledge.domains.project import project_tools
+from clew.knowledge.domains.shown import READS, link_line, node_line, node_lines, symbol_ref
+from clew.tools import Guidance, GuidedContent, Tool, guide, tool
 from clew.trail.nodes import Node, ScoredNode
 
 if TYPE_CHECKING:  # parsers and the rest of knowledge are for the first tool that runs
@@ -19,7 +20,6 @@ if TYPE_CHECKING:  # parsers and the rest of knowledge are for the first tool th
     from clew.knowledge.history.commits import Commit
 
 NAME = "code"
-READS = Effects(reads_only=True, reaches_out=False)
 
 Query = Annotated[str, msgspec.Meta(description="a name, or what to look for in your own words")]
 SymbolId = Annotated[str, msgspec.Meta(description="`path#qualname`, a name, or the path of a file")]
@@ -36,7 +36,12 @@ def build_code(open_knowledge: OpenKnowledge) -> Domain:
     return Domain(
         name=NAME,
         description="The code of this repository: what is defined where, what calls what, and what each file is about",
-        tools=(*_entry_points(open_knowledge), *_of_symbols(open_knowledge), *_of_files(open_knowledge)),
+        tools=(
+            *_entry_points(open_knowledge),
+            *_of_symbols(open_knowledge),
+            *_of_files(open_knowledge),
+            *project_tools(open_knowledge),
+        ),
     )
 
 

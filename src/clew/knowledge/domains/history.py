@@ -10,8 +10,8 @@ import msgspec
 from clew.catalog.domain import Domain
 from clew.catalog.text import inline
 from clew.errors import InvalidInput
-from clew.knowledge.domains.code import READS, FilePath, Limit, OpenKnowledge, Query, commit_line
-from clew.knowledge.domains.shown import node_line, node_lines
+from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query, commit_line
+from clew.knowledge.domains.shown import READS, node_line, node_lines
 from clew.knowledge.history.archive import Include, SummaryType
 from clew.knowledge.history.briefing import Tier, brief
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, guide, tool

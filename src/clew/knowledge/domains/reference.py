@@ -9,7 +9,8 @@ import msgspec
 
 from clew.catalog.domain import Domain
 from clew.catalog.text import inline
-from clew.knowledge.domains.code import READS, Limit, OpenKnowledge, Query
+from clew.knowledge.domains.code import Limit, OpenKnowledge, Query
+from clew.knowledge.domains.shown import READS
 from clew.knowledge.references.ingesting import Kind, NewSource
 from clew.tools import Effects, Tool, ToolContext, tool
 

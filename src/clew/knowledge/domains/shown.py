@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from clew.catalog.text import inline
 from clew.knowledge.evidence.naming import citation_of
 from clew.secrecy import mask_keys
+from clew.tools import Effects
 from clew.trail.kinds import NodeDomain
 from clew.trail.nodes import UNVERIFIED, Node, ScoredNode
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from clew.knowledge.code.views import Link
 
 WIDTH = 160
+READS = Effects(reads_only=True, reaches_out=False)
+"""What every tool does that only tells."""
 
 
 def symbol_ref(node: Node) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from clew.knowledge.code.blobs import read_content
+from clew.knowledge.project.devtools_manifests import read_toml
 
 Ecosystem = Literal["python", "npm"]
 MAX_NAMES = 1_000
@@ -44,10 +44,7 @@ def normal_name(name: str) -> str:
 
 
 def _from_pyproject(root: str) -> Iterator[Named]:
-    try:
-        said = tomllib.loads(_text(root, "pyproject.toml"))
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return
+    said = read_toml(_text(root, "pyproject.toml"))
     project = _table(said.get("project"))
     listed = [project.get("dependencies"), *_table(project.get("optional-dependencies")).values()]
     listed += _table(said.get("dependency-groups")).values()

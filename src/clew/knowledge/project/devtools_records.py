@@ -1,0 +1,112 @@
+"""What is asked and answered where development tools are looked for: a request, a response, its tools and options."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Literal, get_args
+
+import msgspec
+
+from clew.errors import InvalidInput
+
+ToolCategory = Literal["linter", "formatter", "type_checker", "test_framework", "lsp"]
+CATEGORIES: tuple[ToolCategory, ...] = get_args(ToolCategory)
+Confidence = Literal["high", "medium", "low"]
+"""High: a configuration was found. Medium: inferred from dependencies and scripts. Low: only the language is known."""
+Source = Literal["config_file", "package_manifest", "academic_research", "user_choice"]
+Tier = Literal[1, 2, 3]
+
+
+class ToolDiscoveryRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Which tools are wanted, for what, and by whom. Without `languages` those of the files decide.
+
+    Raises InvalidInput for a category that there is not."""
+
+    session_id: str
+    requesting_agent: str
+    tool_category: ToolCategory
+    target_path: str = "."
+    languages: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.tool_category not in CATEGORIES:
+            raise InvalidInput(
+                "tool_category", f"{self.tool_category!r} is not one", hint=f"Categories are {', '.join(CATEGORIES)}"
+            )
+
+
+class DiscoveredTool(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool. `run_command` is what to run, from the folder of the project; nothing here runs it. `version` is the
+    installed one, or what the manifest asks for."""
+
+    name: str
+    category: ToolCategory
+    language: str
+    version: str = ""
+    config_path: str = ""
+    run_command: str = ""
+    install_cmd: str = ""
+    is_installed: bool = False
+    source: Source = "config_file"
+    rationale: str = ""
+
+
+class ToolOption(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool that the user may choose, and what speaks for and against it."""
+
+    tool: DiscoveredTool
+    pros: tuple[str, ...] = ()
+    cons: tuple[str, ...] = ()
+    recommended: bool = False
+
+
+class ToolDiscoveryResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found, at which tier. Where the user has to decide and did not, `tools` are what to go on with until
+    then."""
+
+    tier: Tier
+    confidence: Confidence
+    tools: tuple[DiscoveredTool, ...] = ()
+    requires_user: bool = False
+    user_options: tuple[ToolOption, ...] = ()
+
+
+class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
+    """What research came to. It is `satisfactory` where one practice is clearly the best."""
+
+    tools: tuple[DiscoveredTool, ...] = ()
+    satisfactory: bool = False
+    options: tuple[ToolOption, ...] = ()
+
+
+class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """The user's answer: the name of an option, or of a tool of their own with the command that runs it."""
+
+    name: str
+    run_command: str = ""
+
+
+class ToolDiscoveryEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A discovery as it is kept for later sessions. `user_overrides` are the choices that it rests on, `files` the
+    content of the files that it rests on, `checkout` the branch and commit."""
+
+    id: str
+    category: Literal["tool_discovery"] = "tool_discovery"
+    session_id: str
+    project_path: str
+    discovered_at: datetime
+    tools: tuple[DiscoveredTool, ...]
+    tier: Tier
+    user_overrides: dict[str, str] = {}
+    confidence: Confidence
+    checkout: str
+    files: dict[str, str]
+
+
+Research = Callable[[ToolDiscoveryRequest, Sequence[DiscoveredTool]], Awaitable[Recommendation]]
+"""Looks for what is recommended, knowing what was inferred. A request to it always names the languages."""
+
+AskUser = Callable[[ToolDiscoveryRequest, Sequence[ToolOption]], Awaitable[ToolChoice | None]]
+"""Shows the options of a language to the user; None where there is no answer. The last option is a tool of their
+own."""

@@ -1,0 +1,88 @@
+"""The texts and facts of a project's files, as they are on the disk now: bounded, without keys, never an error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from importlib.resources import files as package_files
+from typing import Any, TypeVar
+
+import msgspec
+
+from clew.knowledge.code.blobs import read_content
+from clew.knowledge.code.extracting import extract
+from clew.knowledge.code.facts import FileFacts
+from clew.knowledge.code.graph import CodeGraph
+from clew.knowledge.code.parsing import make_readable
+from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
+from clew.knowledge.code.rows import decode_facts, find_facts
+from clew.knowledge.code.views import FileInfo
+
+T = TypeVar("T")
+
+MAX_TEXT = 300_000
+"""Bytes of a file that is worth reading for what it says of its project; what is larger was generated."""
+
+
+class FileText(msgspec.Struct, frozen=True, dict=True):
+    """A file as it was read: its blob, its text without keys, and what it defines."""
+
+    path: str
+    blob: str
+    language: str
+    text: str
+    facts: FileFacts
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    def line_of(self, position: int) -> int:
+        return self.text.count("\n", 0, position) + 1
+
+    def source(self, line: int) -> str:
+        return f"{self.path}:{line}"
+
+
+def read_file(code: CodeGraph, path: str) -> FileText | None:
+    """One file; None for what is gone, binary, secret or too large."""
+    content = read_content(code.tree.root, path)
+    if content is None or len(content.body) > MAX_TEXT:
+        return None
+    readable = make_readable(content)
+    if readable.left_out:
+        return None
+    return FileText(path, content.blob, readable.language, readable.text, _facts(code, content.blob, readable))
+
+
+def read_files(code: CodeGraph, paths: Iterable[str]) -> Iterator[FileText]:
+    """Those of some files that can be read, in order."""
+    found = (read_file(code, path) for path in paths)
+    return (file for file in found if file is not None)
+
+
+def own_files(files: Sequence[FileInfo], limit: int) -> list[FileInfo]:
+    """Files of the product itself, spread over all folders; tests and the like only where there is nothing else."""
+    small = [file for file in files if file.size <= MAX_TEXT]
+    own = [file for file in small if not kind_of(file.path) & (TEST | ASIDE)] or small
+    step = max(1, -(-len(own) // limit))
+    return own[::step]
+
+
+def load_data(name: str, type: type[T]) -> T:
+    """A table that comes with this package."""
+    return msgspec.json.decode(package_files("clew.knowledge.project").joinpath(name).read_bytes(), type=type)
+
+
+def clip(text: str, limit: int = 200) -> str:
+    line = re.sub(r"\s+", " ", text).strip()
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def _facts(code: CodeGraph, blob: str, readable: Any) -> FileFacts:
+    if not readable.language:
+        return FileFacts(language="")
+    with code.store.reading() as sql:
+        kept = find_facts(sql, blob, readable.language)
+    return decode_facts(kept) if kept else extract(readable.job.body, readable.language)

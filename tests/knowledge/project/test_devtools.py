@@ -1,0 +1,295 @@
+"""Discovery by its three tiers: what the project says, what research says, what the user says; and what is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from clew.access import Principal
+from clew.clock import ManualClock
+from clew.errors import InvalidInput, SourceError
+from clew.knowledge.history.preferences import UserPreferences
+from clew.knowledge.project.devtools import ToolDiscovery
+from clew.knowledge.project.devtools_cache import SCHEMA
+from clew.knowledge.project.devtools_records import (
+    DiscoveredTool,
+    Recommendation,
+    ToolChoice,
+    ToolDiscoveryEntry,
+    ToolDiscoveryRequest,
+    ToolOption,
+)
+from clew.knowledge.project.devtools_skill import TOOLSET, discovery_skill
+from clew.llm import open_embedder
+from clew.skills.registry import ToolRegistry
+from clew.tools.tool import ToolContext
+from clew.trail import open_trail
+from clew.trail.bootstrap import bootstrap
+from clew.trail.selector import Selector
+from clew.trail.store import Trail
+from tests.knowledge.history.repository import Repository
+
+
+class User:
+    """Answers with a choice, and remembers what was shown."""
+
+    def __init__(self, choice: ToolChoice | None) -> None:
+        self.choice = choice
+        self.shown: list[Sequence[ToolOption]] = []
+
+    async def __call__(self, request: ToolDiscoveryRequest, options: Sequence[ToolOption]) -> ToolChoice | None:
+        self.shown.append(options)
+        await asyncio.sleep(0)
+        return self.choice
+
+
+class Library:
+    """Says the same to all who ask, and counts them."""
+
+    def __init__(self, said: Recommendation | Exception) -> None:
+        self.said = said
+        self.asked: list[ToolDiscoveryRequest] = []
+
+    async def __call__(self, request: ToolDiscoveryRequest, found: Sequence[DiscoveredTool]) -> Recommendation:
+        self.asked.append(request)
+        if isinstance(self.said, Exception):
+            raise self.said
+        return self.said
+
+
+AMBIGUOUS = Recommendation(satisfactory=False)
+Open = Callable[..., ToolDiscovery]
+
+
+@pytest.fixture
+async def trail(tmp_path: Path, clock: ManualClock, me: Principal, stranger: Principal) -> AsyncIterator[Trail]:
+    opened = await open_trail(f"sqlite://{tmp_path}/trail.db", clock, open_embedder("wordllama"))
+    await bootstrap(opened, me)
+    await bootstrap(opened, stranger)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "repository")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def begin(root: Path, trail: Trail, clock: ManualClock, me: Principal) -> Open:
+    def begin(user: User | None = None, library: Library | None = None, at: Path = root) -> ToolDiscovery:
+        return ToolDiscovery(at, trail, clock, me, user, library)
+
+    return begin
+
+
+def ask(session: str = "s1", **given: Any) -> ToolDiscoveryRequest:
+    return ToolDiscoveryRequest(
+        **{"session_id": session, "requesting_agent": "inspector", "tool_category": "linter", **given}
+    )
+
+
+@pytest.mark.req("SYL-35", "SYL-36")
+async def test_a_configuration_stops_at_the_first_tier(root: Path, begin: Open) -> None:
+    (root / "ruff.toml").touch()
+    user, library = User(ToolChoice(name="pylint")), Library(AMBIGUOUS)
+    response = await begin(user, library).discover(ask())
+    assert (response.tier, response.confidence, response.requires_user) == (1, "high", False)
+    assert [(tool.name, tool.source) for tool in response.tools] == [("ruff", "config_file")]
+    assert (user.shown, library.asked) == ([], [])
+
+
+@pytest.mark.req("SYL-35", "SYL-36")
+async def test_clear_research_stops_at_the_second_tier(root: Path, begin: Open) -> None:
+    (root / "a.py").touch()
+    tool = DiscoveredTool(name="ruff", category="linter", language="")
+    user, library = User(None), Library(Recommendation(tools=(tool,), satisfactory=True))
+    discovery = begin(user, library)
+    response = await discovery.discover(ask(languages=("Py",)))
+    assert (response.tier, response.confidence, user.shown) == (2, "low", [])
+    [found] = response.tools
+    assert (found.source, found.language, found.run_command) == ("academic_research", "python", "ruff check .")
+    assert found.install_cmd == "uv pip install ruff || pip install ruff"
+    assert library.asked[0].languages == ("python",)
+    assert await discovery.discover(ask("s2", languages=("python",))) == response
+    assert (len(library.asked), discovery.scans) == (1, 1)
+
+
+@pytest.mark.req("SYL-35", "SYL-106", "O20")
+async def test_an_empty_project_asks_once_and_not_again_next_session(
+    begin: Open, trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    user, library = User(ToolChoice(name="ruff")), Library(AMBIGUOUS)
+    first = await begin(user, library).discover(ask())
+    assert (first.tier, first.requires_user, first.confidence) == (3, False, "low")
+    assert [(tool.name, tool.source) for tool in first.tools] == [("ruff", "user_choice")]
+    for option in user.shown[0]:
+        assert option.pros
+        assert option.cons
+    assert [option.recommended for option in user.shown[0]].count(True) == 1
+    assert user.shown[0][-1].tool.name == "custom"
+
+    later = begin(user, library)
+    for force in (False, True):
+        assert (await later.discover(ask("s2"), force_refresh=force)).tools == first.tools
+    assert (len(user.shown), len(library.asked)) == (1, 1)
+    kept = await UserPreferences(trail, me, clock, "s3").get_preferences()
+    assert kept.explicit == {"devtools/linter/any": "ruff"}
+
+
+@pytest.mark.req("SYL-35")
+async def test_a_tool_of_ones_own_is_kept_with_its_command(root: Path, begin: Open) -> None:
+    (root / "a.go").touch()
+    user = User(ToolChoice(name="house-lint", run_command="house-lint  --all: yes"))
+    first = await begin(user).discover(ask())
+    assert [(tool.name, tool.run_command) for tool in first.tools] == [("house-lint", "house-lint --all: yes")]
+    assert (await begin(user).discover(ask("s2"), force_refresh=True)).tools == first.tools
+    assert len(user.shown) == 1
+
+
+@pytest.mark.req("SYL-35", "SYL-36", "SYL-39")
+async def test_without_an_answer_the_options_are_handed_back_and_nothing_is_kept(root: Path, begin: Open) -> None:
+    (root / "a.ts").touch()
+    discovery = begin(User(None), Library(SourceError("library", "is closed")))
+    response = await discovery.discover(ask())
+    assert (response.tier, response.requires_user) == (3, True)
+    assert [option.tool.name for option in response.user_options] == ["oxlint", "eslint", "biome", "custom"]
+    assert response.user_options[0].recommended
+    assert [tool.name for tool in response.tools] == ["oxlint"]
+    await begin().discover(ask())
+    await discovery.discover(ask())
+    assert discovery.scans == 2
+
+
+@pytest.mark.req("SYL-36")
+async def test_what_dependencies_hint_at_is_recommended_with_medium_confidence(root: Path, begin: Open) -> None:
+    (root / "package.json").write_text('{"devDependencies": {"eslint": "9"}, "scripts": {"lint": "eslint src"}}')
+    user = User(ToolChoice(name="eslint"))
+    response = await begin(user).discover(ask())
+    assert (response.tier, response.confidence) == (3, "medium")
+    assert (user.shown[0][0].tool.name, user.shown[0][0].recommended) == ("eslint", True)
+    assert response.tools[0].run_command == "npm run lint"
+    again = await begin(user).discover(ask("s2"), force_refresh=True)
+    assert again.tools[0].run_command == "npm run lint"
+
+
+@pytest.mark.req("SYL-35")
+async def test_several_who_ask_at_once_share_one_question(begin: Open) -> None:
+    user = User(ToolChoice(name="ruff"))
+    discovery = begin(user)
+    answers = await asyncio.gather(*(discovery.discover(ask(f"s{number}")) for number in range(5)))
+    assert (len(user.shown), discovery.scans) == (1, 1)
+    assert all(answer == answers[0] for answer in answers)
+
+
+@pytest.mark.req("SYL-38", "O10")
+async def test_only_a_change_of_a_configuration_or_a_wish_scans_again(root: Path, begin: Open) -> None:
+    (root / "ruff.toml").write_text("line-length = 100\n")
+    discovery = begin()
+    for session in ("s1", "s2", "s1"):
+        await discovery.discover(ask(session))
+    assert discovery.scans == 1
+    (root / "readme.md").write_text("nothing to do with it")
+    await discovery.discover(ask())
+    assert discovery.scans == 1
+    (root / "ruff.toml").write_text("line-length = 120\n")
+    await discovery.discover(ask())
+    assert discovery.scans == 2
+    await discovery.discover(ask(), force_refresh=True)
+    assert discovery.scans == 3
+    (root / "ruff.toml").unlink()
+    (root / "setup.cfg").write_text("[flake8]\n")
+    assert [tool.name for tool in (await discovery.discover(ask())).tools] == ["flake8"]
+    fresh = begin()
+    await fresh.discover(ask("s9"))
+    assert (discovery.scans, fresh.scans) == (4, 0)
+
+
+@pytest.mark.req("SYL-38")
+async def test_another_branch_or_commit_scans_again(repository: Repository, begin: Open) -> None:
+    repository.commit("first", {"ruff.toml": ""})
+    discovery = begin(at=repository.root)
+    await discovery.discover(ask())
+    await discovery.discover(ask())
+    assert discovery.scans == 1
+    repository.git("checkout", "-q", "-b", "other")
+    await discovery.discover(ask())
+    assert discovery.scans == 2
+    repository.commit("second")
+    await discovery.discover(ask())
+    await discovery.discover(ask())
+    assert discovery.scans == 3
+
+
+@pytest.mark.req("SYL-38")
+async def test_the_entry_has_the_fields_that_were_promised(
+    root: Path, begin: Open, trail: Trail, me: Principal, stranger: Principal, clock: ManualClock
+) -> None:
+    (root / "a.py").touch()
+    await begin(User(ToolChoice(name="ruff"))).discover(ask())
+    [kept] = (await trail.records.list(Selector(schema_name=SCHEMA), by=me)).items
+    entry = msgspec.convert(kept.context, ToolDiscoveryEntry)
+    assert (entry.id, entry.category, entry.session_id) == (kept.id, "tool_discovery", "s1")
+    assert (entry.project_path, entry.discovered_at, entry.tier) == (str(root.resolve()), clock.now(), 3)
+    assert ([tool.name for tool in entry.tools], entry.user_overrides) == (["ruff"], {"python": "ruff"})
+    others = User(ToolChoice(name="pylint"))
+    await ToolDiscovery(root, trail, clock, stranger, others).discover(ask())
+    assert len(others.shown) == 1
+
+
+@pytest.mark.req("SYL-38", "SYL-106")
+async def test_another_preference_is_followed_at_once(
+    root: Path, begin: Open, trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    (root / "a.py").touch()
+    discovery = begin(User(ToolChoice(name="ruff")))
+    await discovery.discover(ask())
+    await UserPreferences(trail, me, clock).set_preference("devtools/linter/python", "pylint")
+    assert [tool.name for tool in (await discovery.discover(ask())).tools] == ["pylint"]
+
+
+@pytest.mark.parametrize("target", ["..", "/", "a/../../b", "link", "\0"])
+async def test_a_target_outside_of_the_project_is_refused(root: Path, begin: Open, target: str) -> None:
+    (root / "link").symlink_to(root.parent)
+    with pytest.raises(InvalidInput, match="target_path"):
+        await begin().discover(ask(target_path=target))
+
+
+@pytest.mark.parametrize("name", ["", "custom", "  "])
+async def test_a_choice_without_a_tool_is_refused_and_not_kept(begin: Open, name: str) -> None:
+    with pytest.raises(InvalidInput, match="names no tool"):
+        await begin(User(ToolChoice(name=name))).discover(ask())
+    user = User(ToolChoice(name="ruff"))
+    await begin(user).discover(ask())
+    assert len(user.shown) == 1
+
+
+@pytest.mark.req("SYL-35", "O20")
+async def test_the_skill_registers_what_it_finds_in_the_tool_registry(root: Path, begin: Open, me: Principal) -> None:
+    (root / "mypy.ini").touch()
+    registry = ToolRegistry()
+    skill = discovery_skill(begin(), registry, session_id="s1", requesting_agent="tester")
+    arguments = skill.tool.check({"category": "type_checker", "path": "."})
+    await skill.tool.call(arguments, ToolContext(by=me))
+    found = registry.find(f"{TOOLSET}.type-checker-mypy")
+    assert found is not None
+    assert "mypy ." in found.description
+    assert "config_file" in str(await found.call({}, ToolContext(by=me)))
+    with pytest.raises(InvalidInput):
+        skill.tool.check({"category": "compiler", "path": "."})
+
+    waiting = discovery_skill(begin(), registry, session_id="s1", requesting_agent="tester")
+    await waiting.tool.call({"category": "linter", "path": "."}, ToolContext(by=me))
+    assert list(registry.get_tools(TOOLSET) or ()) == ["type-checker-mypy"]

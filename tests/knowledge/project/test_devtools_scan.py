@@ -1,0 +1,316 @@
+"""What a project says about its tools: every pattern, every kind of file, and files that mean harm."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from clew.errors import InvalidInput
+from clew.knowledge.project.devtools_data import ConfigRule, PackageRule, default_toolsets, detection, known_tools
+from clew.knowledge.project.devtools_files import ProjectFiles
+from clew.knowledge.project.devtools_installed import is_installed
+from clew.knowledge.project.devtools_records import (
+    CATEGORIES,
+    DiscoveredTool,
+    ToolCategory,
+    ToolDiscoveryRequest,
+    ToolDiscoveryResponse,
+    ToolOption,
+)
+from clew.knowledge.project.devtools_scan import Scan, scan_project
+
+LANGUAGES = [
+    "go", "python", "javascript", "typescript", "rust", "ruby", "java", "kotlin", "c", "cpp", "csharp", "elixir",
+    "bash", "php", "swift", "zig", "ocaml", "dart", "terraform", "nix", "vue", "svelte",
+]  # fmt: skip
+PATTERNS = [
+    ".eslintrc", ".eslintrc.js", ".eslintrc.json", "eslint.config.js", ".golangci.yml", ".golangci.yaml",
+    "ruff.toml", ".ruff.toml", "clippy.toml", ".prettierrc", ".prettierrc.js", "prettier.config.js",
+    "rustfmt.toml", ".editorconfig", "tsconfig.json", "pyrightconfig.json", "mypy.ini", "jest.config.js",
+    "jest.config.ts", "vitest.config.ts", "pytest.ini", "setup.cfg", ".mocharc.js",
+]  # fmt: skip
+
+
+def write(root: Path, files: Mapping[str, str | bytes]) -> None:
+    for path, content in files.items():
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def scan(root: Path, category: ToolCategory, target: str = "", *languages: str) -> Scan:
+    return scan_project(ProjectFiles(os.path.realpath(root), target), category, languages)
+
+
+def names(found: Scan) -> list[str]:
+    return [tool.name for tool in found.tools]
+
+
+@pytest.mark.req("SYL-37")
+def test_the_patterns_are_the_23_that_were_promised() -> None:
+    assert [rule.file for rule in detection().configs] == PATTERNS
+    assert len(PATTERNS) == 23
+
+
+@pytest.mark.req("SYL-37")
+@pytest.mark.parametrize("rule", detection().configs, ids=lambda rule: rule.file)
+def test_each_configuration_names_its_tool(tmp_path: Path, rule: ConfigRule) -> None:
+    write(tmp_path, {rule.file: f"[{rule.section}]\n" if rule.section else ""})
+    found = scan(tmp_path, rule.category)
+    [tool] = found.tools
+    assert (tool.name, tool.language, tool.category) == (rule.tool, rule.language, rule.category)
+    assert (found.confidence, tool.source, tool.config_path) == ("high", "config_file", rule.file)
+    assert tool.run_command
+    for other in set(CATEGORIES) - {rule.category}:
+        assert scan(tmp_path, other).confidence != "high"
+
+
+@pytest.mark.req("SYL-37")
+@pytest.mark.parametrize("rule", detection().sections, ids=lambda rule: f"{rule.file}:{rule.section}:{rule.category}")
+def test_a_section_of_a_shared_file_names_its_tool(tmp_path: Path, rule: ConfigRule) -> None:
+    section = json.dumps({rule.section: {}}) if rule.file.endswith(".json") else f"[{rule.section}]\n"
+    write(tmp_path, {rule.file: section})
+    found = scan(tmp_path, rule.category)
+    assert (names(found), found.confidence) == ([rule.tool], "high")
+
+
+@pytest.mark.req("SYL-37")
+@pytest.mark.parametrize("content", ["", "[metadata]\nname = x\n", "# [tool:pytest]\n", "\0" * 50])
+def test_setup_cfg_without_its_section_says_nothing(tmp_path: Path, content: str) -> None:
+    write(tmp_path, {"setup.cfg": content})
+    assert scan(tmp_path, "test_framework").tools == ()
+
+
+def manifest_of(rule: PackageRule) -> str:
+    match rule.manifest:
+        case "package.json":
+            return json.dumps({"devDependencies": {rule.package: "^1.2.3"}})
+        case "pyproject.toml":
+            return f'[dependency-groups]\ndev = ["{rule.package}>=1.2.3"]\n'
+        case "Cargo.toml":
+            return f'[dev-dependencies]\n{rule.package} = {{ version = "1.2.3" }}\n'
+        case _:
+            return f"module example\n\nrequire (\n\t{rule.package} v1.2.3 // indirect\n)\n"
+
+
+@pytest.mark.req("SYL-37", "SYL-36")
+@pytest.mark.parametrize(
+    "rule", detection().packages, ids=lambda rule: f"{rule.manifest}:{rule.package}:{rule.category}"
+)
+def test_each_package_of_a_manifest_gives_medium_confidence(tmp_path: Path, rule: PackageRule) -> None:
+    write(tmp_path, {rule.manifest: manifest_of(rule)})
+    found = scan(tmp_path, rule.category)
+    [tool] = found.tools
+    assert (tool.name, tool.source, found.confidence) == (rule.tool, "package_manifest", "medium")
+    assert "1.2.3" in tool.version
+    assert tool.config_path == ""
+
+
+@pytest.mark.req("SYL-37")
+@pytest.mark.parametrize(
+    ("files", "category", "tool", "run"),
+    [
+        (
+            {"go.mod": "module x\n", "Makefile": "lint: deps\n\tgolangci-lint run ./...\n"},
+            "linter",
+            "golangci-lint",
+            "make lint",
+        ),
+        (
+            {"go.mod": "module x\n\ntool github.com/golangci/golangci-lint/v2/cmd\n"},
+            "linter",
+            "golangci-lint",
+            "golangci-lint run",
+        ),
+        (
+            {"Cargo.toml": "", "Makefile": "FLAGS := x\ncheck:\n\tcargo  clippy -- -D warnings\n"},
+            "linter",
+            "clippy",
+            "make check",
+        ),
+        (
+            {"Cargo.toml": "", ".github/workflows/ci.yml": "steps:\n  - run: cargo fmt --check\n"},
+            "formatter",
+            "rustfmt",
+            "cargo fmt --check",
+        ),
+        (
+            {"package.json": '{"scripts": {"lint:js": "eslint src"}}', "yarn.lock": ""},
+            "linter",
+            "eslint",
+            "yarn run lint:js",
+        ),
+        ({".pre-commit-config.yaml": "- id: ruff-format\n"}, "formatter", "ruff", "ruff format ."),
+        (
+            {".vscode/settings.json": '{"editor.defaultFormatter": "esbenp.prettier-vscode", // why\n}'},
+            "formatter",
+            "prettier",
+            "npx prettier --check .",
+        ),
+        ({".idea/misc.xml": '<component name="EslintConfiguration"/>'}, "linter", "eslint", "npx eslint ."),
+        (
+            {"requirements-dev.txt": "-r base.txt\nPyTest[x] == 8.1 ; python_version > '3'\n"},
+            "test_framework",
+            "pytest",
+            "pytest .",
+        ),
+    ],
+)
+def test_scripts_ci_and_editors_speak_for_tools(
+    tmp_path: Path, files: dict[str, str], category: ToolCategory, tool: str, run: str
+) -> None:
+    write(tmp_path, files)
+    found = scan(tmp_path, category)
+    assert (names(found), found.confidence, found.tools[0].run_command) == ([tool], "medium", run)
+
+
+def test_a_script_that_does_more_is_not_the_command_of_a_tool(tmp_path: Path) -> None:
+    both, fix, lint = "ruff check .\n\tpytest", "ruff format . && ruff check --fix .", "ruff check src"
+    write(tmp_path, {"Makefile": f"all:\n\t{both}\n\nfix:\n\t{fix}\n\nlint:\n\t{lint}\n"})
+    [linter], [tests] = scan(tmp_path, "linter").tools, scan(tmp_path, "test_framework").tools
+    assert (linter.run_command, tests.run_command) == ("make lint", "pytest .")
+    assert (linter.source, tests.source) == ("package_manifest", "package_manifest")
+
+
+@pytest.mark.req("SYL-36")
+def test_languages_alone_give_low_confidence(tmp_path: Path) -> None:
+    write(tmp_path, {"a.py": "", "b.py": "", "c.go": "", "node_modules/x/a.js": "", "node_modules/x/b.js": ""})
+    write(tmp_path, {"node_modules/x/c.js": "", ".hidden/a.rs": ""})
+    found = scan(tmp_path, "linter")
+    assert (found.tools, found.confidence, found.open_languages) == ((), "low", ("python",))
+    assert scan(tmp_path, "linter", "c.go").open_languages == ("go",)
+
+
+def test_a_configuration_takes_version_and_command_from_the_manifest(tmp_path: Path) -> None:
+    package = {"devDependencies": {"eslint": "^9.1.0", "biome": "1.0.0"}, "scripts": {"lint": "eslint ."}}
+    write(tmp_path, {"web/.eslintrc": "{}", "web/package.json": json.dumps(package), "web/src/a.ts": ""})
+    [tool] = scan(tmp_path, "linter", "web/src/a.ts").tools
+    assert (tool.name, tool.version, tool.config_path) == ("eslint", "^9.1.0", "web/.eslintrc")
+    assert tool.run_command == "npm --prefix web run lint"
+    assert tool.install_cmd == "npm install -D eslint"
+
+    write(tmp_path, {"node_modules/eslint/package.json": '{"version": "9.4.1"}', "node_modules/.bin/eslint": ""})
+    [tool] = scan(tmp_path, "linter", "web/src/a.ts").tools
+    assert (tool.version, tool.is_installed) == ("9.4.1", True)
+
+
+def test_the_nearest_configuration_wins_and_paths_are_quoted(tmp_path: Path) -> None:
+    write(tmp_path, {"ruff.toml": "", "my app; rm/ruff.toml": "", "my app; rm/a.py": ""})
+    [tool] = scan(tmp_path, "linter", "my app; rm/a.py").tools
+    assert tool.config_path == "my app; rm/ruff.toml"
+    assert tool.run_command == "ruff check 'my app; rm/a.py'"
+
+
+def test_each_language_that_is_named_needs_a_configuration_of_its_own(tmp_path: Path) -> None:
+    write(tmp_path, {"ruff.toml": "", "a.py": "", "b.go": ""})
+    both = scan(tmp_path, "linter", "", "python", "go")
+    assert (both.open_languages, both.confidence, names(both)) == (("go",), "medium", ["ruff"])
+    assert scan(tmp_path, "linter", "", "python").confidence == "high"
+    assert scan(tmp_path, "linter", "", "go").tools == ()
+    assert scan(tmp_path, "linter").confidence == "high"
+
+
+def test_what_serves_every_language_comes_after_what_serves_this_one(tmp_path: Path) -> None:
+    write(tmp_path, {".editorconfig": "", "pyproject.toml": '[project]\ndependencies = ["black==24.1"]\n', "a.py": ""})
+    assert names(scan(tmp_path, "formatter")) == ["black", "editorconfig"]
+
+
+HOSTILE: dict[str, str | bytes] = {
+    "broken": "{[",
+    "deep list": "[" * 100_000,
+    "deep keys": "a = " + "[" * 50_000,
+    "list": "[1, 2]",
+    "number": "7",
+    "binary": b"\xff\xfe\0\x01" * 1000,
+    "huge": b" " * 3_000_000,
+    "wrong types": '{"dependencies": 3, "devDependencies": ["x"], "scripts": {"a": 1, "b;c": "jest"}, "jest": null}',
+    "wrong versions": json.dumps({"devDependencies": {"eslint": {"a": 1}, "jest": "x://u:p@h", "mocha": "9" * 999}}),
+    "wrong tables": 'tool = 3\nproject = ["x"]\ndependency-groups = 1\ndev-dependencies = "x"\n[lints]\nclippy = 1\n',
+    "wrong groups": '[project]\ndependencies = [1, ["ruff"], "", "; ruff"]\n[tool]\nruff = 1\npoetry = 3\nuv = []\n',
+    "long line": "a." * 200_000,
+    "spaces": "require " + " " * 400_000,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
+def test_no_file_makes_a_scan_fail(tmp_path: Path, content: str | bytes) -> None:
+    known = detection()
+    shared = {*known.scripts, *known.ci, *known.requirements, "package.json", "pyproject.toml", "go.mod", "Cargo.toml"}
+    write(tmp_path, dict.fromkeys((*shared, "setup.cfg", ".vscode/settings.json", ".github/workflows/a.yml"), content))
+    for category in CATEGORIES:
+        for tool in scan(tmp_path, category).tools:
+            assert len(tool.version) <= 60
+            assert "u:p" not in tool.version
+
+
+def test_links_and_folders_in_the_place_of_files_are_not_read(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    write(outside, {"package.json": '{"devDependencies": {"eslint": "1"}}', "workflows/a.yml": "run: ruff check"})
+    root = tmp_path / "root"
+    write(root, {"pyproject.toml/x": ""})
+    (root / "package.json").symlink_to(outside / "package.json")
+    (root / ".github").symlink_to(outside)
+    os.mkfifo(root / "Makefile")
+    assert scan(root, "linter").tools == ()
+
+
+@pytest.mark.req("SYL-39", "O20")
+def test_the_table_has_a_toolset_for_each_of_22_languages() -> None:
+    toolsets = default_toolsets()
+    assert sorted(toolsets) == sorted(LANGUAGES)
+    assert len(toolsets) == 22
+    python = toolsets["python"]
+    assert (python.package_manager, python.linter.name, python.formatter.name) == ("uv", "ruff", "ruff")
+    assert (python.test_framework.name, python.type_checker.name) == ("pytest", "mypy")
+    for language in ("javascript", "typescript"):
+        chosen = toolsets[language]
+        assert [chosen.default(each).name for each in CATEGORIES][:2] == ["oxlint", "prettier"]
+        assert (chosen.test_framework.name, chosen.test_framework.install_cmd) == ("vitest", "npm install -D vitest")
+    assert toolsets["go"].linter.install_cmd.startswith("go install ")
+    assert (toolsets["rust"].linter.name, toolsets["rust"].formatter.name) == ("clippy", "rustfmt")
+
+
+@pytest.mark.req("SYL-39")
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_default_can_be_run(language: str) -> None:
+    toolset, nothing = default_toolsets()[language], 0
+    for category in CATEGORIES:
+        default = toolset.default(category)
+        if not default.name:
+            nothing += 1
+            continue
+        known = known_tools()[default.name]
+        assert language in known.languages
+        assert known.run[category]
+    assert nothing <= 2
+
+
+@pytest.mark.req("SYL-36")
+def test_the_records_have_the_fields_that_were_promised() -> None:
+    assert ToolDiscoveryRequest.__struct_fields__ == (
+        "session_id", "requesting_agent", "tool_category", "target_path", "languages",
+    )  # fmt: skip
+    assert ToolDiscoveryResponse.__struct_fields__ == ("tier", "confidence", "tools", "requires_user", "user_options")
+    assert DiscoveredTool.__struct_fields__ == (
+        "name", "category", "language", "version", "config_path", "run_command", "install_cmd", "is_installed",
+        "source", "rationale",
+    )  # fmt: skip
+    assert ToolOption.__struct_fields__ == ("tool", "pros", "cons", "recommended")
+    assert CATEGORIES == ("linter", "formatter", "type_checker", "test_framework", "lsp")
+    with pytest.raises(InvalidInput, match="Categories are linter"):
+        ToolDiscoveryRequest(session_id="s", requesting_agent="tester", tool_category="compiler")  # type: ignore[arg-type]  # tried
+
+
+def test_a_program_is_looked_up_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = tmp_path / "programs"
+    write(programs, {"mytool": f"#!/bin/sh\ntouch {tmp_path}/ran\n"})
+    (programs / "mytool").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs))
+    assert is_installed(str(tmp_path), "mytool", "mytool --all")
+    assert not is_installed(str(tmp_path), "ruff")
+    assert not is_installed(str(tmp_path), "", " ")
+    assert not (tmp_path / "ran").exists()
