@@ -27,7 +27,7 @@ from clew.knowledge.code.facts import FileFacts
 from clew.knowledge.code.languages import language_of
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.code.text_index import TextIndex
-from clew.knowledge.history.turns import CANDIDATES, lend_scores
+from clew.knowledge.neighbours import CANDIDATES, lift, link_in_order
 from clew.llm.embedders import open_embedder
 from clew.trail import open_trail
 from clew.trail.breadcrumb import Draft
@@ -229,9 +229,9 @@ def _fts5_functions(corpus: Sequence[Row]) -> Search:
 
 async def measure_memory(data: Path, embedder: str) -> list[Row]:
     """Questions to the turns of conversations, the mean over conversations: the trail's search, and with turns that
-    lend to their neighbours."""
+    are lifted by their neighbours."""
     corpus, queries = read(data / "memory_dev_corpus.jsonl"), read(data / "memory_dev.jsonl")
-    found: dict[str, list[float]] = {"trail": [], "trail, turns": []}
+    found: dict[str, list[float]] = {"trail": [], "trail, neighbours": []}
     for name in dict.fromkeys(query["set"] for query in queries):
         documents = [row for row in corpus if row["set"] == name]
         asked = [query for query in queries if query["set"] == name]
@@ -257,17 +257,20 @@ async def _measure_conversation(
     for row in documents:
         sessions.setdefault(row["id"].rpartition(":")[0], []).append(row["id"])
     trail = await open_trail("sqlite://:memory:", embedder=open_embedder(embedder))
-    drafts = [
-        Draft(title=row["name"], context={"description": row["description"]}, tags=[f"doc:{at}"])
-        for at, row in enumerate(documents)
-    ]
-    await trail.records.create_many(drafts, by=ME)
-    results: dict[str, list[float]] = {"trail": [], "trail, turns": []}
+    drafts = [Draft(title=row["name"], context={"description": row["description"]}) for row in documents]
+    written = await trail.records.create_many(drafts, by=ME)
+    ids = {record.id: row["id"] for record, row in zip(written, documents, strict=True)}
+    records = {row: record for record, row in ids.items()}
+    for turns in sessions.values():
+        await link_in_order(trail, [records[turn] for turn in turns], by=ME)
+    results: dict[str, list[float]] = {"trail": [], "trail, neighbours": []}
     for query in asked:
         hits = (await trail.index.search(SearchRequest(text=query["query"], limit=CANDIDATES), by=ME)).hits
-        scores = {documents[int(hit.breadcrumb.tags[0][4:])]["id"]: hit.score for hit in hits}
-        results["trail"].append(score(list(scores), query)["ndcg"])
-        results["trail, turns"].append(score(list(lend_scores(scores, list(sessions.values()))), query)["ndcg"])
+        scores = {hit.breadcrumb.id: hit.score for hit in hits}
+        lifted = await lift(trail, scores, by=ME)
+        results["trail"].append(score([ids[each] for each in scores], query)["ndcg"])
+        best = sorted(lifted, key=lambda each: -lifted[each])
+        results["trail, neighbours"].append(score([ids[each] for each in best], query)["ndcg"])
     await trail.close()
     return results
 
