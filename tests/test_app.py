@@ -179,3 +179,34 @@ async def test_an_adopted_trail_has_another_identity_and_its_records(tmp_path: P
         for name, begins, cursor in (("late", head - 1, head), ("later", head, head)):
             state = await app.trail.deliveries.register(Consumer(name=name, after=begins), by=app.me)
             assert state.cursor == cursor
+
+
+async def test_what_runs_in_the_background_has_ended_before_what_it_uses_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when it is interrupted again while it ends, as a second Ctrl-C does."""
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def slow(app: App) -> None:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(10):
+                await asyncio.sleep(0)
+            ended.set()
+
+    async def serve() -> None:
+        async with open_app(offering(tmp_path)) as app, app.keeping_fresh():
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(App, "_keep_knowledge", slow)
+    (tmp_path / ".clew").mkdir()
+    serving = asyncio.create_task(serve())
+    await begun.wait()
+    for _ in range(3):
+        serving.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await serving
+    assert ended.is_set()

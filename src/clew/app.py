@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -179,8 +179,7 @@ class App:
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await _end([task])
 
     async def _run_agents(self) -> None:
         await self.trail.index.warm()
@@ -215,9 +214,7 @@ class App:
         try:
             yield
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await _end(tasks)
 
     async def _keep_knowledge(self) -> None:
         from clew.catalog.repository import has_repository
@@ -287,9 +284,8 @@ class App:
         try:
             yield lambda: start(refresh())
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(building, *tasks, return_exceptions=True)
+            await _end(tasks)
+            await asyncio.gather(building, return_exceptions=True)
 
     def _build_sender(self, on_delivery: Callable[[str, float], None]) -> WebhookSender:
         from clew.trail.webhooks import WebhookSender  # httpx is for serving processes only
@@ -307,6 +303,22 @@ class App:
     async def bootstrap(self) -> None:
         """Make sure that the definitions Clew itself relies on are on the trail."""
         await bootstrap(self.trail, self.me)
+
+
+async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancel tasks, and wait until they have ended however often that is interrupted: what they use is closed next."""
+    waited = list(tasks)
+    for task in waited:
+        task.cancel()
+    ending = asyncio.gather(*waited, return_exceptions=True)
+    is_interrupted = False
+    while not ending.done():
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            is_interrupted = True
+    if is_interrupted:
+        raise asyncio.CancelledError
 
 
 def _tell_of_failure(task: asyncio.Task[None]) -> None:

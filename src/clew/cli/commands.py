@@ -53,7 +53,7 @@ COMMANDS: tuple[Command | Group, ...] = (
     ),
     Command(
         "index",
-        "Read the code, the commits, the decisions and the documents of this folder.",
+        "Read the code, the history and the documents of this folder.",
         "clew.cli.knowledge:index",
     ),
     Command(

@@ -32,7 +32,7 @@ async def open_knowledge_here(here: Here) -> AsyncIterator[tuple[App, Knowledge,
 
 
 async def index(*, json: Json = False, here: Here = HERE) -> None:
-    """Read the code, the commits, the decisions and the documents of this folder.
+    """Read the code, the history and the documents of this folder.
 
     What has not changed since the last time is not read again. Commands that need it do this by themselves.
 

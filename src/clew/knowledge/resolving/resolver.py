@@ -142,7 +142,11 @@ class Resolver:
         found = await self._search(question, what, by)
         now = self._clock.now()
         nodes = {each.node.id: each.node for each in found}
-        chosen = select([evidence_of(each, now) for each in found])[:SHOWN]
+        chosen = select([evidence_of(each, now) for each in found])
+        home = _HOMES.get(what.target)
+        if home is not None:  # what was asked for comes before what is merely surer
+            chosen.sort(key=lambda each: nodes[each.id].domain is not home)
+        chosen = chosen[:SHOWN]
         used = [nodes[each.id] for each in chosen]
         conflicts = detect(used, now)
         if not chosen:
