@@ -86,20 +86,21 @@ class Runtime:
         await free_the_dead(parts.trail, by=parts.by)
         head = await parts.trail.log.head()
         await parts.registry.load()
-        await self._start("tools", tools_handlers(parts.tools), concurrency=CALLS)
-        await self._start("always", parts.always)
-        await self._start("unhurried", parts.unhurried, share=UNHURRIED)
-        known = {each.consumer.name for each in await parts.trail.deliveries.consumers(by=parts.by)}
-        for entry in list(parts.registry.entries()):
-            await self._begin(entry, known)
-        followers = [
-            asyncio.create_task(parts.registry.follow(head, self._changed)),
-            asyncio.create_task(parts.cancelling.follow(head)),
-            asyncio.create_task(self._beat()),
-        ]
-        for task in followers:
-            task.add_done_callback(_tell_of_failure)
-        try:
+        followers: list[asyncio.Task[None]] = []
+        try:  # who is interrupted while it begins leaves no worker behind either
+            await self._start("tools", tools_handlers(parts.tools), concurrency=CALLS)
+            await self._start("always", parts.always)
+            await self._start("unhurried", parts.unhurried, share=UNHURRIED)
+            known = {each.consumer.name for each in await parts.trail.deliveries.consumers(by=parts.by)}
+            for entry in list(parts.registry.entries()):
+                await self._begin(entry, known)
+            followers += [
+                asyncio.create_task(parts.registry.follow(head, self._changed)),
+                asyncio.create_task(parts.cancelling.follow(head)),
+                asyncio.create_task(self._beat()),
+            ]
+            for task in followers:
+                task.add_done_callback(_tell_of_failure)
             yield
         finally:
             for task in followers:
