@@ -232,8 +232,9 @@ async def test_a_reader_that_leaves_frees_its_stream(tmp_path: Path) -> None:
         async with served.client() as http, follow(http):
             pass
         async with served.client() as http, asyncio.timeout(PATIENCE):
-            while any("EventStream" in repr(task.get_coro()) for task in asyncio.all_tasks()):
+            while streams := [task for task in asyncio.all_tasks() if "EventStream" in repr(task.get_coro())]:
                 await http.get("/health")
+        assert streams == []
 
 
 async def test_a_reader_that_does_not_read_holds_up_nobody_else(server: Served, owner: str) -> None:

@@ -95,7 +95,7 @@ async def test_a_cancelled_call_ends_the_work(door: Door, gate: Gate, era: str) 
         call = asyncio.create_task(client.call_tool("get", {"routes": [{"route": "fraud://tools/wait"}]}))
         await asyncio.wait_for(gate.entered.wait(), PATIENCE)
         call.cancel()
-        await asyncio.wait_for(gate.cancelled.wait(), PATIENCE)
+        assert await asyncio.wait_for(gate.cancelled.wait(), PATIENCE)
 
 
 @pytest.mark.req("BEY-01")

@@ -30,7 +30,7 @@ def build_history(open_knowledge: OpenKnowledge) -> Domain:
     return Domain(
         name=NAME,
         description="What was done in this repository: decisions, failures and their fixes, sessions, why a line is so",
-        tools=(*_entry_points(open_knowledge), *_kept(open_knowledge)),
+        tools=(*_entry_points(open_knowledge), *_of_sessions(open_knowledge), *_of_topics(open_knowledge)),
     )
 
 
@@ -63,7 +63,7 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
     return search_history, why_line, briefing
 
 
-def _kept(known: OpenKnowledge) -> Sequence[Tool]:
+def _of_sessions(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="store_summary", effects=WRITES, searchable=False)
     async def store_summary(
         content: str,
@@ -79,6 +79,27 @@ def _kept(known: OpenKnowledge) -> Sequence[Tool]:
         stored = await archive.store_summary(content, summary_type, ctx.by.session or NO_SESSION, code_references, tags)
         return f"Stored as {stored.node_id} with {stored.edges} edges to code."
 
+    @tool(name="get_session_history", effects=READS, searchable=False)
+    async def get_session_history(
+        ctx: ToolContext, session_id: str = "", chronological: bool = True, include: Include = "all"
+    ) -> str:
+        """List what a session noted."""
+        session = session_id or ctx.by.session
+        if not session:
+            raise InvalidInput("session_id", "is needed: you are in no session", hint="Name one")
+        found = await (await known()).archive(ctx.by).get_session_history(session, chronological, include)
+        return "\n".join(map(node_line, found)) or "It noted nothing."
+
+    @tool(name="get_code_for_history", effects=READS, searchable=False)
+    async def get_code_for_history(history_id: str, ctx: ToolContext) -> str:
+        """List the code that an entry is about."""
+        found = await (await known()).archive(ctx.by).get_code_for_history(history_id)
+        return "\n".join(map(node_line, found)) or "It names no code."
+
+    return store_summary, get_session_history, get_code_for_history
+
+
+def _of_topics(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_decisions", effects=READS, searchable=False)
     async def get_decisions(query: Query, ctx: ToolContext, limit: Limit = 10) -> str:
         """List the decisions on a topic, with where each is told."""
@@ -99,31 +120,7 @@ def _kept(known: OpenKnowledge) -> Sequence[Tool]:
         lines = [f"- {inline(each.text, 160)} ({each.occurrences} times: {', '.join(each.node_ids)})" for each in found]
         return "\n".join(lines) or "No pattern came up that often."
 
-    @tool(name="get_session_history", effects=READS, searchable=False)
-    async def get_session_history(
-        ctx: ToolContext, session_id: str = "", chronological: bool = True, include: Include = "all"
-    ) -> str:
-        """List what a session noted."""
-        session = session_id or ctx.by.session
-        if not session:
-            raise InvalidInput("session_id", "is needed: you are in no session", hint="Name one")
-        found = await (await known()).archive(ctx.by).get_session_history(session, chronological, include)
-        return "\n".join(map(node_line, found)) or "It noted nothing."
-
-    @tool(name="get_code_for_history", effects=READS, searchable=False)
-    async def get_code_for_history(history_id: str, ctx: ToolContext) -> str:
-        """List the code that an entry is about."""
-        found = await (await known()).archive(ctx.by).get_code_for_history(history_id)
-        return "\n".join(map(node_line, found)) or "It names no code."
-
-    return (
-        store_summary,
-        get_decisions,
-        find_failures,
-        find_patterns,
-        get_session_history,
-        get_code_for_history,
-    )
+    return get_decisions, find_failures, find_patterns
 
 
 def why_lines(why: Why) -> list[str]:

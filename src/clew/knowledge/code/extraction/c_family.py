@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from clew.knowledge.code.extraction.taking import (
     skip,
-    take_called,
+    take_call,
     take_comment,
+    take_dotted,
     take_name,
     take_type,
     take_type_parameter,
@@ -229,24 +230,8 @@ def _lambda(walk: Walk, node: Node, start: int) -> bool:
     return True
 
 
-def _call(walk: Walk, node: Node, start: int) -> bool:
-    function = node.child_by_field_name("function") or node.child_by_field_name("type")
-    if function is None:
-        return True
-    take_called(walk, node, function)
-    return True
-
-
 def _path(walk: Walk, node: Node, start: int) -> bool:
-    target = walk.pure_target(node)
-    if not target:
-        name = node.child_by_field_name("name")
-        if name is not None:
-            walk.skips.add(name.start_byte)
-        return True
-    if start not in walk.skips:
-        walk.mention(target, node, start)
-    return False
+    return take_dotted(walk, node, start, "name")
 
 
 TABLE: dict[str, Handler] = {
@@ -272,8 +257,8 @@ TABLE: dict[str, Handler] = {
     "for_range_loop": _parameter,
     "destructor_name": skip,
     "lambda_expression": _lambda,
-    "call_expression": _call,
-    "new_expression": _call,
+    "call_expression": take_call,
+    "new_expression": take_call,
     "field_expression": _path,
     "qualified_identifier": _path,
     "type_parameter_declaration": take_type_parameter,

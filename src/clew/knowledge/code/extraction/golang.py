@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.extraction.taking import skip, take_called, take_comment, take_name
+from clew.knowledge.code.extraction.taking import skip, take_call, take_comment, take_dotted, take_name
 from clew.knowledge.code.extraction.walking import Handler, Shape, Walk, named_at
 from clew.knowledge.code.facts import SymbolKind
 
@@ -166,23 +166,6 @@ def _names(left: Node) -> Iterator[Node]:
     yield from (each for each in left.named_children if each.type == "identifier")
 
 
-def _call(walk: Walk, node: Node, start: int) -> bool:
-    function = node.child_by_field_name("function") or node.child_by_field_name("type")
-    if function is None:
-        return True
-    take_called(walk, node, function)
-    return True
-
-
-def _selector(walk: Walk, node: Node, start: int) -> bool:
-    target = walk.pure_target(node)
-    if not target:
-        return True
-    if start not in walk.skips:
-        walk.mention(target, node, start)
-    return False
-
-
 def _key(walk: Walk, node: Node, start: int) -> bool:
     """`Type{field: value}`: the name of a field is no name of the project."""
     key = node.child_by_field_name("key")
@@ -212,10 +195,10 @@ TABLE: dict[str, Handler] = {
     "parameter_declaration": _parameter,
     "variadic_parameter_declaration": _parameter,
     "type_parameter_declaration": _parameter,
-    "call_expression": _call,
-    "type_conversion_expression": _call,
-    "selector_expression": _selector,
-    "qualified_type": _selector,
+    "call_expression": take_call,
+    "type_conversion_expression": take_call,
+    "selector_expression": take_dotted,
+    "qualified_type": take_dotted,
     "keyed_element": _key,
     "identifier": take_name,
     "type_identifier": take_name,

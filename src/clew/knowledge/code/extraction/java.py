@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.extraction.taking import skip, take_comment, take_name, take_type, take_type_parameter
+from clew.knowledge.code.extraction.taking import (
+    skip,
+    take_comment,
+    take_dotted,
+    take_name,
+    take_type,
+    take_type_parameter,
+)
 from clew.knowledge.code.extraction.walking import Handler, Role, Shape, Walk, named_at
 from clew.knowledge.code.facts import SymbolKind
 
@@ -152,15 +159,7 @@ def _explicit_constructor(walk: Walk, node: Node, start: int) -> bool:
 
 
 def _access(walk: Walk, node: Node, start: int) -> bool:
-    target = walk.pure_target(node)
-    if not target:
-        name = node.child_by_field_name("field")
-        if name is not None:
-            walk.skips.add(name.start_byte)
-        return True
-    if start not in walk.skips:
-        walk.mention(target, node, start)
-    return False
+    return take_dotted(walk, node, start, "field")
 
 
 def _type_path(walk: Walk, node: Node, start: int) -> bool:

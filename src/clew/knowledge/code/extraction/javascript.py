@@ -16,6 +16,7 @@ from clew.knowledge.code.extraction.taking import (
     skip,
     take_called,
     take_comment,
+    take_dotted,
     take_name,
     take_type,
     take_type_parameter,
@@ -217,15 +218,6 @@ def _call(walk: Walk, node: Node, start: int) -> bool:
     return True
 
 
-def _member_expression(walk: Walk, node: Node, start: int) -> bool:
-    target = walk.pure_target(node)
-    if not target:
-        return True
-    if start not in walk.skips:
-        walk.mention(target, node, start)
-    return False
-
-
 def _element(walk: Walk, node: Node, start: int) -> bool:
     """Markup uses components by names that begin with a capital letter."""
     name = node.child_by_field_name("name")
@@ -310,7 +302,7 @@ TABLE: dict[str, Handler] = {
     "decorator": _decorator,
     "call_expression": _call,
     "new_expression": _call,
-    "member_expression": _member_expression,
+    "member_expression": take_dotted,
     "jsx_opening_element": _element,
     "jsx_self_closing_element": _element,
     "jsx_closing_element": skip,

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.extraction.taking import skip, take_called, take_comment, take_type, take_type_parameter
+from clew.knowledge.code.extraction.taking import (
+    skip,
+    take_called,
+    take_comment,
+    take_dotted,
+    take_type,
+    take_type_parameter,
+)
 from clew.knowledge.code.extraction.walking import Handler, Lead, Role, Shape, Walk, named_at
 from clew.knowledge.code.facts import SymbolKind
 
@@ -206,15 +213,6 @@ def _name(walk: Walk, node: Node, start: int) -> bool:
     return False
 
 
-def _path(walk: Walk, node: Node, start: int) -> bool:
-    target = walk.pure_target(node)
-    if not target:
-        return True
-    if start not in walk.skips:
-        walk.mention(target, node, start)
-    return False
-
-
 def _type_path(walk: Walk, node: Node, start: int) -> bool:
     if start not in walk.skips:
         walk.relate("reference", walk.target_of(node), node)
@@ -275,8 +273,8 @@ TABLE: dict[str, Handler] = {
     "macro_invocation": _macro,
     "token_tree": _tokens,
     "identifier": _name,
-    "field_expression": _path,
-    "scoped_identifier": _path,
+    "field_expression": take_dotted,
+    "scoped_identifier": take_dotted,
     "type_identifier": take_type,
     "scoped_type_identifier": _type_path,
     "let_declaration": _binding,

@@ -59,3 +59,25 @@ def take_called(walk: Walk, node: Node, function: Node) -> None:
 
 def skip(walk: Walk, node: Node, start: int) -> bool:
     return False
+
+
+def take_call(walk: Walk, node: Node, start: int) -> bool:
+    """A call of a function, or of a type as one."""
+    function = node.child_by_field_name("function") or node.child_by_field_name("type")
+    if function is not None:
+        take_called(walk, node, function)
+    return True
+
+
+def take_dotted(walk: Walk, node: Node, start: int, last: str = "") -> bool:
+    """A dotted name as one mention. Where it begins with something else than a name, what is below it is looked at,
+    without the child `last`, which is no name of its own."""
+    target = walk.pure_target(node)
+    if not target:
+        name = node.child_by_field_name(last) if last else None
+        if name is not None:
+            walk.skips.add(name.start_byte)
+        return True
+    if start not in walk.skips:
+        walk.mention(target, node, start)
+    return False
