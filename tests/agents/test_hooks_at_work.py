@@ -18,6 +18,7 @@ from clew.trail.selector import Selector
 from clew.trail.store import Trail
 from tests.agents.running import Running, running
 from tests.agents.test_default_hooks import ORDER
+from tests.agents.waiting import let_time_pass
 
 READS = Effects(reads_only=True)
 
@@ -168,7 +169,7 @@ async def ask_and_wait(run: Running, clock: ManualClock) -> Answered:
 
     async def tick() -> None:
         while True:
-            clock.advance(seconds=5)
+            await let_time_pass(run, clock)
             await asyncio.sleep(0.02)
 
     ticking = asyncio.create_task(tick())

@@ -25,7 +25,7 @@ from clew.trail.flow import read_flow
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
 from tests.agents.running import Running, running
-from tests.agents.waiting import CLERK, answer_of, hire
+from tests.agents.waiting import CLERK, answer_of, hire, let_time_pass
 from tests.faults.processes import Child, eventually, open_at
 
 READS = Effects(reads_only=True)
@@ -307,7 +307,7 @@ async def test_a_step_that_fails_for_good_is_a_dead_letter_and_once_mended_deliv
 
 
 async def _given_up(run: Running, clock: ManualClock) -> Any:
-    """The dead letters. Time goes on, and whoever waits for it looks again with the next event."""
-    clock.advance(seconds=60)
+    """The dead letters. Whoever waits for the time to pass looks again with the next event."""
+    await let_time_pass(run, clock)
     await run.trail.records.create(Draft(title="Time goes on", context={}), by=run.me)
     return await run.trail.dead_letters.list(by=run.me)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clew.agents.steps import Answered, Step
+from clew.clock import ManualClock
 from clew.trail.breadcrumb import Breadcrumb
 from tests.agents.running import Running
 from tests.faults.processes import eventually
@@ -36,3 +37,10 @@ async def is_done_with(run: Running, consumer: str, record: Breadcrumb) -> None:
         return state.cursor >= seq and state.pending + state.claimed == 0
 
     await eventually(is_past, f"{consumer} is done with {record.title}")
+
+
+async def let_time_pass(run: Running, clock: ManualClock) -> None:
+    """The clock goes on while nobody works, by less than a lease: what just began keeps its own."""
+    states = await run.trail.deliveries.consumers(by=run.me)
+    if not any(each.claimed for each in states):
+        clock.advance(seconds=10)
