@@ -1,4 +1,4 @@
-"""Vectors in a quarter of the room, for graphs too large for full ones: eight bits a number and one scale a vector."""
+"""Vectors in a quarter of the room: eight bits a number and one scale a vector."""
 
 from __future__ import annotations
 

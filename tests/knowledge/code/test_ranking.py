@@ -9,7 +9,7 @@ from clew.knowledge.code.extracting import extract
 from clew.knowledge.code.path_kinds import ASIDE, TEST, TEXT, kind_of
 from clew.knowledge.code.question import parse_question
 from clew.knowledge.code.ranking import MAX_TERMS, choose_terms, find_signals, priors, rank, score_units
-from clew.knowledge.code.text_segment import TextFile, build_segment
+from clew.knowledge.code.text_segment import TextContent, build_segment
 from clew.knowledge.code.text_units import pack_text
 from clew.knowledge.code.text_view import View
 
@@ -24,7 +24,7 @@ FILES = {
 
 def view_of(files: dict[str, str], dead: tuple[str, ...] = ()) -> View:
     known = [
-        TextFile(path, "0" * 40, "python", pack_text(extract(text.encode(), "python"), text)[0])
+        TextContent(path, "0" * 40, "python", pack_text(extract(text.encode(), "python"), text)[0])
         for path, text in files.items()
     ]
     return View([build_segment(known)], [np.array([file.path in dead for file in known])])

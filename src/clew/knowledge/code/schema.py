@@ -18,7 +18,6 @@ FORMAT = 2
 _APPLICATION = 0x636F6465
 _VERSION = ((FORMAT * 100 + facts.FORMAT) * 100 + python_summary.FORMAT) * 100 + text_units.FORMAT
 _CACHE_KIB = 16_000
-_MAPPED = 256_000_000
 
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -127,4 +126,4 @@ def _version_of(connection: apsw.Connection) -> tuple[int, int]:
 
 
 def _set_up(connection: apsw.Connection) -> None:
-    connection.execute(f"PRAGMA synchronous=NORMAL; PRAGMA cache_size=-{_CACHE_KIB}; PRAGMA mmap_size={_MAPPED}")
+    connection.execute(f"PRAGMA synchronous=NORMAL; PRAGMA cache_size=-{_CACHE_KIB}")

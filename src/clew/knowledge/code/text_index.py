@@ -18,9 +18,10 @@ from clew.knowledge.code.question import Question, parse_question
 from clew.knowledge.code.ranking import DENSE_SHARE, Ranked, rank, rank_units
 from clew.knowledge.code.store import CodeStore, Sql, read_meta
 from clew.knowledge.code.text_hits import TextHit, show_files, show_units
-from clew.knowledge.code.text_segment import SCALE, Floats, TextFile, build_segment
+from clew.knowledge.code.text_segment import Floats, TextContent, TextFile, build_segment
 from clew.knowledge.code.text_units import PackedText, pack_text, read_texts
 from clew.knowledge.code.text_view import View
+from clew.knowledge.compact_vectors import compact
 from clew.trail.store import Embedder
 
 SMALL = 64
@@ -29,6 +30,8 @@ SMALL = 64
 READERS = {"all-minilm-l6-v2": 0.85}
 """Embedders that understand source, and how much their closeness counts; others are given names and descriptions."""
 
+FORMAT = 2
+"""Changes whenever the way in which vectors are kept does: those of another number are made anew."""
 _MARK = "text"
 _TABLES = """
 CREATE TABLE IF NOT EXISTS text_files (path TEXT PRIMARY KEY, blob TEXT NOT NULL, language TEXT NOT NULL) WITHOUT ROWID;
@@ -58,8 +61,8 @@ class TextIndex:
         self._embedder = embedder
         self._turn = threading.Lock()
         self._mark: int | None = None
-        self._known: dict[str, TextFile] = {}
         self._base = build_segment([])
+        self._beside: dict[str, TextContent] = {}
         self._view = View([], [])
 
     def put(self, path: str, blob: str, facts: FileFacts, text: str) -> None:
@@ -107,8 +110,8 @@ class TextIndex:
         if self._embedder is None:
             return 0
         with self._store.reading() as sql:
-            waiting = _read_waiting(sql, self._embedder.name, limit)
-        made = [(self._embedder.name, self._vectors(texts), blob, language) for blob, language, texts in waiting]
+            waiting = _read_waiting(sql, self._model, limit)
+        made = [(self._model, self._vectors(texts), blob, language) for blob, language, texts in waiting]
         if made:
             with self._store.writing() as sql:
                 sql.executemany("UPDATE text_contents SET model = ?, vectors = ? WHERE blob = ? AND language = ?", made)
@@ -142,7 +145,7 @@ class TextIndex:
         """The view of what the store holds now."""
         with self._turn, self._store.reading() as sql:
             if not sql.execute(_HAS_TABLES).fetchone()[0]:
-                self._known, self._mark, self._view = {}, None, View([], [])
+                self._base, self._beside, self._mark, self._view = build_segment([]), {}, None, View([], [])
                 return self._view
             mark = read_meta(sql, _MARK)
             if mark != self._mark:
@@ -151,48 +154,52 @@ class TextIndex:
             return self._view
 
     def _load(self, sql: Sql) -> None:
-        model = self._embedder.name if self._embedder else ""
+        """The segments of the files that there are: the large one stays while little has changed."""
         rows = sql.execute(
             "SELECT f.path, f.blob, f.language, c.model = ? AND c.vectors IS NOT NULL FROM text_files f"
             " JOIN text_contents c USING (blob, language) ORDER BY f.path",
-            (model,),
-        ).fetchall()
-        self._known = {row[0]: self._file(sql, *row) for row in rows}
-        self._view = self._build()
+            (self._model,),
+        )
+        wanted = {path: (blob, language, bool(has_vectors)) for path, blob, language, has_vectors in rows}
+        dead = [wanted.get(file.path) != _state(file) for file in self._base.files]
+        alive = {file.path for file, is_dead in zip(self._base.files, dead, strict=True) if not is_dead}
+        changed = wanted.keys() - alive
+        dimension = self._embedder.dimension if self._embedder else 0
+        if len(changed) + sum(dead) > max(SMALL, len(wanted) // 8):
+            self._beside = {}
+            self._base = build_segment([self._read(sql, path, *wanted[path]) for path in wanted], dimension)
+            self._view = View([self._base], [np.zeros(len(wanted), bool)])
+            return
+        self._beside = {path: self._read(sql, path, *wanted[path]) for path in sorted(changed)}
+        segments = [self._base, *([build_segment(list(self._beside.values()), dimension)] if changed else [])]
+        self._view = View(segments, [np.array(dead, bool), np.zeros(len(changed), bool)][: len(segments)])
 
-    def _file(self, sql: Sql, path: str, blob: str, language: str, has_vectors: int) -> TextFile:
-        """The file as it is in memory already, or read."""
-        known = self._known.get(path)
-        if known and (known.blob, known.language, bool(known.vectors)) == (blob, language, bool(has_vectors)):
+    def _read(self, sql: Sql, path: str, blob: str, language: str, has_vectors: bool) -> TextContent:
+        """The content of a file, as it was read before if it is the same."""
+        known = self._beside.get(path)
+        if known and _state(known) == (blob, language, has_vectors):
             return known
         packed, vectors = sql.execute(
             "SELECT packed, vectors FROM text_contents WHERE blob = ? AND language = ?", (blob, language)
         ).fetchone()
         try:
-            return TextFile(path, blob, language, _decode(packed), vectors if has_vectors else b"")
+            return TextContent(path, blob, language, _decode(packed), vectors if has_vectors else b"")
         except msgspec.DecodeError as error:
             raise Corrupted(f"the words of {path} cannot be read from {self._store.path}") from error
 
-    def _build(self) -> View:
-        """The segments of the files that are known: the large one stays while little has changed."""
-        dimension = self._embedder.dimension if self._embedder else 0
-        kept = {id(file) for file in self._base.files}
-        changed = [file for file in self._known.values() if id(file) not in kept]
-        dead = np.array([self._known.get(file.path) is not file for file in self._base.files], bool)
-        if len(changed) + np.count_nonzero(dead) > max(SMALL, len(self._known) // 8):
-            self._base, changed = build_segment(list(self._known.values()), dimension), []
-            dead = np.zeros(len(self._known), bool)
-        if not changed:
-            return View([self._base], [dead])
-        return View([self._base, build_segment(changed, dimension)], [dead, np.zeros(len(changed), bool)])
+    @property
+    def _model(self) -> str:
+        """By whom vectors were made, and how they are kept."""
+        return f"{self._embedder.name} {FORMAT}" if self._embedder else ""
 
     def _vectors(self, texts: bytes) -> bytes:
-        """The vectors of all units of a content, a byte for each number."""
+        """The vectors of all units of a content: a byte for each number, then a scale for each vector."""
         if self._embedder is None:
             return b""
         read = read_texts(texts, whole=self._embedder.name in READERS)
         floats = np.frombuffer(b"".join(self._embedder.embed(read)), "<f4")
-        return bytes(np.rint(floats * SCALE).astype(np.int8))
+        small = compact(floats.reshape(len(read), -1))
+        return small.codes.tobytes() + small.scales.astype("<f4").tobytes()
 
     def _vector_of(self, text: str) -> Floats | None:
         """The vector of a question; None without an embedder, or where it knows no word of it."""
@@ -206,6 +213,11 @@ def encode_text(facts: FileFacts, text: str) -> EncodedText:
     """What the index keeps of a content. Pure: may run in another process."""
     packed, texts = pack_text(facts, text)
     return EncodedText(_encode(packed), texts)
+
+
+def _state(file: TextFile | TextContent) -> tuple[str, str, bool]:
+    """What a file must still be like to count."""
+    return file.blob, file.language, bool(file.vectors) if isinstance(file, TextContent) else file.has_vectors
 
 
 def _link(sql: Sql, path: str, blob: str, language: str) -> None:

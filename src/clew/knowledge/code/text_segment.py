@@ -13,6 +13,7 @@ import numpy.typing as npt
 from clew.knowledge.code.path_kinds import kind_of
 from clew.knowledge.code.text_units import FIELDS, PackedText
 from clew.knowledge.code.words import terms_of
+from clew.knowledge.compact_vectors import CompactVectors, products
 
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int32]
@@ -20,21 +21,32 @@ Terms = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
 
-SCALE = 127
-"""What a vector's numbers are multiplied with to be kept as bytes."""
+SCALE_BYTES = 4
 _WORD = re.compile(r"\w+")
 _PACKAGE = frozenset(("__init__", "index", "mod", "lib", "main"))
 """File names that stand for the folder they are in."""
 
 
-class TextFile(msgspec.Struct, frozen=True):
-    """A file of the index: its path, and the units of its content."""
+class TextContent(msgspec.Struct, frozen=True):
+    """What a segment is built from: a file, the units of its content, and their vectors as `compact` has them, if any:
+    a byte for each number, then a scale for each vector."""
 
     path: str
     blob: str
     language: str
     packed: PackedText
     vectors: bytes = b""
+
+
+class TextFile(msgspec.Struct, frozen=True):
+    """A file of a segment, with the names and lines of its units."""
+
+    path: str
+    blob: str
+    language: str
+    names: list[str]
+    lines: list[int]
+    has_vectors: bool
 
 
 class Postings(msgspec.Struct):
@@ -78,34 +90,32 @@ class Segment(msgspec.Struct):
     file_length: Floats
     kinds: Counts
     by_name: dict[str, list[int]]
-    vectors: npt.NDArray[np.int8] | None
-    floats: Floats | None = None
+    vectors: CompactVectors | None
 
     def unit_of(self, unit: int) -> tuple[str, int]:
         """The qualname and the line of a unit."""
         file = int(self.unit_file[unit])
-        packed, at = self.files[file].packed, unit - int(self.unit_first[file])
-        return packed.names[at], packed.lines[at]
+        at = unit - int(self.unit_first[file])
+        return self.files[file].names[at], self.files[file].lines[at]
 
     def cosines(self, vector: Floats) -> Floats:
         """How close each unit is to a vector of unit length; 0 for those without one."""
         if self.vectors is None:
             return np.zeros(len(self.unit_file), np.float32)
-        if self.floats is None:
-            self.floats = self.vectors.astype(np.float32) / np.float32(SCALE)
-        return self.floats @ vector
+        return products(vector, self.vectors)
 
 
-def build_segment(files: Sequence[TextFile], dimension: int = 0) -> Segment:
+def build_segment(contents: Sequence[TextContent], dimension: int = 0) -> Segment:
     """The arrays of these files. Units without a vector of that dimension get one of zeros."""
-    lengths = [np.frombuffer(file.packed.lengths, "<u4") for file in files]
+    lengths = [np.frombuffer(each.packed.lengths, "<u4") for each in contents]
     sizes = np.array([len(length) for length in lengths], np.int64)
     first = np.cumsum(sizes) - sizes
-    unit_file = np.repeat(np.arange(len(files), dtype=np.int32), sizes)
+    unit_file = np.repeat(np.arange(len(contents), dtype=np.int32), sizes)
     unit_length = np.concatenate([np.zeros(0, np.float32), *lengths]).astype(np.float32)
+    files = [_file_of(each) for each in contents]
     return Segment(
-        files=list(files),
-        body=_body(files, first),
+        files=files,
+        body=_body([each.packed for each in contents], first),
         folders=_paths([folder_of(file.path) for file in files]),
         stems=_paths([stem_of(file.path) for file in files]),
         names=_unit_names(files),
@@ -115,8 +125,13 @@ def build_segment(files: Sequence[TextFile], dimension: int = 0) -> Segment:
         file_length=np.bincount(unit_file, unit_length, len(files)).astype(np.float32),
         kinds=np.array([kind_of(file.path) for file in files], np.uint8),
         by_name=_names(files),
-        vectors=_vectors(files, sizes, dimension) if dimension else None,
+        vectors=_vectors(contents, sizes, dimension) if dimension else None,
     )
+
+
+def _file_of(content: TextContent) -> TextFile:
+    packed = content.packed
+    return TextFile(content.path, content.blob, content.language, packed.names, packed.lines, bool(content.vectors))
 
 
 def folder_of(path: str) -> str:
@@ -138,7 +153,7 @@ def name_ids(names: Iterable[str]) -> Terms:
 
 def _unit_names(files: Sequence[TextFile]) -> Postings:
     """Units by the name that they define."""
-    ids = name_ids(name for file in files for name in file.packed.names)
+    ids = name_ids(name for file in files for name in file.names)
     return _sorted(ids, np.arange(len(ids), dtype=np.int32), np.ones((len(ids), 1), np.uint8))
 
 
@@ -152,14 +167,13 @@ def _names(files: Sequence[TextFile]) -> dict[str, list[int]]:
     return names
 
 
-def _body(files: Sequence[TextFile], first: Ints) -> Postings:
-    terms = [np.frombuffer(file.packed.terms, "<u4") for file in files]
-    units = [np.frombuffer(file.packed.units, "<u2") for file in files]
-    sizes = [len(term) for term in terms]
-    rows = np.concatenate([np.zeros(0, np.int32), *units]).astype(np.int32)
-    rows += np.repeat(first, sizes).astype(np.int32)
-    counts = np.frombuffer(b"".join(file.packed.counts for file in files), np.uint8).reshape(-1, FIELDS)
-    return _sorted(np.concatenate([np.zeros(0, np.uint32), *terms]).astype(np.uint32), rows, counts)
+def _body(texts: Sequence[PackedText], first: Ints) -> Postings:
+    terms = [np.frombuffer(text.terms, "<u4") for text in texts]
+    units = [np.frombuffer(text.units, "<u2") for text in texts]
+    rows = np.concatenate([np.zeros(0, np.int32), *units], dtype=np.int32)
+    rows += np.repeat(first.astype(np.int32), [len(term) for term in terms])
+    counts = np.frombuffer(b"".join(text.counts for text in texts), np.uint8).reshape(-1, FIELDS)
+    return _sorted(np.concatenate([np.zeros(0, np.uint32), *terms], dtype=np.uint32), rows, counts)
 
 
 def _paths(texts: Sequence[str]) -> Postings:
@@ -173,16 +187,26 @@ def _paths(texts: Sequence[str]) -> Postings:
 
 
 def _sorted(terms: Terms, rows: Rows, counts: Counts) -> Postings:
-    keys = np.sort(terms.astype(np.uint64) << np.uint64(32) | np.arange(len(terms), dtype=np.uint64))
-    order, found = (keys & np.uint64(0xFFFF_FFFF)).astype(np.int64), (keys >> np.uint64(32)).astype(np.uint32)
+    """In place where it can be: what a large folder has here is most of what building takes."""
+    keys = terms.astype(np.uint64)
+    keys <<= np.uint64(32)
+    keys |= np.arange(len(terms), dtype=np.uint64)
+    keys.sort()
+    order = keys.astype(np.uint32)
+    keys >>= np.uint64(32)
+    found = keys.astype(np.uint32)
     starts = np.flatnonzero(np.diff(found, prepend=found[:1] + np.uint32(1)))
     return Postings(found[starts], np.append(starts, len(terms)), rows[order], counts[order])
 
 
-def _vectors(files: Sequence[TextFile], sizes: Ints, dimension: int) -> npt.NDArray[np.int8]:
-    empty = bytes(dimension)
-    packed = (
-        file.vectors if len(file.vectors) == int(size) * dimension else empty * int(size)
-        for file, size in zip(files, sizes, strict=True)
-    )
-    return np.frombuffer(b"".join(packed), np.int8).reshape(-1, dimension)
+def _vectors(contents: Sequence[TextContent], sizes: Ints, dimension: int) -> CompactVectors:
+    total = int(sizes.sum())
+    found = CompactVectors(np.zeros((total, dimension), np.int8), np.zeros(total, np.float32))
+    first = 0
+    for content, size in zip(contents, sizes.tolist(), strict=True):
+        if len(content.vectors) == size * (dimension + SCALE_BYTES):
+            codes, scales = content.vectors[: size * dimension], content.vectors[size * dimension :]
+            found.codes[first : first + size] = np.frombuffer(codes, np.int8).reshape(-1, dimension)
+            found.scales[first : first + size] = np.frombuffer(scales, "<f4")
+        first += size
+    return found
