@@ -5,8 +5,8 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 JOBS   ?= auto
 REPOS  ?= ../repositories
-RUNTIME := $(patsubst %,tests/skills/test_%.py,agent_session catalogue explaining exposure exposure_edits following keeping library \
-	loads loads_bounds loads_laws merging meta_tools prompt registry remembering variables)
+RUNTIME := $(patsubst %,tests/skills/test_%.py,catalogue exposure exposure_edits keeping library prompt registry remembering variables) \
+	$(patsubst %,tests/skills/sessions/test_%.py,agent_session explaining following loads loads_bounds loads_laws merging meta_tools)
 
 .PHONY: help run test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge coverage-skills lock reference clean
 
@@ -66,11 +66,7 @@ bench-runtime: $(STAMP) ## steps, crashes, contexts, sandbox and conversations o
 	@$(VENV)-bench/bin/python benchmarks/runtime.py $(ARGS)
 
 bench-knowledge: $(STAMP) ## what is known: beliefs, calls, localisation, speed of the index; repositories in REPOS
-	@$(BIN)/python benchmarks/knowledge_beliefs.py
-	@$(BIN)/python benchmarks/knowledge_paraphrases.py
-	@$(BIN)/python benchmarks/knowledge_calls.py --repos $(REPOS)
-	@$(BIN)/python benchmarks/knowledge_search.py --repos $(REPOS) $(ARGS)
-	@$(BIN)/python benchmarks/knowledge_code.py .
+	@$(BIN)/python benchmarks/knowledge_all.py --repos $(REPOS) $(ARGS)
 
 reference: $(STAMP)     ## write docs/reference anew
 	@$(BIN)/python tools/reference.py

@@ -1,11 +1,15 @@
 """Speed of what is known of code: indexing, noticing what changed, looking up symbols and callers, and memory.
 
+Usage: knowledge_code.py FOLDER... [--only MEASURE,...] [--serena PYTHON]
+
 Each measure takes the folder of a repository and a scratch folder, and gives rows and the promises they are held
-against. `python knowledge_code.py FOLDER` runs all of them on one folder, which is read and never written.
+against. Folders are read and never written. Measures: index, noticing, lookups, memory, beside (ripgrep,
+ctags and, with a Python that has it, Serena).
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import random
 import shutil
@@ -13,13 +17,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from clew.clock import SystemClock
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.opening import open_code
 from clew.knowledge.code.watching import CodeWatch
+from knowledge_peers.raw_tools import measure_beside
 from speed.report import Finding, Promise, Row, render
 from speed.timing import percentile, tell
 
@@ -131,9 +137,11 @@ import asyncio, resource, sys
 from pathlib import Path
 from clew.clock import SystemClock
 from clew.knowledge.code.opening import open_code
+from clew.llm.embedders import open_embedder
 
 async def main():
-    async with open_code(Path(sys.argv[2]), Path(sys.argv[1]), SystemClock(), None) as graph:
+    embedder = open_embedder("wordllama")
+    async with open_code(Path(sys.argv[2]), Path(sys.argv[1]), SystemClock(), embedder) as graph:
         files = (await graph.refresh()).files
         await graph.search("where is the configuration read")
         with graph.store.reading() as sql:
@@ -170,23 +178,34 @@ MEASURES: dict[str, Callable[[Path, Path], Awaitable[list[Finding]]]] = {
     "noticing": measure_noticing,
     "lookups": measure_lookups,
     "memory": measure_memory,
+    "beside": measure_beside,
 }
 
 
-async def measure_code(root: Path, scratch: Path) -> list[Finding]:
-    """All measures of one folder."""
+async def measure_code(
+    root: Path, scratch: Path, only: Sequence[str] = (), serena: Path | None = None
+) -> list[Finding]:
+    """The chosen measures of one folder, or all."""
     findings: list[Finding] = []
-    for name, measure in MEASURES.items():
-        tell(f"{name} of {root.name}")
-        findings += await measure(root, scratch)
+    for name, measure in (MEASURES | {"beside": partial(measure_beside, serena=serena)}).items():
+        if not only or name in only:
+            tell(f"{name} of {root.name}")
+            findings += await measure(root, scratch)
     return findings
 
 
 def main() -> None:
-    if len(sys.argv) != 2:
-        sys.exit("usage: knowledge_code.py FOLDER")
-    with tempfile.TemporaryDirectory(prefix="clew-bench-") as scratch:
-        print(render(asyncio.run(measure_code(Path(sys.argv[1]), Path(scratch)))))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="a folder of code")
+    parser.add_argument("--only", default="", help="only these measures, separated by commas")
+    parser.add_argument("--serena", type=Path, help="a Python that has serena and jedi-language-server")
+    given = parser.parse_args()
+    only = tuple(filter(None, given.only.split(",")))
+    for folder in given.folders:
+        root = folder.resolve()
+        with tempfile.TemporaryDirectory(prefix="clew-bench-") as scratch:
+            findings = asyncio.run(measure_code(root, Path(scratch), only, given.serena))
+        print(f"## {root.name}\n\n{render(findings)}\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,20 @@
 """Paraphrases: how many questions are answered by what an earlier one in other words left in the intent cache, and that
 none is answered by what only looks like it.
 
-Usage: knowledge_paraphrases.py [--pairs DIR] [--data DIR] [--show tuned|all]
+Usage: knowledge_paraphrases.py [--pairs DIR] [--data DIR] [--repos DIR] [--show tuned|all]
 
 Every pair of benchmarks/paraphrases is asked in both orders, by rules alone and with the embedder that comes with Clew.
-Pairs of real web queries are read from --data by their lines, and left out where it is absent. Ends with 1 when a
-figure misses its mark.
+Pairs of real web queries are read from --data and from a repository in --repos by their numbers, and left out where
+these are absent. Ends with 1 when a figure misses its mark.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
+import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,14 +25,20 @@ from clew.knowledge.resolving.cache import IntentCache
 from clew.knowledge.resolving.intents import classify
 from clew.llm.embedders import open_embedder
 from clew.trail.store import Embedder
+from knowledge_calls import find_repository
 from speed.report import Finding, Promise, Row, render
 
 PAIRS = Path(__file__).parent / "paraphrases"
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+ROOT = Path(__file__).resolve().parents[2]
+DATA, REPOS = ROOT / "shared" / "data", ROOT / "repositories"
+QUERIES_REPO = "Jun-jie-Huang/CoCLR"
 LEAST_SERVED = 0.6
 HALVES = ("tuned", "held out")
+WEB = "real web queries"
 AS_A_QUESTION = "where is the function for this: {}"
 """Web queries ask no team; put so, they ask ours for a place in the code."""
+_LANGUAGE = re.compile(r"\b(?:(?:in|using|with|from|on) )?python ?[23]?\b")
+"""Every query names it; nobody does who asks about a repository in that language."""
 
 _NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -47,12 +55,12 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reference(msgspec.Struct, frozen=True, kw_only=True):
-    """Two lines of a file of queries, and whether they want the same."""
+    """Two queries, each by its file and its number there, from 1; and whether they want the same."""
 
     id: str
-    file: str
-    a: int
-    b: int
+    half: str
+    a: tuple[str, int]
+    b: tuple[str, int]
     is_same: bool
 
 
@@ -61,23 +69,39 @@ def read_pairs(name: str, folder: Path = PAIRS) -> list[Pair]:
     return [msgspec.json.decode(line, type=Pair) for line in (folder / f"{name}.jsonl").read_bytes().splitlines()]
 
 
-def read_web_pairs(data: Path, folder: Path = PAIRS) -> list[tuple[Pair, bool]]:
-    """Pairs of real queries with whether they are one. Raises FileNotFoundError where the queries are not there."""
+def read_web_pairs(data: Path, repositories: Path, folder: Path = PAIRS) -> tuple[list[tuple[Pair, bool]], list[str]]:
+    """Pairs of real queries with whether they are one, and the files of queries that are not there."""
     references = [
         msgspec.json.decode(line, type=Reference) for line in (folder / "web_queries.jsonl").read_bytes().splitlines()
     ]
-    texts = {name: (data / name).read_bytes().splitlines() for name in sorted({each.file for each in references})}
-    return [(_web_pair(each, texts[each.file]), each.is_same) for each in references]
+    names = sorted({name for each in references for name, _ in (each.a, each.b)})
+    texts = {name: read_queries(name, data, repositories) for name in names}
+    here = [each for each in references if texts[each.a[0]] and texts[each.b[0]]]
+    pairs = [(_web_pair(each, texts), each.is_same) for each in here]
+    return pairs, [name for name in names if not texts[name]]
 
 
-def measure_paraphrases(pairs: Path = PAIRS, data: Path = DATA, embedder: Embedder | None = None) -> list[Finding]:
+def read_queries(name: str, data: Path, repositories: Path) -> list[str]:
+    """The queries of a file of the data, or else of the repository that they come from; none where it is absent."""
+    if (data / name).is_file():
+        return [msgspec.json.decode(line)["query"] for line in (data / name).read_bytes().splitlines()]
+    git = find_repository(repositories, QUERIES_REPO)
+    if git is None:
+        return []
+    shown = subprocess.run(["git", f"--git-dir={git}", "show", f"HEAD:{name}"], capture_output=True, check=False)
+    return [row["doc"] for row in msgspec.json.decode(shown.stdout)] if shown.returncode == 0 else []
+
+
+def measure_paraphrases(
+    pairs: Path = PAIRS, data: Path = DATA, repositories: Path = REPOS, embedder: Embedder | None = None
+) -> list[Finding]:
     """Shares served by half and intent, of paraphrases and of the same words again; wrong answers among near misses and
     among all questions kept at once; and the promises."""
     embedder = embedder or open_default()
     same, apart = read_pairs("same", pairs), read_pairs("apart", pairs)
     findings = [_row(half, same, apart, embedder) for half in HALVES]
     findings += [_row_of_intent(intent, same, embedder) for intent in dict.fromkeys(each.intent for each in same)]
-    findings += measure_web_queries(pairs, data, embedder)
+    findings += measure_web_queries(pairs, data, repositories, embedder)
     wrong = len(find_hits(apart, embedder))
     held_out = [each for each in same if each.half == "held out"]
     crowd = find_strangers(same, embedder)
@@ -97,17 +121,21 @@ def open_default() -> Embedder:
     return embedder
 
 
-def measure_web_queries(pairs: Path, data: Path, embedder: Embedder) -> list[Finding]:
+def measure_web_queries(pairs: Path, data: Path, repositories: Path, embedder: Embedder) -> list[Finding]:
     """Real queries for one function: those that want the same, and those that only share the function."""
-    try:
-        rows = read_web_pairs(data, pairs)
-    except FileNotFoundError as error:
-        note = f"skipped: {Path(str(error.filename)).name} is not there"
-        return [Row(measure="paraphrases", records=0, contender="real web queries", note=note)]
+    rows, missing = read_web_pairs(data, repositories, pairs)
+    findings: list[Finding] = [
+        Row(measure=WEB, records=0, contender=name, note="skipped: it is not there") for name in missing
+    ]
+    for half in HALVES:
+        same = [pair for pair, is_same in rows if is_same and pair.half == half]
+        apart = [pair for pair, is_same in rows if not is_same and pair.half == half]
+        values = {"served": _served(same, embedder), "apart": float(len(apart))}
+        values |= {"wrong": float(len(find_hits(apart, embedder)))}
+        findings.append(Row(measure=WEB, records=len(same), contender=half, values=values))
     same = [pair for pair, is_same in rows if is_same]
-    apart = [pair for pair, is_same in rows if not is_same]
-    values = {"served": _served(same, embedder), "wrong": float(len(find_hits(apart, embedder)))}
-    return [Row(measure="paraphrases", records=len(rows), contender="real web queries", values=values)]
+    promise = _promise("real web queries served", len(same), _served(same, embedder), LEAST_SERVED)
+    return [*findings, promise] if same else findings
 
 
 def find_hits(pairs: Iterable[Pair], embedder: Embedder) -> list[tuple[str, str]]:
@@ -163,11 +191,14 @@ def _row_of_intent(intent: str, same: Sequence[Pair], embedder: Embedder) -> Fin
     return Row(measure="paraphrases by intent", records=len(mine), contender=intent, values=values)
 
 
-def _web_pair(reference: Reference, lines: Sequence[bytes]) -> Pair:
-    one, other = (
-        AS_A_QUESTION.format(msgspec.json.decode(lines[number - 1])["query"]) for number in (reference.a, reference.b)
-    )
-    return Pair(id=reference.id, half="real", kind="web", a=one, b=other)
+def _web_pair(reference: Reference, texts: Mapping[str, Sequence[str]]) -> Pair:
+    one, other = (as_a_question(texts[name][number - 1]) for name, number in (reference.a, reference.b))
+    return Pair(id=reference.id, half=reference.half, kind="web", a=one, b=other)
+
+
+def as_a_question(query: str) -> str:
+    """A web query as somebody would put it who knows the language of the repository."""
+    return AS_A_QUESTION.format(" ".join(_LANGUAGE.sub(" ", query).split()))
 
 
 def _promise(name: str, records: int, value: float, target: float, *, at_least: bool = True) -> Promise:
@@ -186,11 +217,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=Path, default=PAIRS, help="where the pairs are")
     parser.add_argument("--data", type=Path, default=DATA, help="where the files of real queries are")
+    parser.add_argument("--repos", type=Path, default=REPOS, help="a folder of git directories")
     parser.add_argument("--show", choices=("tuned", "all"), help="tell the pairs that fail")
     given = parser.parse_args()
     if given.show:
         print(*tell_failures(given.pairs, given.show, open_default()), sep="\n")
-    findings = measure_paraphrases(given.pairs, given.data)
+    findings = measure_paraphrases(given.pairs, given.data, given.repos)
     print(render(findings))
     sys.exit(0 if all(each.is_kept for each in findings if isinstance(each, Promise)) else 1)
 

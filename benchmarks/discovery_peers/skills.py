@@ -14,8 +14,8 @@ from typing import Any
 from clew.llm.embedders import open_embedder
 from clew.llm.tokens import estimate_tokens
 from clew.skills.catalogue import BUDGET, build_catalogue
+from clew.skills.discovery.shelf import SKILL_SCHEMA, SkillShelf
 from clew.skills.manifest import Manifest, Skill
-from clew.skills.shelf import SKILL_SCHEMA, SkillShelf
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
 from clew.trail.query import SearchRequest

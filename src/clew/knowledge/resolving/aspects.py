@@ -22,6 +22,8 @@ _ASKED = {
     "who": r"\b(?:who(?! calls?\b| invokes?\b)|whom|whose)\b",
     "mine": r"\b(?:did|have|had|was|am) i\b|\bmy\b",
     "last": r"\b(?:last|latest|newest|most recent) (?:commit|change|edit|release|version)\b",
+    "all": r"\b(?:remov|delet|clear|drop|reset|clos|stop|kill|cancel|eras)(?:e|es|s|ed|ped|ing|ping|led|ling)?"
+    r" (?:all|every)\b",
     "many": r"\b(?:how many|number of|count of)\b",
     "ever": r"\bhave we (?:ever|already)\b|^did we\b(?!.*\bsimilar\b)",
     "callers": r"\b(?:who|what|which \w+|that) (?:calls?|invokes?)\b|\bcallers?\b|\bcalls to\b|\bcall sites?\b"

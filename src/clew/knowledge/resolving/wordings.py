@@ -56,7 +56,16 @@ _SAME_WORDS = """
     edit modify
     need require
     choose pick
-    number amount
+    number amount num
+    string str
+    integer int
+    dictionary dict
+    text txt
+    image img
+    character char
+    boolean bool
+    object obj
+    calculate compute
     fetch retrieve retrieval
     transform transformation
     install installation
