@@ -11,13 +11,14 @@ from clew.access import Principal
 from clew.agents.amounts import Amount, Limits
 from clew.agents.budget_tree import Budgets
 from clew.agents.default_hooks import HookDeps, default_hooks
-from clew.agents.hooks import Abort, Hook, HookChain, PromptData, ToolData
+from clew.agents.hooks import Abort, Hook, HookChain, PromptData, SkillData, ToolData
+from clew.agents.prompt_hooks import Called
 from clew.agents.reliability import shipped_reliability
 from clew.agents.requests import request_draft, response_draft
 from clew.clock import ManualClock
 from clew.context.definition import AgentDefinition
 from clew.errors import BudgetExceeded, InvalidInput
-from clew.llm.messages import Message, Source
+from clew.llm.messages import Message, Source, ToolSpec
 from clew.tools.tool import Effects, Tool, tool
 from clew.trail.breadcrumb import Breadcrumb, Draft
 from clew.trail.flow import Flow
@@ -56,6 +57,8 @@ class World:
         self.verdict = "allow"
         self.window = 1_000
         self.skills: dict[str, str] = {}
+        self.refused: list[str] = []
+        self.judges = HookChain()
 
     @property
     def chain(self) -> HookChain:
@@ -68,6 +71,7 @@ class World:
                 decide=self._decide,
                 budgets=self.budgets,
                 skills=self,
+                judges=self.judges,
                 window=self._window,
             )
         )
@@ -80,8 +84,14 @@ class World:
     async def _window(self, agent: str) -> int:
         return self.window
 
-    async def texts(self, message: str, *, agent: str, session: str) -> Sequence[str]:
-        return [text for word, text in self.skills.items() if word in message]
+    async def called(self, message: str, *, agent: str, session: str) -> Sequence[Called]:
+        return [Called(skill=word, why="said", text=text) for word, text in self.skills.items() if word in message]
+
+    async def settle(self, message: str, refused: Sequence[str], *, agent: str, session: str) -> None:
+        self.refused = list(refused)
+
+    async def hint(self, message: str, *, agent: str, session: str) -> str:
+        return "painting may help"
 
     async def write(self, draft: Draft) -> Breadcrumb:
         return await self.trail.records.create(draft, by=self.by)
@@ -176,6 +186,51 @@ async def test_a_message_brings_the_skills_that_it_calls_for(world: World) -> No
     done = await world.chain.run("pre_prompt", await world.prompt(await world.say("please deploy")))
 
     assert [each.content for each in done.messages if each.content] == ["How to deploy."]
+    assert world.refused == []
+
+
+async def test_an_agent_that_can_look_for_skills_is_told_which_may_help(world: World) -> None:
+    get = ToolSpec(name="get", description="Get.", schema={})
+
+    done = await world.chain.run("pre_prompt", await world.prompt(await world.say("hello"), tools=(get,)))
+
+    assert [each.content for each in done.messages if each.content] == ["painting may help"]
+
+
+@pytest.mark.req("SYL-31")
+async def test_a_hook_sees_each_skill_before_it_is_loaded_and_can_change_or_refuse_it(world: World) -> None:
+    seen: list[tuple[str, str, str]] = []
+
+    async def look(data: SkillData) -> SkillData:
+        seen.append((data.agent_id, data.skill, data.why))
+        if data.skill == "paint":
+            raise Abort("no painting here")
+        return msgspec.structs.replace(data, text=data.text.upper())
+
+    async def fall_over(data: SkillData) -> SkillData:
+        raise ZeroDivisionError
+
+    world.judges = HookChain([Hook(name=each.__name__, point="pre_skill", function=each) for each in (look, fall_over)])
+    world.skills = {"deploy": "How to deploy.", "paint": "How to paint."}
+
+    done = await world.chain.run("pre_prompt", await world.prompt(await world.say("paint and deploy")))
+
+    assert seen == [("guide", "deploy", "said"), ("guide", "paint", "said")]
+    assert [each.content for each in done.messages if each.content] == ["HOW TO DEPLOY."]
+    assert world.refused == ["paint"]
+
+
+async def test_a_guard_that_falls_over_lets_no_skill_through(world: World) -> None:
+    async def fall_over(data: SkillData) -> SkillData:
+        raise ZeroDivisionError
+
+    world.judges = HookChain([Hook(name="guard", point="pre_skill", function=fall_over, required=True)])
+    world.skills = {"deploy": "How to deploy."}
+
+    done = await world.chain.run("pre_prompt", await world.prompt(await world.say("please deploy")))
+
+    assert [each.content for each in done.messages if each.content] == []
+    assert world.refused == ["deploy"]
 
 
 @pytest.mark.req("SYL-31")

@@ -71,7 +71,7 @@ def test_a_prompt_holds_the_initial_skills_and_names_the_others() -> None:
     agent = Agent(name="pirate", prompt="Arr.", initial_skills=("knots",), skills=("maps", "traps", "gone"))
     assert prompt_of(agent, manifest, {"traps"}) == (
         "Arr.\n\n## knots\n\nOver and under.\n\n## Further skills\n\n"
-        "These can be loaded when they are needed, with `get` on `skills://tools/load`:\n\n- maps: Read maps"
+        "These can be loaded when they are needed: `get` on `skills://tools/find` leads to them.\n\n- maps: Read maps"
     )
 
 

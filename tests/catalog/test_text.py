@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from clew.catalog.domain import Domain
 from clew.catalog.resource import Resource
-from clew.catalog.text import fence, inline, one_line, quoted
+from clew.catalog.text import code_span, fence, inline, one_line, quoted
 from clew.fences import clean
 from tests.tools.fraud import ask, catalog_at, routes_of, some_tool
 
@@ -159,3 +159,22 @@ def test_what_nobody_sees_is_gone_from_lines_and_from_blocks(hidden: str) -> Non
 
 def test_a_block_keeps_its_blank_lines_and_tabs() -> None:
     assert clean("all:\r\n\tmake\r\rtest\x85\u2028end") == "all:\n\tmake\n\ntest\n\nend"
+
+
+@given(st.text(max_size=400) | st.text("`* <>[]\n#-x", max_size=60))
+def test_code_is_shown_as_it_is_written_and_cannot_leave_its_span(text: str) -> None:
+    shown = code_span(text, 100)
+    line = " ".join(clean(text).split())
+    assert "\n" not in shown
+    if not line:
+        assert shown == ""
+        return
+    [paragraph] = [each for each in MarkdownIt("commonmark").parse(f"x {shown} y") if each.type == "inline"]
+    codes = [child for child in paragraph.children or [] if child.type == "code_inline"]
+    assert len(codes) == 1
+    assert codes[0].content == (line if len(line) <= 100 else codes[0].content)
+    assert [child.content for child in paragraph.children or [] if child.type == "text"] == ["x ", " y"]
+
+
+def test_what_code_has_of_markup_stays() -> None:
+    assert code_span("def f(*args: list[str]) -> dict[str, `T`]") == "``def f(*args: list[str]) -> dict[str, `T`]``"

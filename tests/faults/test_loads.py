@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from clew.clock import SystemClock
-from clew.skills.agent_session import AgentSession
 from clew.skills.keeping import MemoryExposures, TrailExposures
 from clew.skills.registry import ToolRegistry
+from clew.skills.sessions.agent_session import AgentSession
 from clew.trail.store import Trail
 from tests.faults.processes import Child, open_at
 from tests.skills.researching import MANIFEST, ME

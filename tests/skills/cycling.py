@@ -16,7 +16,7 @@ from clew.skills.library import Skills
 from clew.skills.manifest import Agent, Manifest, Triggers
 from clew.skills.prompt import Prompt, names_in
 from clew.skills.registry import META_TOOLS
-from clew.skills.session import AGENT, SKILL, TOOLSET
+from clew.skills.sessions.session import AGENT, SKILL, TOOLSET
 from clew.skills.triggers import Turn
 from tests.faults.processes import open_at
 from tests.skills.researching import call, make_manifest, make_skill, make_tool, make_toolset

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from clew.skills.exposure import Items, Via
-from clew.skills.loads import (
+from clew.skills.manifest import Manifest
+from clew.skills.sessions.loads import (
     Stamp,
     Terms,
 )
-from clew.skills.manifest import Manifest
-from clew.skills.session import SessionState, derive
+from clew.skills.sessions.session import SessionState, derive
 from tests.skills.researching import MANIFEST
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -19,7 +19,7 @@ from clew.skills.prompt import (
     names_in,
     tools_section,
 )
-from clew.skills.session import SessionState
+from clew.skills.sessions.session import SessionState
 
 SEARCH = Skill(name="search", description="Search the web", content="# Search\n\nAsk {{ ENGINE }}.", toolsets=("web",))
 ANALYSIS = Skill(name="analysis", description="Analyze data", content="# Analysis", toolsets=("math", "plots"))

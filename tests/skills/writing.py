@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clew.skills.building import Built, build
-from clew.skills.problems import Problem
+from clew.skills.checks.problems import Problem
+from clew.skills.definitions.building import Built, build
 from clew.tools.tool import Tool, tool
 
 

@@ -16,11 +16,11 @@ from clew.agents.default_hooks import HookDeps, default_hooks
 from clew.agents.executor import Gathered
 from clew.agents.guard import Guard
 from clew.agents.healing import Healing, healing_tools
-from clew.agents.hooks import HookChain
+from clew.agents.hooks import Hook, HookChain
 from clew.agents.judging import Judge
 from clew.agents.model_calls import ModelCalls
 from clew.agents.notes import note_tools
-from clew.agents.prompt_hooks import Window
+from clew.agents.prompt_hooks import Skills, Window
 from clew.agents.registry import Registry
 from clew.agents.reliability import Reliability, read_reliability
 from clew.agents.repairs import RepairDesk
@@ -58,12 +58,14 @@ async def build_runtime(
     tools: Iterable[Tool] = (),
     policy: Policy | None = None,
     place: Place | None = None,
-    hooks: Sequence[Any] = (),
+    hooks: Sequence[Hook] = (),
+    skills: Skills | None = None,
 ) -> Runtime:
     """A runtime on a trail that was bootstrapped, for the owner of `by`.
 
     `tools` come with the program, `from_record` makes those that are breadcrumbs; `policy` is what all agents are held
-    to, whatever their definitions allow; `place` finds the real path behind one; `hooks` come beside the default ones.
+    to, whatever their definitions allow; `place` finds the real path behind one; `hooks` come beside the default ones;
+    `skills` are those that agents are given.
     """
     flow = await read_flow(trail, by=by)
     world = World(
@@ -79,7 +81,7 @@ async def build_runtime(
     )
     world.toolbox.add(_own_tools(world))
     judge = Judge(world.registry, world.toolbox, by=by, policy=policy, place=place)
-    return Runtime(_parts(world, judge, _hooks(world, judge).add(*hooks)))
+    return Runtime(_parts(world, judge, _hooks(world, judge, skills, hooks)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +114,8 @@ def _own_tools(world: World) -> tuple[Tool, ...]:
     )
 
 
-def _hooks(world: World, judge: Judge) -> HookChain:
-    return default_hooks(
+def _hooks(world: World, judge: Judge, skills: Skills | None, hooks: Sequence[Hook]) -> HookChain:
+    chain = default_hooks(
         HookDeps(
             trail=world.trail,
             flow=world.flow,
@@ -121,9 +123,12 @@ def _hooks(world: World, judge: Judge) -> HookChain:
             reliability=world.reliability,
             decide=judge,
             budgets=world.budgets,
+            skills=skills,
+            judges=HookChain([each for each in hooks if each.point == "pre_skill"]),
             window=_window(world.models, world.registry),
         )
     )
+    return chain.add(*hooks)
 
 
 def _parts(world: World, judge: Judge, chain: HookChain) -> Parts:

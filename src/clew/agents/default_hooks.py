@@ -6,7 +6,7 @@ user's own that changes arguments has a priority below LATE; what it changes is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clew.access import Principal
 from clew.agents.budget_tree import Budgets
@@ -38,7 +38,8 @@ from clew.trail.store import Trail
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookDeps:
-    """What the default hooks need. Without skills none are loaded; without a window no prompt is too long."""
+    """What the default hooks need. Without skills none are loaded; without a window no prompt is too long. `judges` are
+    the hooks that see a skill before it is loaded."""
 
     trail: Trail
     flow: Flow
@@ -47,6 +48,7 @@ class HookDeps:
     decide: Decide
     budgets: Budgets | None = None
     skills: Skills | None = None
+    judges: HookChain = field(default_factory=HookChain)
     window: Window | None = None
 
 
@@ -61,7 +63,7 @@ def _around_prompts(deps: HookDeps) -> tuple[Hook, ...]:
     budget = token_budget_check(by, deps.budgets, deps.window)
     return (
         _hook("session_context", "pre_prompt", Priority.FIRST, session_context(trail, flow, by)),
-        _hook("skill_loading", "pre_prompt", Priority.EARLY, skill_loading(trail, by, deps.skills)),
+        _hook("skill_loading", "pre_prompt", Priority.EARLY, skill_loading(trail, by, deps.skills, deps.judges)),
         _hook("history_injection", "pre_prompt", Priority.NORMAL, history_injection(trail, flow, by)),
         _guard("token_budget_check", "pre_prompt", Priority.LAST, budget),
         _hook("response_logging", "post_prompt", Priority.FIRST, response_logging()),

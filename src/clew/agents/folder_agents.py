@@ -8,8 +8,9 @@ from uuid import UUID, uuid5
 
 from clew.access import Principal
 from clew.catalog.skills.definitions import Definitions
-from clew.skills.manifest import Agent, Manifest
-from clew.skills.mirroring import Mirrored, mirror
+from clew.skills.discovery.mirroring import Mirrored, mirror
+from clew.skills.manifest import Agent, Manifest, Skill
+from clew.skills.sessions.session import Withhold
 from clew.trail.breadcrumb import NEVER, Draft
 from clew.trail.correlation import CONSUMER_TAG
 from clew.trail.flow import Flow
@@ -36,7 +37,7 @@ FOREIGN = {
 """What tools are called in the definitions of other programs."""
 _SKILLS = """## Further skills
 
-These can be loaded when they are needed, with `get` on `skills://tools/load`:"""
+These can be loaded when they are needed: `get` on `skills://tools/find` leads to them."""
 _NAMESPACE = UUID("6c1b0a1e-4c4f-5f0e-8f29-6c6d1c7f0b21")
 
 
@@ -77,11 +78,21 @@ def prompt_of(agent: Agent, manifest: Manifest, withheld: Any = ()) -> str:
     """The instructions of an agent: its own text, the skills that it starts with, and the names of those that it may
     load. Skills that nobody agreed to are not among them."""
     known = [manifest.skills[name] for name in agent.loadable if name in manifest.skills and name not in withheld]
-    initial = [skill for skill in known if skill.name in agent.initial_skills or skill.tier == 1]
+    initial = [skill for skill in known if _is_initial(agent, skill)]
     texts = [f"## {skill.name}\n\n{skill.content.strip()}" for skill in initial]
     later = [f"- {skill.name}: {' '.join(skill.description.split())}" for skill in known if skill not in initial]
     parts = [agent.prompt.strip(), *texts, "\n".join([_SKILLS, "", *later]) if later else ""]
     return "\n\n".join(filter(None, parts))
+
+
+def in_prompt(agent: Agent, manifest: Manifest, withhold: Withhold) -> list[str]:
+    """The skills whose texts the instructions of an agent have."""
+    known = [manifest.skills[name] for name in agent.loadable if name in manifest.skills]
+    return [skill.name for skill in known if _is_initial(agent, skill) and not withhold(skill)]
+
+
+def _is_initial(agent: Agent, skill: Skill) -> bool:
+    return skill.name in agent.initial_skills or skill.tier == 1
 
 
 def tools_of(agent: Agent) -> tuple[str, ...]:

@@ -1,4 +1,5 @@
-"""Hooks: functions that see a prompt or a call before and after it is made, in one order.
+"""Hooks: functions that see a prompt or a call before and after it is made, and a skill before it is loaded, in one
+order.
 
 Data goes in and comes out. A hook may change it, answer in the model's place (`cached_result`), add drafts that are
 written together with what the runner writes, or end it all by raising `Abort`.
@@ -25,8 +26,8 @@ from clew.tools.tool import Tool
 from clew.trail.breadcrumb import Breadcrumb, Draft
 from clew.trail.claims import describe
 
-Point = Literal["pre_prompt", "post_prompt", "pre_tool", "post_tool"]
-POINTS: tuple[Point, ...] = ("pre_prompt", "post_prompt", "pre_tool", "post_tool")
+Point = Literal["pre_prompt", "post_prompt", "pre_tool", "post_tool", "pre_skill"]
+POINTS: tuple[Point, ...] = ("pre_prompt", "post_prompt", "pre_tool", "post_tool", "pre_skill")
 
 _log = logging.getLogger(__name__)
 
@@ -103,9 +104,27 @@ class ToolData(msgspec.Struct, frozen=True, kw_only=True):
         return self.is_waiting
 
 
-Data = TypeVar("Data", PromptData, ToolData)
+class SkillData(msgspec.Struct, frozen=True, kw_only=True):
+    """A skill that is about to be put before the model of an agent: its name, what brought it, and its text. A hook
+    that raises `Abort` refuses it; the run goes on without it."""
+
+    agent_id: str
+    session: str
+    run: str
+    skill: str
+    why: str
+    text: str
+    trace: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+
+    @property
+    def is_settled(self) -> bool:
+        return False
+
+
+Data = TypeVar("Data", PromptData, ToolData, SkillData)
 HookFunction = Callable[[Any], Awaitable[Any]]
-"""Takes PromptData or ToolData, as its point has it, and returns it, changed or not."""
+"""Takes PromptData, ToolData or SkillData, as its point has it, and returns it, changed or not."""
 
 
 class Hook(msgspec.Struct, frozen=True, kw_only=True):

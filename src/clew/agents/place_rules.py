@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from clew.access import Principal
 from clew.clock import Clock
 from clew.skills.exposure import Exposures
-from clew.skills.interception import Operation, RuleInterceptor
-from clew.skills.rule_texts import render
-from clew.skills.rules import Rules
+from clew.skills.rules.interception import Operation, RuleInterceptor
+from clew.skills.rules.texts import render
+from clew.skills.rules.tree import Rules
 from clew.trust import Trust
 
 

@@ -11,10 +11,10 @@ import msgspec
 
 from clew.access import Principal
 from clew.agents.budget_tree import Budgets
-from clew.agents.hooks import HookFunction, PromptData
+from clew.agents.hooks import HookChain, HookFunction, PromptData, SkillData
 from clew.agents.thresholds import Table, Usage, observe, thresholds_of
 from clew.agents.tool_hooks import CHANGED, FILE_TAG
-from clew.errors import Abort, BudgetExceeded, NotFound
+from clew.errors import Abort, BudgetExceeded, ClewError, NotFound
 from clew.fences import clean, fenced
 from clew.llm.messages import Message, Source
 from clew.llm.tokens import estimate_tokens
@@ -37,11 +37,28 @@ _PATTERN = re.compile(
 _log = logging.getLogger(__name__)
 
 
-class Skills(Protocol):
-    """What knows which skills a message calls for."""
+class Called(msgspec.Struct, frozen=True, kw_only=True):
+    """A skill that a run needs, by what it came, and its text."""
 
-    async def texts(self, message: str, *, agent: str, session: str) -> Sequence[str]:
-        """The texts of the skills that this message brings and the session was not told yet, the best first."""
+    skill: str
+    why: str
+    text: str
+
+
+class Skills(Protocol):
+    """What knows which skills a run needs."""
+
+    async def called(self, message: str, *, agent: str, session: str) -> Sequence[Called]:
+        """The skills that a message calls for and those that the session has loaded, whose texts no message of the run
+        has yet; the most important first."""
+        ...
+
+    async def settle(self, message: str, refused: Sequence[str], *, agent: str, session: str) -> None:
+        """Note in the session which of these skills are there now: all but those that were refused."""
+        ...
+
+    async def hint(self, message: str, *, agent: str, session: str) -> str:
+        """Which others may help, in a sentence that says how they are found; empty where none is close."""
         ...
 
 
@@ -68,20 +85,45 @@ def session_context(trail: Trail, flow: Flow, by: Principal) -> HookFunction:
     return add
 
 
-def skill_loading(trail: Trail, by: Principal, skills: Skills | None) -> HookFunction:
-    """Brings the texts of the skills that the message of a run calls for."""
+def skill_loading(trail: Trail, by: Principal, skills: Skills | None, judges: HookChain) -> HookFunction:
+    """Brings the texts of the skills that a run needs, each once the hooks at `pre_skill` have seen it, and to an agent
+    that can look for others the names of those that may help."""
 
     async def load(data: PromptData) -> PromptData:
-        if skills is None or not data.is_first:
+        if skills is None or not data.is_first or not data.session:
             return data
         trigger = await _trigger(trail, by, await _opening(trail, by, data))
         if trigger is None:
             return data
-        texts = await skills.texts(_text_of(trigger), agent=data.agent_id, session=data.session)
+        said, place = _text_of(trigger), {"agent": data.agent_id, "session": data.session}
+        called = await skills.called(said, **place)
+        kept = [(each.skill, text) for each in called if (text := await _judge(judges, each, data)) is not None]
+        names = [name for name, _ in kept]
+        await skills.settle(said, [each.skill for each in called if each.skill not in names], **place)
+        texts = [text for _, text in kept]
+        if any(each.name == "get" for each in data.tools) and (hint := await skills.hint(said, **place)):
+            texts.append(hint)
         brought = tuple(Message(role="user", content=text) for text in texts)
         return msgspec.structs.replace(data, messages=(*brought, *data.messages))
 
     return load
+
+
+async def _judge(judges: HookChain, called: Called, data: PromptData) -> str | None:
+    """The text of a skill after all hooks had it; None where one refused it."""
+    offered = SkillData(
+        agent_id=data.agent_id,
+        session=data.session,
+        run=data.run,
+        skill=called.skill,
+        why=called.why,
+        text=called.text,
+    )
+    try:
+        return (await judges.run("pre_skill", offered)).text
+    except ClewError as error:
+        _log.info("%s: the skill %s was refused: %s", data.agent_id, called.skill, error)
+        return None
 
 
 def history_injection(trail: Trail, flow: Flow, by: Principal) -> HookFunction:

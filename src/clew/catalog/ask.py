@@ -20,6 +20,7 @@ from clew.catalog.tool_index import TOOL_SCHEMA
 from clew.clock import Clock
 from clew.errors import InvalidInput, TooLarge
 from clew.llm.tokens import estimate_tokens
+from clew.secrecy import mask_keys
 from clew.skills.exposure import Exposed, Exposure, Exposures
 from clew.trail.breadcrumb import encode_canonical
 from clew.trail.selector import Selector
@@ -106,7 +107,7 @@ class Asking:
         return _rendered(msgspec.structs.replace(known.answer, is_repeated=True, hint=REPEATED))
 
     def _shown(self, question: Question, answer: Answer) -> list[Exposed]:
-        now, why = self._clock.now(), f"ask: {question.query[:200]}"
+        now, why = self._clock.now(), f"ask: {mask_keys(question.query)[:200]}"
         shown: list[Exposed] = []
         for section in answer.sections:
             routes = [*section.tools, *section.resources]
@@ -124,8 +125,11 @@ def with_hint(answer: Answer, hint: str) -> Answer:
 
 
 def with_known(answer: Answer, lines: Sequence[str]) -> Answer:
-    """The answer with what is known in front."""
-    return _rendered(msgspec.structs.replace(answer, known=lines))
+    """The answer with what is known in front. What has a source is close to the question, whatever can be done."""
+    is_answered = any(line.startswith("- ") for line in lines)
+    hint = "" if is_answered and answer.hint == NOTHING_CLOSE else answer.hint
+    is_relevant = answer.is_relevant or is_answered
+    return _rendered(msgspec.structs.replace(answer, known=lines, hint=hint, is_relevant=is_relevant))
 
 
 def tell_awaiting(number: int) -> str:

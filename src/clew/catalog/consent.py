@@ -25,7 +25,7 @@ from clew.config import Config, SourceConfig
 from clew.errors import ConfigError
 from clew.llm.provider import provider_wishes
 from clew.secrecy import MASK
-from clew.skills.rule_files import RuleFiles
+from clew.skills.rules.files import RuleFiles
 from clew.tools.permission_settings import permissions_wish
 from clew.trust import Trust, Wish, digest_files, digest_parts, printable, real_folder
 

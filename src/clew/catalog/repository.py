@@ -17,9 +17,7 @@ from clew.catalog.resource import Pipeline
 from clew.catalog.sources.local import LocalSource
 from clew.catalog.text import fence, inline
 from clew.config import FOLDER, Config
-from clew.skills.formats.digests import PARTS
-from clew.skills.formats.places import PLUGIN_MARK, place_of
-from clew.skills.walking import SKILL_FILES
+from clew.skills.formats.telling import Telling
 from clew.tools import Effects, GuidedContent, Limits, Tool, ToolContext, guide, tool
 from clew.trail.query import SearchRequest
 from clew.trail.selector import Selector
@@ -51,22 +49,9 @@ def has_repository(config: Config) -> bool:
 
 
 def _is_definition(root: str, path: str, is_folder: bool) -> bool:
-    """Whether a path is the folder of a skill, or a file that agents take for a definition."""
-    folder, _, name = path.rpartition("/")
-    if is_folder:
-        return _holds_skill(os.path.join(root, path)) or (not folder and name in PARTS and _holds_skill(root))
-    return place_of(folder, name, _plugins_above(root, folder)) is not None
-
-
-def _holds_skill(folder: str) -> bool:
-    return any(os.path.lexists(os.path.join(folder, name)) for name in SKILL_FILES)
-
-
-def _plugins_above(root: str, folder: str) -> list[str]:
-    """Those of the folders on the way that are plugins."""
-    parts = folder.split("/") if folder else []
-    ways = ("/".join(parts[:at]) for at, part in enumerate(parts) if part in ("agents", "commands"))
-    return [way for way in ways if os.path.isdir(os.path.join(root, way, PLUGIN_MARK))]
+    """Whether a path is the folder of a skill, or a file that agents take for a definition, as it is now."""
+    telling = Telling(root)
+    return telling.is_skill(path) if is_folder else telling.is_file(path)
 
 
 def _search_tool(trail: Trail, owner_id: str) -> Tool:

@@ -20,6 +20,7 @@ _LOOK_ALIKES = {**_SLASHES, **_COLONS}
 _ON_A_LINE = {**_QUOTES, ord("`"): "'", ord("<"): "\u2039", ord(">"): "\u203a", ord("|"): "/"}
 _MARK = re.compile(r"^\s*(?:(?:[#>*+=~|_-]+|\d{1,4}[.)])(?:\s+|$)|[#>=~|`]+)+")
 _ROUTE = re.compile(r"([\w.-]+)\s*:\s*/\s*/\s*(tools|resources)\b", re.IGNORECASE)
+_TICKS = re.compile("`+")
 _LINK = re.compile(r"\]\s*\(")
 
 
@@ -28,6 +29,16 @@ def inline(text: str, limit: int = MAX_LINE) -> str:
     line = " ".join(clean(text[: limit * 8]).split()).translate(_MARKS)
     line = line.lstrip("#-+> ")
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def code_span(text: str, limit: int = MAX_LINE) -> str:
+    """Code of a domain for the middle of a line: as it is written, on one line, cut with `…`, between more backticks
+    than stand together in it."""
+    line = " ".join(clean(text[: limit * 8]).split())
+    line = line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+    bar = "`" * max([1, *(len(found) + 1 for found in _TICKS.findall(line))])
+    space = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{bar}{space}{line}{space}{bar}" if line else ""
 
 
 def one_line(text: str, limit: int = LIST_LIMIT) -> str:

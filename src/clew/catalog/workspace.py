@@ -28,6 +28,7 @@ from clew.catalog.skills.definitions import Definitions
 from clew.catalog.skills.domain import build_skills
 from clew.catalog.skills.loaded import LoadedSkills
 from clew.catalog.skills.searching import SkillSearch
+from clew.catalog.skills.source import SOURCE as SKILL_SOURCE
 from clew.catalog.skills.wishes import definers_of
 from clew.catalog.sources.tables import SourceTables
 from clew.catalog.waiting import Waiting
@@ -71,6 +72,8 @@ class Workspace:
         self.waiting = waiting or Waiting()
         self.definitions = definitions
         """What the folder defines for agents."""
+        self.skill_search: SkillSearch | None = None
+        """What finds skills by a need, where there are any."""
         self._tables = tables or SourceTables(trail, Path.cwd(), owner)
         self._noticing = asyncio.Lock()
         self._embedder = embedder
@@ -165,7 +168,25 @@ class Workspace:
             self.problems[domain.name] = SKILLS_TAKEN
             return
         await self.catalog.add(domain)
-        self.catalog.skills = loaded
+        self.catalog.skills, self.skill_search = loaded, search
+
+    async def renew_definitions(self) -> None:
+        """Have the skills, agents and rules of the folder as their files are now, and log what waits for consent since
+        they changed."""
+        if self.definitions is None:
+            return
+        before = self.definitions.told()
+        await self.offer_skills()
+        if self.catalog.skills is not None:
+            for report in await self.lifecycle().refresh_source(SKILL_SOURCE):
+                if report.outcome == "failed":
+                    _log.warning("the skills of this folder were not read again: %s", report.error)
+        else:
+            await self.definitions.refresh()
+        await self.definitions.look_at_rules()
+        for told in self.definitions.told():
+            if told not in before:
+                _log.warning("%s", told)
 
     async def _take_up(self, name: str, load: Callable[[], list[Domain]]) -> None:
         try:

@@ -20,9 +20,9 @@ from clew.errors import InvalidInput, ReadOnly
 from clew.files import replace_file
 
 if TYPE_CHECKING:
-    from clew.skills.building import Built
-    from clew.skills.importing import Import
-    from clew.skills.problems import Problem
+    from clew.skills.checks.problems import Problem
+    from clew.skills.definitions.building import Built
+    from clew.skills.definitions.importing import Import
 
 Place = Annotated[
     Path | None,
@@ -123,7 +123,7 @@ def new(
         clew skills new release-notes
         clew skills new release-notes --description "Draft release notes from merged changes"
     """
-    from clew.skills.importing import new_skill  # reads front matter, which help does not
+    from clew.skills.definitions.importing import new_skill  # reads front matter, which help does not
 
     config = here.config()
     prepare_folder(config.folder)
@@ -152,8 +152,10 @@ def import_(
         clew skills import ~/skills --dry-run
     """
     from clew.catalog.consent import trust_skills
+    from clew.catalog.skills.review import Review
     from clew.catalog.skills.wishes import definers_of
-    from clew.skills.importing import find_imports, write_imports
+    from clew.skills.definitions.importing import find_imports, write_imports
+    from clew.trust import Trust
 
     if not paths:
         raise InvalidInput("PATHS", "are missing", hint="For example clew skills import ~/skills/release-notes")
@@ -167,7 +169,9 @@ def import_(
     if taken and not dry_run:
         prepare_folder(config.folder)
         check_place(config.folder, target)
-        if len(trust_skills(config, write_imports(taken, target))) < len(taken):
+        agreed = trust_skills(config, write_imports(taken, target))
+        Review(config, Trust.open(), agreed).keep()
+        if len(agreed) < len(taken):
             note("Not all of it counts as trusted yet: run `clew trust`.")
     if json:
         print_json({"found": found, "written": not dry_run})
@@ -227,7 +231,7 @@ def _whole(here: Here) -> Part:
 
 async def _with_routes(part: Part, built: Built, here: Here) -> Sequence[Problem]:
     """The problems, with those of routes that lead nowhere."""
-    from clew.skills.problems import in_order
+    from clew.skills.checks.problems import in_order
 
     routes = await check_routes(built.manifest, part.definers.root, here)
     return in_order([*built.problems, *part.narrow(routes)]) if routes else built.problems
@@ -235,7 +239,7 @@ async def _with_routes(part: Part, built: Built, here: Here) -> Sequence[Problem
 
 def _mend(part: Part, built: Built) -> list[Problem]:
     """Mend what can be, again and again: one mend may bring up the next."""
-    from clew.skills.fixing import MAX_ROUNDS, apply_fixes  # who only looks does without
+    from clew.skills.checks.fixing import MAX_ROUNDS, apply_fixes  # who only looks does without
 
     mended: list[Problem] = []
     for _ in range(MAX_ROUNDS):
@@ -254,7 +258,7 @@ def _tell_nothing(place: Path | None, part: Part) -> int:
 
 
 def _show(problems: Sequence[Problem], root: Path) -> None:
-    from clew.skills.linting import render_problem
+    from clew.skills.checks.linting import render_problem
 
     for each in problems:
         first, *more = render_problem(each, root).split("\n")
@@ -266,7 +270,7 @@ def _show(problems: Sequence[Problem], root: Path) -> None:
 
 def _tell(problems: Sequence[Problem], root: Path, *, is_seen: bool) -> None:
     """The errors beside the result, and to a person the warnings too."""
-    from clew.skills.linting import render_problem
+    from clew.skills.checks.linting import render_problem
 
     for each in problems:
         if each.severity == "error" or is_seen:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Sequence, Set
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -19,6 +19,10 @@ from clew.trail.ownership import KIND as TRAIL
 from clew.trail.ownership import MADE
 from clew.trust import Grant, Trust, Wish
 from clew.wording import suggest
+
+if TYPE_CHECKING:
+    from clew.catalog.changes import FileChange
+    from clew.catalog.skills.review import Review
 
 TEXTS = frozenset(("agent", "skill", "rules"))
 """What is text for agents: it is looked at again before each use. The rest runs, or is reached, by a process."""
@@ -60,18 +64,22 @@ def trust(
 def _agree(config: Config, names: Sequence[str], *, yes: bool, as_json: bool) -> int:
     # the catalog takes as long to load as the rest of a short command
     from clew.catalog.consent import read_wishes
+    from clew.catalog.skills.review import Review
 
     trusted = Trust.open()
     wishes = [*read_wishes(config), *asyncio.run(_read_trail(config))]
     waiting = [trusted.compare(each) for each in _named(wishes, names) if not trusted.holds(each)]
+    review = Review(config, trusted, waiting)
     if waiting and not as_json:
-        _show(waiting)
-    if waiting and not yes and not _is_agreed(waiting, as_json=as_json):
+        _show(waiting, review)
+    if waiting and not yes and not _is_agreed(waiting, review, as_json=as_json):
         note("Nothing was granted.")
         return 1
+    listed = review.listed() if as_json else []
     _grant(config, trusted, waiting)
+    review.keep()
     if as_json:
-        print_json({"granted": waiting, "awaiting": []})
+        print_json({"granted": listed, "awaiting": []})
     elif waiting:
         note(f"Trusted: {', '.join(each.name for each in waiting)}. A change needs your consent again.")
     else:
@@ -104,10 +112,10 @@ async def _adopt_trail(config: Config, trusted: Trust) -> None:
             trusted.grant([await app.ownership.adopt(by=app.me)])
 
 
-def _is_agreed(waiting: Sequence[Wish], *, as_json: bool) -> bool:
+def _is_agreed(waiting: Sequence[Wish], review: Review, *, as_json: bool) -> bool:
     """What a person at the terminal says. Raises InvalidInput where nobody can be asked."""
     if as_json:
-        print_json({"granted": [], "awaiting": waiting})
+        print_json({"granted": [], "awaiting": review.listed()})
     if as_json or not can_ask():
         reason = f"is needed to agree to {', '.join(each.name for each in waiting)}, since nobody can be asked here"
         raise InvalidInput("--yes", reason, hint="Nothing was granted")
@@ -138,12 +146,24 @@ def _named(wishes: Sequence[Wish], names: Sequence[str]) -> list[Wish]:
     return [each for each in wishes if not names or each.name in names]
 
 
-def _show(wishes: Sequence[Wish]) -> None:
-    """Each in full: a person agrees to nothing that was cut."""
+def _show(wishes: Sequence[Wish], review: Review) -> None:
+    """Each in full, and where it was agreed to before, what changed since; what is cut of that is counted."""
     say(f"The files of {wishes[0].folder} bring what works with your rights:")
     for each in wishes:
         named = each.kind if each.name == each.kind else f"{each.kind} {each.name}"
         say(f"  {named}: {each.summary}{f' ({each.note})' if each.note else ''}")
+        for change in review.changes(each):
+            _show_change(change)
+
+
+def _show_change(change: FileChange) -> None:
+    added, removed = count(change.lines_added, "line"), count(change.lines_removed, "line")
+    lines = f": {added} added, {removed} removed" if change.lines_added or change.lines_removed else ""
+    say(f"    {change.what} {change.path}{lines}")
+    for line in change.diff:
+        say(f"      {line}")
+    if change.left_out:
+        say(f"      … and {count(change.left_out, 'line')} more: see the file")
 
 
 def _list(grants: Sequence[Grant], names: Sequence[str], *, as_json: bool) -> int:
@@ -159,7 +179,8 @@ def _list(grants: Sequence[Grant], names: Sequence[str], *, as_json: bool) -> in
 
 
 def _revoke(config: Config, names: Sequence[str], *, as_json: bool) -> int:
-    from clew.catalog.consent import project_of  # as above
+    from clew.catalog.agreed import forget_texts  # as above
+    from clew.catalog.consent import project_of
 
     trusted, project = Trust.open(), project_of(config)
     grants = trusted.grants(project)
@@ -171,6 +192,7 @@ def _revoke(config: Config, names: Sequence[str], *, as_json: bool) -> int:
             raise error
     brought = {each.name for each in grants if (each.kind, each.summary) != (TRAIL, MADE)}
     revoked = sum(trusted.revoke(project, name=name) for name in names or sorted(brought))
+    forget_texts(trusted, [each for each in grants if each.name in (names or brought)])
     if as_json:
         print_json({"revoked": revoked})
     elif revoked:

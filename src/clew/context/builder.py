@@ -14,6 +14,8 @@ from typing import Any, Protocol
 import msgspec
 
 from clew.access import Principal
+from clew.catalog.indexing import SCHEMA as RESOURCE_SCHEMA
+from clew.catalog.skills.routes import NAME as SKILLS
 from clew.clock import Clock
 from clew.context.assembling import Assembled, Part, assemble
 from clew.context.definition import AgentDefinition, GraphSource
@@ -40,6 +42,7 @@ from clew.trail.flow import Flow
 from clew.trail.store import Trail
 
 CONTEXT_TAG = "agent:context"
+SKILLS_TAG = f"domain:{SKILLS}"
 DEFAULT_BUDGET = 50_000
 """For an agent whose model nobody has configured."""
 MAX_RENDERED = 64_000_000
@@ -95,7 +98,7 @@ class ContextBuilder:
         seeds, missing = await find_seeds(
             self._trail, agent.context_sources, trigger, hidden, question=question, flow=self._flow, by=by
         )
-        unique = _once(seeds)
+        unique = _once([seed for seed in seeds if seed.origin == "always" or not _is_skill(seed.breadcrumb)])
         walked = await self._walk(unique, agent.context_sources.graph, trigger, by)
         model, budget = await self._budget(agent, by)
         shares = {**SHARES, **agent.context_sources.shares}
@@ -167,6 +170,8 @@ class ContextBuilder:
                 break
             found = await self._find(each.id, by)
             if found is None or found.schema_name in hidden or found.created_at > trigger.updated_at:
+                continue
+            if _is_skill(found):
                 continue
             if self._is_elsewhere(found, trigger) and not is_beside_close(each, starts):
                 continue
@@ -257,6 +262,11 @@ class ContextBuilder:
             request_id=find_request_id(trigger),
             read=assembled.read,
         )
+
+
+def _is_skill(found: Breadcrumb) -> bool:
+    """Whether it is the text of a skill: that reaches a model when the skill is loaded, not as one hit among others."""
+    return found.schema_name == RESOURCE_SCHEMA and SKILLS_TAG in found.tags
 
 
 def _once(seeds: Sequence[Seed]) -> list[Seed]:

@@ -1,7 +1,7 @@
 """Exposure sets: what an agent was shown or has loaded, by what, since when, until when and at what token cost.
 
 An item is a route (`domain://tools/x`), `skill:NAME`, `toolset:NAME`, or `agent:NAME`, which marks a session that has
-begun. All else follows from the items (`clew.skills.session`). A change is a pure function from items to items.
+begun. All else follows from the items (`sessions/session.py`). A change is a pure function from items to items.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 VERSION = 3
-"""What `build` writes. Older ones are migrated step by step when they are loaded (`clew.skills.migrations`)."""
+"""What `build` writes. Older ones are migrated step by step when they are loaded (`definitions/migrations.py`)."""
 
 SUPPORTED = (1, 2, 3)
 

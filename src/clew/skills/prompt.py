@@ -13,7 +13,7 @@ import msgspec
 
 from clew.skills.catalogue import BUDGET, build_catalogue, head, one_line
 from clew.skills.manifest import Agent, Manifest, Skill, Toolset
-from clew.skills.session import SessionState
+from clew.skills.sessions.session import SessionState
 from clew.skills.variables import inject
 
 Include = Literal["always", "never", "auto"]

@@ -16,7 +16,7 @@ from clew.catalog.workspace import Workspace
 from clew.clock import ManualClock
 from clew.config import read_config
 from clew.errors import NotFound, ValidationError
-from clew.skills.building import build
+from clew.skills.definitions.building import build
 from clew.skills.formats.opening import Root
 from clew.skills.manifest import Reference
 from clew.trail.store import Trail

@@ -13,7 +13,7 @@ from clew.catalog.answers import Item
 from clew.catalog.workspace import Workspace
 from clew.clock import ManualClock
 from clew.llm.embedders import open_embedder
-from clew.skills.shelf import open_shelf
+from clew.skills.discovery.shelf import open_shelf
 from clew.trail import open_trail
 from clew.trail.store import Trail
 from tests.catalog.skills.northline import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clew.skills.collecting import Collected, collect
+from clew.skills.checks.problems import Problem
+from clew.skills.formats.collecting import Collected, collect
 from clew.skills.manifest import Agent, Skill
-from clew.skills.problems import Problem
 
 
 def plant(root: Path, files: dict[str, str | bytes]) -> Path:

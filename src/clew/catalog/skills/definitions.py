@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import posixpath
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import msgspec
 
 from clew.catalog.consent import NOT_TRUSTED, Consent
 from clew.catalog.skills.wishes import AGENT, SKILL, Definers, definition_wishes
-from clew.skills.building import Built
+from clew.skills.checks.problems import Problem
+from clew.skills.definitions.building import Built
+from clew.skills.definitions.own_format import BuildMemory
+from clew.skills.files.watching import Watch, homes_of
 from clew.skills.formats.reading import Memory
 from clew.skills.manifest import Agent, Manifest, Skill
-from clew.skills.own_format import BuildMemory
-from clew.skills.problems import Problem
-from clew.skills.rule_files import RuleFiles
+from clew.skills.rules.files import RuleFiles
 from clew.trust import Wish
 
 NOT_AGREED = "not trusted yet, it waits for the user's consent"
@@ -79,6 +83,16 @@ class Definitions:
         """See which rule files there are, so that it can be told which wait."""
         if self.definers.is_repository:
             self._rules = await asyncio.to_thread(RuleFiles(str(self.definers.root)).wishes)
+
+    def watch(self, changed: Callable[[], Awaitable[Any]]) -> Watch:
+        """What calls `changed` after each change of a skill, an agent or a rule file. To be opened and closed."""
+        return Watch(self.definers.root, changed, self._homes, self._rule_homes)
+
+    def _homes(self) -> set[str]:
+        return homes_of((*self.manifest.skills.values(), *self.manifest.agents.values()))
+
+    def _rule_homes(self) -> set[str]:
+        return {posixpath.dirname(each.name) for each in self._rules}
 
     def _take(self, built: Built) -> None:
         is_same = built.manifest == self.manifest

@@ -9,15 +9,15 @@ from urllib.parse import unquote
 from clew.access import Principal
 from clew.catalog.registry import Registry
 from clew.catalog.route import path_part
-from clew.catalog.skills.loaded import LoadedSkills
+from clew.catalog.skills.loaded import LoadedSkills, first_skills
 from clew.catalog.skills.references import OwnReferences, find_reference, path_of
 from clew.catalog.skills.routes import FIND, LIST, LOAD, REFERENCE, UNLOAD
 from clew.catalog.skills.searching import SkillSearch
-from clew.catalog.skills.showing import MAX_STEPS, describe, show_change, show_list, show_tools
-from clew.skills.agent_session import AgentSession
-from clew.skills.loads import Terms, check_skill, check_withheld, loadable_skills
+from clew.catalog.skills.showing import MAX_STEPS, describe, show_change, show_first, show_list, show_tools
 from clew.skills.manifest import Reference, Skill
-from clew.skills.session import brought_by
+from clew.skills.sessions.agent_session import AgentSession
+from clew.skills.sessions.loads import Terms, check_skill, check_withheld, loadable_skills
+from clew.skills.sessions.session import brought_by
 from clew.tools import Guidance, GuidedContent, guide
 
 NOTHING = "No skill here is close to that. Say it in other words, or look at all of them."
@@ -57,18 +57,21 @@ class Desk:
         return GuidedContent(content=show_list(skills, here, terms.withhold), guidance=steps)
 
     async def load_skill(self, name: str, by: Principal, handle: str) -> GuidedContent:
-        """Load a skill. Raises ValidationError where there is none, or the caller may not load it."""
+        """Load a skill, and with it those that the caller starts with and does not have yet. Raises ValidationError
+        where there is none, or the caller may not load it."""
         session = self.loaded.session(by, handle)
-        done = await session.load_skill(name, by=LOAD)
         terms = session.terms
+        first = [each for each in first_skills(terms, await session.exposure()) if each != name]
+        done = await session.load_skills([name, *first], by=LOAD)
         brought = list(brought_by(terms.manifest, name, terms.withhold))
-        skills = [terms.manifest.skills[each] for each in brought]
-        toolsets = dict.fromkeys(each for skill in skills for each in skill.toolsets)
+        chains = [brought, *(brought_by(terms.manifest, each, terms.withhold) for each in first)]
+        skills = [terms.manifest.skills[each] for each in dict.fromkeys(each for chain in chains for each in chain)]
         parts = [
             show_change(f"skill {name}", done, "is loaded" if done.is_changed else "was loaded already"),
             f"It brings the skills {', '.join(brought[1:])}." if brought[1:] else "",
             session.skill_content(name),
-            *self._tools(toolsets, by, session),
+            *(show_first(each, session.skill_content(each)) for each in first),
+            *self._tools(dict.fromkeys(each for skill in skills for each in skill.toolsets), by, session),
         ]
         steps = [step for skill in skills for step in _reference_steps(skill)][:MAX_STEPS]
         steps.append(guide(UNLOAD, "unload it when it is no longer needed", skill=name))
@@ -99,7 +102,7 @@ class Desk:
         return GuidedContent(content=content, guidance=(guide(FIND, "a skill for the next need"),))
 
     async def unload_all(self, by: Principal, handle: str) -> GuidedContent:
-        """Begin anew: what was loaded leaves, and the skills that an agent starts with come back."""
+        """Begin anew: what was loaded leaves, and the skills that an agent starts with come with the next load."""
         tokens = await self.loaded.reset(by, handle)
         content = f"All skills are unloaded, which took about {tokens:,} tokens."
         return GuidedContent(content=content, guidance=(guide(FIND, "a skill for the next need"),))

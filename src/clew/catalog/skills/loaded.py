@@ -13,14 +13,14 @@ from clew.catalog.skills.files import SkillFiles
 from clew.catalog.skills.routes import LOAD, UNLOAD
 from clew.catalog.why import Why
 from clew.clock import Clock
-from clew.errors import HandleRefused
-from clew.skills.agent_session import AgentSession
-from clew.skills.explaining import explain
+from clew.errors import HandleRefused, ValidationError
 from clew.skills.exposure import Edit, Exposed, Exposure, Exposures, Items, is_named
-from clew.skills.loads import Terms
 from clew.skills.manifest import is_route
 from clew.skills.registry import ToolRegistry
-from clew.skills.session import TOOLSET, SessionState, cost_of, derive, is_skill
+from clew.skills.sessions.agent_session import UNLOADED, AgentSession
+from clew.skills.sessions.explaining import explain
+from clew.skills.sessions.loads import Terms, check_chain, check_skill, check_withheld, starting_skills
+from clew.skills.sessions.session import SKILL, TOOLSET, SessionState, cost_of, derive, is_skill
 from clew.skills.variables import Variables, inject
 
 SOMEBODY = "agent"
@@ -39,7 +39,8 @@ class LoadedSkills:
         self._registry = ToolRegistry()
 
     def session(self, by: Principal, handle: str) -> AgentSession:
-        """The session of a caller. The handle is one that the catalog has accepted for it, or has just minted."""
+        """The session of a caller. The handle is one that the catalog has accepted for it, or has just minted. Only
+        what a caller is given counts as loaded, so nothing is in it from the start."""
         terms = self.terms(by)
         return AgentSession(
             terms.manifest,
@@ -52,6 +53,7 @@ class LoadedSkills:
             withhold=terms.withhold,
             render=_with_variables,
             toolset_notes=True,
+            brings=False,
         )
 
     def terms(self, by: Principal) -> Terms:
@@ -125,6 +127,23 @@ class LoadedSkills:
             tokens=found.tokens,
             exposed=next(iter(found.causes), None),
         )
+
+
+def first_skills(terms: Terms, exposure: Exposure) -> list[str]:
+    """The skills that a caller starts with, may load, does not have, and has not unloaded by name."""
+    let_go = {each.item for each in exposure.ended if each.reason == UNLOADED}
+    wanted = [name for name in starting_skills(terms) if f"{SKILL}{name}" not in {*exposure.items, *let_go}]
+    return [name for name in wanted if _may_load(terms, name)]
+
+
+def _may_load(terms: Terms, name: str) -> bool:
+    try:
+        check_skill(terms, name)
+        check_chain(terms, name)
+        check_withheld(terms, name)
+    except ValidationError:
+        return False
+    return True
 
 
 class _Accepted:

@@ -8,11 +8,11 @@ import posixpath
 from pathlib import Path
 
 from clew.errors import ValidationError
+from clew.skills.discovery.referring import Place, read_reference
+from clew.skills.files.walking import walk
 from clew.skills.formats.digests import bundle_of, digest_hashed, hash_files
 from clew.skills.formats.opening import Root
 from clew.skills.manifest import Reference, Skill
-from clew.skills.referring import Place, read_reference
-from clew.skills.walking import walk
 from clew.wording import suggest
 
 

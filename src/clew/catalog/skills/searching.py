@@ -13,7 +13,7 @@ from clew.catalog.shelf import select_resources
 from clew.catalog.skills.definitions import Definitions
 from clew.catalog.skills.routes import NAME
 from clew.catalog.skills.source import REFERENCE_TYPE, SKILL_TYPE
-from clew.skills.fitting import Fit, Vocabulary, close_ones, open_background, read_vocabulary
+from clew.skills.discovery.fitting import Fit, Vocabulary, close_ones, open_background, read_vocabulary
 from clew.skills.manifest import Manifest
 from clew.trail.closeness import closeness
 from clew.trail.query import Hit, SearchRequest

@@ -11,10 +11,10 @@ from clew.catalog.registry import Registry, RoutedTool
 from clew.catalog.route import parse_route
 from clew.catalog.text import inline
 from clew.errors import InvalidInput
-from clew.skills.agent_session import Changed
 from clew.skills.catalogue import build_catalogue
 from clew.skills.manifest import Skill
-from clew.skills.session import Withhold
+from clew.skills.sessions.agent_session import Changed
+from clew.skills.sessions.session import Withhold
 
 MAX_STEPS = 20
 MAX_NAMED = 30
@@ -49,6 +49,11 @@ def show_change(what: str, done: Changed, outcome: str) -> str:
     if done.kept_by:
         text += f" Part of it stays: {_names(done.kept_by)} brings it too."
     return text
+
+
+def show_first(name: str, content: str) -> str:
+    """The text of a skill that came along because the caller starts with it."""
+    return f"The skill {inline(name, 100)} is loaded too, as from the start:\n\n{content}"
 
 
 def show_tools(tools: Iterable[str], registry: Registry, by: Principal) -> list[str]:

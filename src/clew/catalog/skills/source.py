@@ -17,6 +17,7 @@ from clew.errors import FormatError, NotFound, ValidationError
 from clew.skills.manifest import Reference, Skill
 
 CONTENT_TYPE = "application/vnd.clew.skill"
+SOURCE = "skills:definitions"
 SKILL_TYPE, REFERENCE_TYPE = "skill", "reference"
 MAX_REFERENCES = 200
 """So many references of one skill are found by themselves."""
@@ -31,7 +32,7 @@ class SkillSource:
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
         self._references = OwnReferences(definitions.definers.root)
-        self.id = "skills:definitions"
+        self.id = SOURCE
 
     async def list_documents(self) -> Listing:
         await self._definitions.refresh()

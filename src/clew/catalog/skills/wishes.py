@@ -8,11 +8,11 @@ import msgspec
 
 from clew.catalog.repository import has_repository
 from clew.config import FOLDER, Config
-from clew.skills.building import Built, build
-from clew.skills.collecting import Collected, collect, wishes
+from clew.skills.definitions.building import Built, build
+from clew.skills.definitions.own_format import BuildMemory
+from clew.skills.formats.collecting import Collected, collect, wishes
 from clew.skills.formats.reading import Memory
 from clew.skills.manifest import Manifest, Skill
-from clew.skills.own_format import BuildMemory
 from clew.trust import Wish, digest_parts, printable
 
 SKILL, AGENT = "skill", "agent"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import tomllib
 
-from clew.skills.document import Document
+from clew.skills.checks.problems import Problem
+from clew.skills.files.document import Document
 from clew.skills.formats.source import Source, describe, metadata_of, to_name
 from clew.skills.manifest import Agent
-from clew.skills.problems import Problem
 
 KNOWN = {
     "claude": (

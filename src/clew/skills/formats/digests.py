@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from clew.errors import FormatError
+from clew.skills.files.walking import SKILL_FILES, Walk
 from clew.skills.formats.opening import Root
-from clew.skills.walking import SKILL_FILES, Walk
 from clew.trust import MAX_BYTES, digest_parts
 
 MAX_FILES = 5_000

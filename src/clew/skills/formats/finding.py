@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from clew.skills.checks.problems import Problem
+from clew.skills.files.walking import SKILL_FILES, Walk, is_plain, show
 from clew.skills.formats.digests import PARTS
 from clew.skills.formats.places import PLUGIN_MARK, Kind, place_of
-from clew.skills.problems import Problem
-from clew.skills.walking import SKILL_FILES, Walk, is_plain, show
 
 _ORDER = (".clew", ".agents", ".claude", ".opencode", ".codex", ".github", "skills", "plugins")
 

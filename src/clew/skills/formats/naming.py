@@ -8,10 +8,10 @@ from typing import TypeVar
 
 import msgspec
 
+from clew.skills.checks.problems import Problem
 from clew.skills.formats.places import qualifiers
 from clew.skills.formats.source import MAX_NAME, to_name
 from clew.skills.manifest import Agent, Skill
-from clew.skills.problems import Problem
 
 Named = TypeVar("Named", Skill, Agent)
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from clew.skills.walking import RULE_FILES, SKILL_FILES
+from clew.skills.files.walking import RULE_FILES, SKILL_FILES
 
 Kind = Literal["skill", "agent", "command", "rule"]
 

@@ -9,7 +9,9 @@ import time
 import msgspec
 
 from clew.errors import FormatError
-from clew.skills.document import MAX_BYTES, Document, read_document
+from clew.skills.checks.problems import Problem
+from clew.skills.files.document import MAX_BYTES, Document, read_document
+from clew.skills.files.walking import Walk, is_plain
 from clew.skills.formats.agents import read_agent, read_toml
 from clew.skills.formats.commands import read_command
 from clew.skills.formats.digests import Bundle, bundle_of, digest_bundle
@@ -19,8 +21,6 @@ from clew.skills.formats.rules import read_imports
 from clew.skills.formats.skill_folders import read_skill
 from clew.skills.formats.source import Source
 from clew.skills.manifest import Agent, Reference, Skill
-from clew.skills.problems import Problem
-from clew.skills.walking import Walk, is_plain
 
 MAX_TOTAL = 100_000_000
 """So many bytes of definitions are read of one tree."""

@@ -6,8 +6,8 @@ import posixpath
 import re
 from collections.abc import Callable
 
+from clew.skills.checks.problems import Problem
 from clew.skills.manifest import Reference
-from clew.skills.problems import Problem
 from clew.trust import printable
 
 MAX_IMPORTS = 200

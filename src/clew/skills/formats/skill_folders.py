@@ -9,10 +9,10 @@ import posixpath
 import unicodedata
 from collections.abc import Sequence
 
-from clew.skills.document import Document
+from clew.skills.files.document import Document
+from clew.skills.files.links import Link, extract_links
 from clew.skills.formats.commands import parameters_of
 from clew.skills.formats.source import MAX_NAME, Source, describe, metadata_of, to_name
-from clew.skills.links import Link, extract_links
 from clew.skills.manifest import Reference, Skill, Triggers
 
 SPECIFIED = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")

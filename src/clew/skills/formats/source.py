@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from clew.skills.document import Document
-from clew.skills.problems import Problem, Severity
+from clew.skills.checks.problems import Problem, Severity
+from clew.skills.files.document import Document
 from clew.trust import printable
 
 MAX_NAME = 64

@@ -1,0 +1,48 @@
+"""What a person looks at before agreeing again: the wishes that wait, with what changed since the last consent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from clew.catalog.agreed import AgreedTexts, Files
+from clew.catalog.changes import FileChange, compare
+from clew.catalog.skills.texts import WishedTexts
+from clew.config import Config
+from clew.trust import Trust, Wish
+
+
+class Review:
+    """Wishes that wait for consent, and the texts behind them as of one look."""
+
+    def __init__(self, config: Config, trust: Trust, wishes: Sequence[Wish]) -> None:
+        self._config = config
+        self._agreed = AgreedTexts(trust)
+        self._wishes = wishes
+        self._digests = {(each.folder, each.kind, each.name): each.digest for each in trust.grants()} if wishes else {}
+
+    @cached_property
+    def _texts(self) -> dict[tuple[str, str], Files]:
+        wished = WishedTexts(self._config)
+        found = ((each, wished.of(each)) for each in self._wishes)
+        return {(each.kind, each.name): files for each, files in found if files is not None}
+
+    def changes(self, wish: Wish) -> list[FileChange]:
+        """What changed of its files; nothing where the user never agreed to it, or the texts of then are not known."""
+        digest = self._digests.get((wish.folder, wish.kind, wish.name))
+        before = self._agreed.find(wish, digest) if digest is not None else None
+        now = self._texts.get((wish.kind, wish.name)) if before is not None else None
+        return compare(before, now) if before is not None and now is not None else []
+
+    def listed(self) -> list[dict[str, Any]]:
+        """The wishes with their changes, as JSON has them."""
+        return [{**msgspec.to_builtins(each), "changes": self.changes(each)} for each in self._wishes]
+
+    def keep(self) -> None:
+        """Remember the texts, now that the user has agreed to all of them. Raises ReadOnly."""
+        for each in self._wishes:
+            if (files := self._texts.get((each.kind, each.name))) is not None:
+                self._agreed.keep(each, files)

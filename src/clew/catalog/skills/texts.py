@@ -1,0 +1,86 @@
+"""The files behind the wishes of a folder's skills, agents and rules, as they are now: what a person agrees to."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+
+from clew.catalog.agreed import MAX_KEPT, MAX_TEXT, Files, Seen, see
+from clew.catalog.skills.wishes import SKILL, definers_of, definition_wishes
+from clew.config import Config
+from clew.errors import FormatError
+from clew.skills.files.walking import walk
+from clew.skills.formats.digests import Bundle, Hashed, bundle_of, digest_hashed
+from clew.skills.formats.opening import Root
+from clew.skills.manifest import Skill, Toolset
+from clew.skills.rules.documents import digest_text, read_text
+from clew.skills.rules.files import CONSENT, Rule, RuleFiles
+from clew.trust import MAX_BYTES, Wish, printable
+
+
+class WishedTexts:
+    """The definitions of one folder as of one look. What is no longer as a wish says has no texts."""
+
+    def __init__(self, config: Config) -> None:
+        definers = definers_of(config)
+        self._manifest = definers.read().manifest
+        self._root = Root(os.fspath(definers.root))
+        self._known = {(each.kind, each.name): each for each in definition_wishes(self._manifest, definers.root)}
+        rules = RuleFiles(self._root.path).everywhere().rules if definers.is_repository else ()
+        self._rules = {printable(each.real): each for each in rules}
+
+    def of(self, wish: Wish) -> Files | None:
+        """The files behind a wish; None for what is no text for agents, or cannot be read as it was wished for."""
+        try:
+            if wish.kind == CONSENT:
+                return self._rule(wish, self._rules[wish.name])
+            if self._known[wish.kind, wish.name].digest != wish.digest:
+                return None
+            is_skill = wish.kind == SKILL
+            return self._skill(self._manifest.skills[wish.name]) if is_skill else self._agent(wish.name)
+        except (KeyError, FormatError):
+            return None
+
+    def _agent(self, name: str) -> Files | None:
+        agent = self._manifest.agents[name]
+        raw = self._root.load(agent.path, MAX_BYTES)
+        return {agent.path: see(raw)} if hashlib.sha256(raw).hexdigest() == agent.digest else None
+
+    def _skill(self, skill: Skill) -> Files | None:
+        real = self._root.resolve(skill.path)
+        tree = walk(self._root, (skill.folder,), is_kept=True) if skill.folder else None
+        bundle = bundle_of(tree, skill.folder) if tree is not None else Bundle(((skill.path, real),))
+        if not bundle.is_whole:
+            return None
+        files, hashed = self._read(bundle.files, skill.folder)
+        digest = digest_hashed(bundle, hashed) if skill.folder else hashed[0].sha256.hex()
+        toolsets = (self._manifest.toolsets[name] for name in skill.toolsets if name in self._manifest.toolsets)
+        brought = {f"toolset {each.name}": see(_as_text(each).encode("utf-8", "replace")) for each in toolsets}
+        return files | brought if digest == skill.digest else None
+
+    def _read(self, named: Iterable[tuple[str, str]], folder: str) -> tuple[dict[str, Seen], list[Hashed]]:
+        files, hashed, room = dict[str, Seen](), list[Hashed](), MAX_KEPT
+        for name, real in named:
+            raw = self._root.read(real, MAX_BYTES)
+            seen = see(raw, min(room, MAX_TEXT))
+            room -= len(raw) if seen.lines is not None else 0
+            files[f"{folder}/{name}" if folder else name] = seen
+            hashed.append(Hashed(name, real, hashlib.sha256(raw).digest(), len(raw)))
+        return files, hashed
+
+    def _rule(self, wish: Wish, rule: Rule) -> Files | None:
+        if rule.wish(self._root.path).digest != wish.digest:
+            return None
+        files = {rule.path: see(rule.text.encode("utf-8", "replace"))}
+        for path, digest in rule.documents:
+            text = read_text(self._root, path)
+            if text is None or digest_text(text) != digest:
+                return None
+            files[path] = see(text.encode())
+        return files
+
+
+def _as_text(toolset: Toolset) -> str:
+    tools = "\n".join(f"- {each}" for each in toolset.tools)
+    return f"{toolset.description}\n\n{tools}\n\n{toolset.content}"

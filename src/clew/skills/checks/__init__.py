@@ -1,0 +1,1 @@
+"""What is wrong with definitions and where, what was meant, and how it is mended."""

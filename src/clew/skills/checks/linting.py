@@ -1,0 +1,79 @@
+"""What is wrong with a tree, told as compilers do: the place, the line itself, what was meant, what is allowed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from clew.errors import FormatError
+from clew.skills.checks.problems import Problem
+from clew.skills.definitions.building import build
+from clew.skills.definitions.own_format import BuildMemory
+from clew.skills.files.document import MAX_BYTES
+from clew.skills.formats.collecting import Collected
+from clew.skills.formats.opening import Root
+from clew.tools.tool import Tool
+from clew.trust import printable
+
+_MAX_ALLOWED = 12
+_MAX_WIDTH = 160
+
+
+def lint(
+    root: Path, tools: Iterable[Tool] = (), found: Collected | None = None, *, memory: BuildMemory | None = None
+) -> list[Problem]:
+    """All problems of a tree, by path, line and column; empty where it is clean."""
+    return list(build(root, tools, found, memory=memory).problems)
+
+
+def render_problem(problem: Problem, root: Path | None = None) -> str:
+    """A problem as text of several lines, without control characters. With the `root`, the line is shown too."""
+    place = ":".join(str(each) for each in (problem.path, problem.line, problem.column) if each)
+    said = [f"{place}: {problem.severity}: {problem.message}" if place else f"{problem.severity}: {problem.message}"]
+    if root is not None and problem.path and problem.line:
+        said += _quoted(problem, root)
+    if problem.nearest:
+        said.append(f"  did you mean: {problem.nearest}")
+    if problem.allowed:
+        rest = len(problem.allowed) - _MAX_ALLOWED
+        more = f" … and {rest:,} more" if rest > 0 else ""
+        said.append(f"  allowed: {', '.join(problem.allowed[:_MAX_ALLOWED])}{more}")
+    if problem.hint:
+        said.append(f"  {problem.hint}")
+    if problem.fix is not None:
+        said.append(f"  can be fixed: {problem.fix.says}" if problem.fix.says else "  can be fixed")
+    return "\n".join(printable(each) for each in said)
+
+
+def render_problems(problems: Iterable[Problem], root: Path | None = None) -> str:
+    """All of them, with a blank line between, and how many there are."""
+    told = list(problems)
+    errors = sum(each.severity == "error" for each in told)
+    fixes = sum(each.fix is not None for each in told)
+    summary = f"{_count(errors, 'error')}, {_count(len(told) - errors, 'warning')}"
+    if fixes:
+        summary += f"; {fixes:,} can be fixed"
+    return "\n\n".join([*(render_problem(each, root) for each in told), summary])
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _quoted(problem: Problem, root: Path) -> list[str]:
+    """The line as it is in the file, and marks below what is meant."""
+    try:
+        text = Root(os.fspath(root)).load(problem.path, MAX_BYTES).decode("utf-8-sig", "replace")
+    except FormatError:
+        return []
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if problem.line > len(lines):
+        return []
+    number = f"{problem.line:>5}"
+    line = lines[problem.line - 1].replace("\t", " ")
+    shown = [f"{number} | {line[:_MAX_WIDTH]}"]
+    if problem.column and problem.column <= _MAX_WIDTH and line.isprintable():
+        width = max(1, min(problem.width, _MAX_WIDTH - problem.column))
+        shown.append(f"{'':>5} | {' ' * (problem.column - 1)}{'^' * width}")
+    return shown

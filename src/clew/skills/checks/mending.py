@@ -1,0 +1,77 @@
+"""Mends of a front matter: another value, another key, a line less. Each is a Fix that says what it does."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+from clew.skills.checks.problems import Fix
+from clew.skills.files.document import Document
+from clew.skills.files.front_matter import Place
+
+_BARE = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*")
+_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"})
+
+
+def written(value: str) -> str:
+    """Text as YAML takes it for text: bare where it is a plain word, in quotes otherwise."""
+    is_bare = _BARE.fullmatch(value) is not None and value.casefold() not in _WORDS
+    return value if is_bare else json.dumps(value, ensure_ascii=False)
+
+
+def written_list(values: Iterable[str]) -> str:
+    return f"[{', '.join(written(each) for each in values)}]"
+
+
+def replace_value(document: Document, path: str, text: str, says: str) -> Fix | None:
+    """Put `text` where a value is; None where that is not known."""
+    place = document.values.get(path)
+    return _replace(document, place, text, says) if place is not None else None
+
+
+def rename_key(document: Document, path: str, name: str, says: str) -> Fix | None:
+    """Give a key another name; None where its place is not known."""
+    place = document.keys.get(path)
+    return _replace(document, place, name, says) if place is not None else None
+
+
+def remove_key(document: Document, key: str, says: str) -> Fix | None:
+    """Take a key of the top away, with its value; None where it shares its lines with another."""
+    place = document.keys.get(key)
+    if place is None or place.column != 1:
+        return None
+    last = max(document.values[key].last, place.line) if key in document.values else place.line
+    return Fix(first=place.line, last=last, says=says, was=document.head[place.line - 1 : last])
+
+
+def quote_value(document: Document, path: str) -> Fix | None:
+    """Quotes around a value, so that it is text; None for one that takes several lines."""
+    place = document.values.get(path)
+    if place is None or place.last != place.line or place.end <= place.column:
+        return None
+    raw = document.head[place.line - 1][place.column - 1 : place.end - 1]
+    return _replace(document, place, json.dumps(raw, ensure_ascii=False), "put quotes around the value")
+
+
+def without_item(document: Document, path: str, kept: Iterable[str]) -> Fix | None:
+    """Take one item out of a list, of which `kept` stay; `path` is that of the item."""
+    place = document.values.get(path)
+    whole = document.values.get(path.rpartition("[")[0])
+    if place is None or whole is None:
+        return None
+    line = document.head[place.line - 1]
+    says = "leave it out"
+    if re.fullmatch(r"\s*-\s+", line[: place.column - 1]) and not line[place.end - 1 :].strip():
+        return Fix(first=place.line, last=place.last, says=says, was=document.head[place.line - 1 : place.last])
+    is_flow = document.head[whole.line - 1][whole.column - 1] == "["
+    return _replace(document, whole, written_list(kept), says) if is_flow else None
+
+
+def _replace(document: Document, place: Place, text: str, says: str) -> Fix | None:
+    if place.last > len(document.head):
+        return None
+    before = document.head[place.line - 1][: place.column - 1]
+    behind = document.head[place.last - 1][place.end - 1 :]
+    was = document.head[place.line - 1 : place.last]
+    return Fix(first=place.line, last=place.last, text=(f"{before}{text}{behind}",), says=says, was=was)

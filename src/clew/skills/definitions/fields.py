@@ -1,0 +1,242 @@
+"""The fields of the own format: which keys a definition may have, and whether their values are what they must be.
+
+The records of the manifest say it all: a key is the name of a field, in any of three spellings.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from typing import Any, Literal, get_type_hints
+
+import msgspec
+
+from clew.errors import ValidationError
+from clew.skills.checks.mending import quote_value, rename_key, replace_value, written_list
+from clew.skills.checks.problems import Fix, Problem
+from clew.skills.checks.suggesting import nearest
+from clew.skills.files.document import Document
+from clew.skills.files.walking import is_plain
+from clew.skills.manifest import Agent, Parameter, Skill, ToolEntry, Toolset, Triggers
+from clew.skills.triggers import expand
+from clew.wording import in_plain_words, noun_of
+
+Sort = Literal["agent", "skill", "toolset", "tool"]
+RECORDS: dict[Sort, type[msgspec.Struct]] = {"agent": Agent, "skill": Skill, "toolset": Toolset, "tool": ToolEntry}
+
+MAX_NAME = 64
+MAX_DESCRIPTION = 4_000
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_TOOL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,7}")
+_NAMES = "1 to 64 letters of a to z, digits, `.`, `_` and `-`, the first a letter or digit"
+_DERIVED = frozenset(
+    {"content", "prompt", "references", "scripts", "assets", "is_executable", "path", "folder", "origin", "digest"}
+)
+_NOTES = ("license", "compatibility")
+"""Keys of agentskills.io that mean nothing to a runtime: they are kept in the metadata."""
+_PARTS: dict[str, type[msgspec.Struct]] = {"triggers": Triggers, "parameters": Parameter}
+_MAX_SHOWN = 80
+_MAX_NUMBER = 2**63
+
+
+def _kinds_of(sort: Sort) -> dict[str, Any]:
+    hints = get_type_hints(RECORDS[sort])
+    notes = dict.fromkeys(_NOTES, str) if sort == "skill" else {}
+    return {name: kind for name, kind in hints.items() if name not in _DERIVED} | notes
+
+
+FIELDS: dict[Sort, dict[str, Any]] = {sort: _kinds_of(sort) for sort in RECORDS}
+"""The type of every field that a file may give, by kind of definition."""
+
+
+def spellings(field: str) -> tuple[str, ...]:
+    """`initialSkills`, `initial_skills` and `initial-skills` are one field; the first is what is suggested."""
+    first, *rest = field.split("_")
+    return tuple(dict.fromkeys((first + "".join(each.capitalize() for each in rest), field, field.replace("_", "-"))))
+
+
+_SPELLED: dict[Sort, dict[str, str]] = {
+    sort: {spelled: field for field in fields for spelled in spellings(field)} for sort, fields in FIELDS.items()
+}
+
+
+class Fields:
+    """The checked values of one document, by field, and what is wrong with the others."""
+
+    def __init__(self, document: Document, sort: Sort) -> None:
+        self.document = document
+        self.sort = sort
+        self.values: dict[str, Any] = {}
+        self.keys: dict[str, str] = {}
+        self.problems: list[Problem] = []
+        is_read = bool(document.values) or not document.problems
+        for key, value in document.meta.items() if is_read else ():  # of broken YAML no value is what it seems
+            self._take(key, value)
+
+    def key_of(self, field: str) -> str:
+        """As the document spells it."""
+        return self.keys.get(field, spellings(field)[0])
+
+    def tell(self, message: str, path: str, **more: Any) -> None:
+        """A problem at a key, an item or a value of the document."""
+        self.problems.append(problem_at(self.document, path, message, **more))
+
+    def _take(self, key: str, value: Any) -> None:
+        field = _SPELLED[self.sort].get(key)
+        if field is None:
+            self._tell_unknown(key)
+        elif field in self.keys:
+            self.tell(f"`{key}` and `{self.keys[field]}` are one key, given twice", key, is_key=True)
+        else:
+            self.keys[field] = key
+            if value is not None:
+                self._check(field, key, value)
+
+    def _tell_unknown(self, key: str) -> None:
+        allowed = tuple(spellings(field)[0] for field in FIELDS[self.sort])
+        near = nearest(key, allowed)
+        is_free = near and not any(each in self.document.meta for each in spellings(_SPELLED[self.sort][near]))
+        fix = rename_key(self.document, key, near, f"rename it to {near}") if is_free else None
+        hint = "" if near or "metadata" not in FIELDS[self.sort] else "Notes of your own belong below `metadata`"
+        message = f"there is no key `{key[:_MAX_SHOWN]}` in {_a(self.sort)}"
+        self.tell(message, key, is_key=True, allowed=allowed, nearest=near, fix=fix, hint=hint, context={"key": key})
+
+    def _check(self, field: str, key: str, value: Any) -> None:
+        kind = FIELDS[self.sort][field]
+        if field == "allowed_tools" and isinstance(value, str):
+            value = value.replace(",", " ").split()
+        if field in _PARTS and not self._check_parts(_PARTS[field], key, value):
+            return
+        strange = unfit(value)
+        if strange:
+            self.tell(f"`{key}` holds {strange}, which JSON has nothing for", key, hint="Put it in quotes")
+            return
+        try:
+            self.values[field] = msgspec.convert(value, kind, strict=True)
+        except msgspec.ValidationError as error:
+            self._tell_wrong(key, value, kind, error)
+
+    def _check_parts(self, kind: type[msgspec.Struct], key: str, value: Any) -> bool:
+        """Whether the mappings below a key have only keys that they may have."""
+        allowed = kind.__struct_fields__
+        found = enumerate(value) if isinstance(value, list) else [("", value)]
+        before = len(self.problems)
+        for number, part in found:
+            below = f"{key}[{number}]" if number != "" else key
+            for name in part if isinstance(part, dict) else ():
+                if name not in allowed:
+                    self._tell_part(f"{below}.{name}", str(name), allowed)
+        return len(self.problems) == before
+
+    def _tell_part(self, path: str, name: str, allowed: tuple[str, ...]) -> None:
+        near = nearest(name, allowed)
+        fix = rename_key(self.document, path, near, f"rename it to {near}") if near else None
+        message = f"there is no key `{name[:_MAX_SHOWN]}` here"
+        self.tell(message, path, is_key=True, allowed=allowed, nearest=near, fix=fix, context={"key": name})
+
+    def _tell_wrong(self, key: str, value: Any, kind: Any, error: msgspec.ValidationError) -> None:
+        told = in_plain_words(error, kind, key)
+        path = key if told.field == key else f"{key}{'' if told.field.startswith('[') else '.'}{told.field}"
+        if "[...]" in path:  # which one of a mapping is not told
+            path = next(f"{key}.{name}" for name, each in value.items() if not isinstance(each, str))
+        missing = told.reason == "is missing"
+        fix = self._mend(key, path, value, kind, told.reason)
+        place = path.rpartition(".")[0] if missing else path
+        choices = _choices(told.hint)
+        allowed = choices or tuple(filter(None, (noun_of(kind),)))
+        hint = "" if choices else told.hint
+        context = {"key": path}
+        self.tell(f"`{path[:_MAX_SHOWN]}` {told.reason}", place, hint=hint, allowed=allowed, fix=fix, context=context)
+
+    def _mend(self, key: str, path: str, value: Any, kind: Any, reason: str) -> Fix | None:
+        if kind == tuple[str, ...] and isinstance(value, str) and value.strip():
+            items = [each.strip() for each in value.split(",") if each.strip()]
+            return replace_value(self.document, key, written_list(items), "make it a list")
+        return quote_value(self.document, path) if reason.startswith("must be text, not ") else None
+
+
+def problem_at(document: Document, path: str, message: str, *, is_key: bool = False, **more: Any) -> Problem:
+    """A problem at the place of a key or value; by default one of validation."""
+    places = (document.keys, document.values) if is_key else (document.values, document.keys)
+    place = places[0].get(path) or places[1].get(path)
+    column = width = 0
+    if place is not None:
+        column, width = place.column, max(place.end - place.column, 0) if place.last == place.line else 0
+    line = place.line if place is not None else document.line_of(path)
+    given = {"kind": "validation", **more}
+    return Problem(path=document.path, line=line, column=column, width=width, message=message, **given)
+
+
+def check_name(fields: Fields, name: str) -> bool:
+    """Whether a name is allowed; what is wrong with it is told."""
+    allowed = _TOOL_NAME if fields.sort == "tool" else _NAME
+    if allowed.fullmatch(name):
+        return True
+    strange = next((each for each in name if not re.fullmatch(r"[A-Za-z0-9._-]", each)), "")
+    reason = f": it holds {_shown(strange)}" if strange else ""
+    message = f"`{ascii(name[:_MAX_SHOWN])[1:-1]}` is not a name{reason}"
+    path = fields.key_of("name")
+    better = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:MAX_NAME] if name.isascii() else ""
+    fix = replace_value(fields.document, path, better, f"call it {better}") if better else None
+    fields.tell(message, path, allowed=(_NAMES,), fix=fix, context={"name": name})
+    return False
+
+
+def check_text(fields: Fields, *, is_required: bool) -> bool:
+    """Whether there is a description that can be shown to people and models; what is wrong with it is told."""
+    text = fields.values.get("description", "")
+    key = fields.key_of("description")
+    if not text.strip():
+        is_told = any(key in (each.context.get("key"), each.nearest) for each in fields.problems)
+        if is_required and not is_told:
+            hint = "Add a line `description:` that says what it is for, and when"
+            fields.tell("`description` is missing", key, hint=hint, context={"key": "description"})
+        return not is_required
+    seen = text.replace("\n", "").replace("\t", "")
+    strange = "" if is_plain(seen) else next(each for each in seen if not is_plain(each))
+    if strange:
+        fields.tell(f"`description` holds {_shown(strange)}", key, allowed=("text that can be seen",))
+    if len(text) > MAX_DESCRIPTION:
+        fields.tell(f"`description` has {len(text):,} characters", key, allowed=(f"at most {MAX_DESCRIPTION:,}",))
+    return not strange and len(text) <= MAX_DESCRIPTION
+
+
+def check_pattern(fields: Fields) -> None:
+    """Tell of a trigger that is no alternation."""
+    triggers = fields.values.get("triggers")
+    if triggers is None or not triggers.pattern:
+        return
+    try:
+        expand(triggers.pattern)
+    except ValidationError as error:
+        fields.tell(error.message, f"{fields.key_of('triggers')}.pattern", allowed=error.allowed, hint=error.hint)
+
+
+def unfit(value: Any, depth: int = 0) -> str:
+    """What a value holds that no manifest can; empty where it holds nothing of the kind."""
+    if isinstance(value, dict):
+        keys = "" if all(isinstance(key, str) for key in value) else "a key that is no text"
+        return keys or next(filter(None, (unfit(each, depth + 1) for each in value.values())), "")
+    if isinstance(value, list):
+        return next(filter(None, (unfit(each, depth + 1) for each in value)), "")
+    if isinstance(value, datetime.date) and depth:
+        return "a date"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "a number without end"
+    if isinstance(value, int) and not -_MAX_NUMBER <= value < _MAX_NUMBER:
+        return "a number that is too large"
+    return "" if isinstance(value, str | int | float | datetime.date | None) else "a value of a strange type"
+
+
+def _choices(hint: str) -> tuple[str, ...]:
+    _, found, names = hint.partition("Choose one of: ")
+    return tuple(names.split(", ")) if found else ()
+
+
+def _shown(character: str) -> str:
+    return f"`{character}`" if character.isascii() and character.isprintable() else f"U+{ord(character):04X}"
+
+
+def _a(sort: Sort) -> str:
+    return f"an {sort}" if sort == "agent" else f"a {sort}"

@@ -1,0 +1,90 @@
+"""A markdown file with front matter, taken apart: values with their places, the body with its first line.
+
+Real files are messy. What can be read is read, and what is wrong with it is told beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from clew.skills.checks.problems import Fix, Problem
+from clew.skills.files.front_matter import Place, read_front_matter
+
+MAX_BYTES = 1_048_576
+"""A larger file is not a definition."""
+_FENCE = re.compile(r"-{3,}[ \t]*")
+_OF_META = re.compile(r"[A-Za-z][\w-]*[ \t]*:(?:[ \t].*)?|[ \t]+\S.*|-[ \t].*|#.*")
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """One file. `lines` tells where each key of the front matter is (1-based), `body_line` where the body begins.
+
+    `keys` and `values` tell places within lines, by path: `triggers.words[1]`. `head` are the lines of the front matter
+    with its fences. `has_meta` is False where there is no front matter at all. A body has `\\n` for its line ends.
+    """
+
+    path: str
+    meta: dict[str, Any] = {}
+    lines: dict[str, int] = {}
+    keys: dict[str, Place] = {}
+    values: dict[str, Place] = {}
+    head: tuple[str, ...] = ()
+    body: str = ""
+    body_line: int = 1
+    has_meta: bool = False
+    problems: tuple[Problem, ...] = ()
+
+    def line_of(self, key: str) -> int:
+        """Where a key or an item of a list is, or the first line."""
+        return self.lines.get(key, 1)
+
+
+def read_document(raw: bytes, path: str) -> Document:
+    """Take a file apart. Never raises: a file that is no text has no body, and says why."""
+    if len(raw) > MAX_BYTES:
+        return _unreadable(path, f"{len(raw):,} bytes are over the limit of {MAX_BYTES:,}")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return _unreadable(path, f"is not UTF-8 text (byte {error.start})")
+    if "\x00" in text:
+        return _unreadable(path, "holds NUL characters: it is no text")
+    return _split(text.replace("\r\n", "\n").replace("\r", "\n"), path)
+
+
+def _split(text: str, path: str) -> Document:
+    lines = text.split("\n")
+    if not _FENCE.fullmatch(lines[0]):
+        return Document(path=path, body=text)
+    end = next((n for n, line in enumerate(lines[1:], 1) if _FENCE.fullmatch(line)), None)
+    if end is None:
+        return Document(path=path, body=text, problems=(_unclosed(lines, path),))
+    found = read_front_matter("\n".join(lines[1:end]), path)
+    items = {key: place.line for key, place in found.values.items()}
+    return Document(
+        path=path,
+        meta=found.meta,
+        lines={**items, **{key: place.line for key, place in found.keys.items()}},
+        keys=found.keys,
+        values=found.values,
+        head=tuple(lines[: end + 1]),
+        body="\n".join(lines[end + 1 :]),
+        body_line=end + 2,
+        has_meta=True,
+        problems=found.problems,
+    )
+
+
+def _unclosed(lines: list[str], path: str) -> Problem:
+    """With a mend where it is plain to see how far the front matter goes."""
+    end = next((n for n, line in enumerate(lines[1:], 1) if not _OF_META.fullmatch(line)), len(lines))
+    fix = Fix(first=end + 1, last=end, text=("---",), says="close the front matter with ---") if end > 1 else None
+    message = "the front matter has no end"
+    return Problem(kind="parse", path=path, line=1, message=message, hint="Close it with ---", fix=fix)
+
+
+def _unreadable(path: str, reason: str) -> Document:
+    return Document(path=path, problems=(Problem(kind="parse", path=path, message=reason),))

@@ -1,0 +1,208 @@
+"""The YAML at the head of a markdown file: values, and the place of every key and value.
+
+What is there is hostile until shown otherwise: no anchors, bounded depth and length, plain data only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from typing import Any, NamedTuple
+
+from clew.skills.checks.problems import Fix, Problem
+
+MAX_LENGTH = 65_536
+MAX_DEPTH = 12
+FIRST_LINE = 2
+"""Front matter begins below its fence."""
+_MAX_TRIED = 200
+_MAX_SHOWN = 80
+_PLAIN = re.compile(r"([A-Za-z][\w-]*)[ \t]*:[ \t]*(.*)")
+_TEXT = re.compile(r"[A-Za-z][\w-]*[ \t]*:[ \t]+[^\s\[{&!|>'\"][^\x00-\x1f]*")
+_HINT = "Put quotes around a value that holds `: ` or ` #`, or begins with a special character"
+
+
+class Place(NamedTuple):
+    """From a line and column (both 1-based) to the last line and the column behind the last character."""
+
+    line: int
+    column: int
+    last: int
+    end: int
+
+
+class FrontMatter(NamedTuple):
+    """`keys` and `values` tell places by path: `triggers.words[1]`."""
+
+    meta: dict[str, Any]
+    keys: dict[str, Place]
+    values: dict[str, Place]
+    problems: tuple[Problem, ...] = ()
+
+
+def read_front_matter(text: str, path: str) -> FrontMatter:
+    """Never raises. What is no YAML is read line by line as far as it goes, and told."""
+    import yaml  # 20 ms: only who reads definitions pays
+
+    if len(text) > MAX_LENGTH:
+        message = f"the front matter has {len(text):,} characters, over the limit of {MAX_LENGTH:,}"
+        return FrontMatter({}, {}, {}, (Problem(kind="parse", path=path, line=1, message=message),))
+    try:
+        return _Reader(text, path).read()
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
+        meta, keys = _read_plainly(text)
+        return FrontMatter(meta, keys, {}, (_complaint(text, path, error),))
+
+
+class _Reader:
+    """Reads one front matter, first as events, which cannot be deep or grow, then as values."""
+
+    def __init__(self, text: str, path: str) -> None:
+        self._text = text
+        self._path = path
+        self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
+        self._keys: dict[str, Place] = {}
+        self._values: dict[str, Place] = {}
+        self._problems: list[Problem] = []
+
+    def read(self) -> FrontMatter:
+        import yaml  # as above
+
+        kind = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        _guard(self._text, kind)
+        loader = kind(self._text)
+        try:
+            node = loader.get_single_node()
+            meta = self._read_top(loader, node) if node is not None else {}
+        finally:
+            loader.dispose()
+        return FrontMatter(meta, self._keys, self._values, tuple(self._problems))
+
+    def _read_top(self, loader: Any, node: Any) -> dict[str, Any]:
+        import yaml  # as above
+
+        if not isinstance(node, yaml.MappingNode):
+            self._tell(self._place(node), "the front matter is not `key: value` lines")
+            return {}
+        self._walk(node, "")
+        return {
+            key.value: loader.construct_object(value, deep=True)
+            for key, value in node.value
+            if isinstance(key, yaml.ScalarNode)
+        }
+
+    def _walk(self, node: Any, path: str) -> None:
+        import yaml  # as above
+
+        if path:
+            self._values[path] = self._place(node)
+        if isinstance(node, yaml.SequenceNode):
+            for number, item in enumerate(node.value):
+                self._walk(item, f"{path}[{number}]")
+        elif isinstance(node, yaml.MappingNode):
+            self._walk_pairs(node, path)
+
+    def _walk_pairs(self, node: Any, path: str) -> None:
+        import yaml  # as above
+
+        for key, value in node.value:
+            place = self._place(key)
+            if not isinstance(key, yaml.ScalarNode):
+                self._tell(place, "a key must be plain text")
+                continue
+            below = f"{path}.{key.value}" if path else key.value
+            if below in self._keys:
+                first = self._keys[below].line
+                self._tell(place, f"`{key.value[:_MAX_SHOWN]}` is given twice, first in line {first}")
+            self._keys[below] = place
+            self._walk(value, below)
+
+    def _tell(self, place: Place, message: str) -> None:
+        width = place.end - place.column if place.last == place.line else 0
+        self._problems.append(
+            Problem(
+                kind="parse",
+                path=self._path,
+                line=place.line,
+                column=place.column,
+                width=max(width, 0),
+                message=message,
+            )
+        )
+
+    def _place(self, node: Any) -> Place:
+        """By the offset: YAML counts other characters as line ends too."""
+        first, last = node.start_mark.index, max(node.end_mark.index, node.start_mark.index)
+        last = first + len(self._text[first:last].rstrip())
+        start, end = bisect_right(self._starts, first) - 1, bisect_right(self._starts, last) - 1
+        return Place(
+            start + FIRST_LINE, first - self._starts[start] + 1, end + FIRST_LINE, last - self._starts[end] + 1
+        )
+
+
+def _guard(text: str, kind: Any) -> None:
+    """Raises for anchors, which could grow without end, and for what is nested too deep to be composed safely."""
+    import yaml  # as above
+
+    depth = 0
+    for event in yaml.parse(text, Loader=kind):
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise yaml.MarkedYAMLError(problem="anchors are not allowed", problem_mark=event.start_mark)
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise yaml.MarkedYAMLError(problem=f"nested more than {MAX_DEPTH} deep", problem_mark=event.start_mark)
+
+
+def _complaint(text: str, path: str, error: Exception) -> Problem:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    line = (text.count("\n", 0, mark.index) if mark is not None else 0) + FIRST_LINE
+    reason = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).split("\n", 1)[0]
+    message = f"the front matter is not valid YAML: {reason}"
+    fix = _quote(text)
+    return Problem(kind="parse", path=path, line=fix.first if fix else line, message=message, hint=_HINT, fix=fix)
+
+
+def _quote(text: str) -> Fix | None:
+    """Quotes for the first value that is no YAML by itself, where such quotes make the whole valid."""
+    lines = text.split("\n")
+    bad = [number for number, line in enumerate(lines[:_MAX_TRIED]) if _TEXT.fullmatch(line) and not _is_valid(line)]
+    mended = list(lines)
+    for number in bad:
+        mended[number] = _PLAIN.sub(lambda found: f"{found[1]}: {_quoted(found[2])}", lines[number])
+    if not bad or not _is_valid("\n".join(mended)):
+        return None
+    at = bad[0] + FIRST_LINE
+    return Fix(first=at, last=at, text=(mended[bad[0]],), was=(lines[bad[0]],), says="put quotes around the value")
+
+
+def _quoted(value: str) -> str:
+    return json.dumps(value.strip(), ensure_ascii=False)
+
+
+def _is_valid(text: str) -> bool:
+    import yaml  # as above
+
+    try:
+        _guard(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (yaml.YAMLError, ValueError):
+        return False
+    return True
+
+
+def _read_plainly(text: str) -> tuple[dict[str, Any], dict[str, Place]]:
+    """Top-level `key: value` lines of what is no YAML, values as they stand, continued by indented lines."""
+    parts: dict[str, list[str]] = {}
+    keys: dict[str, Place] = {}
+    last = ""
+    for number, line in enumerate(text.split("\n"), FIRST_LINE):
+        if (found := _PLAIN.fullmatch(line)) is not None:
+            last = found[1]
+            parts[last] = [found[2].strip().strip("\"'")]
+            keys[last] = Place(number, 1, number, len(last) + 1)
+        elif last and line[:1] in (" ", "\t") and line.strip():
+            parts[last].append(line.strip())
+    return {key: " ".join(part).strip() for key, part in parts.items()}, keys

@@ -1,0 +1,300 @@
+"""Rule files by place: AGENTS.md and its like, read as they are now.
+
+A file that is reached twice, by a link or an import, counts once. Nothing outside of the root is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import posixpath
+import stat
+from collections.abc import Iterator
+from functools import cached_property
+
+import msgspec
+
+from clew.errors import FormatError
+from clew.llm.tokens import estimate_tokens
+from clew.skills.checks.problems import Problem, Severity, in_order
+from clew.skills.files.document import MAX_BYTES
+from clew.skills.files.walking import MAX_DEPTH, RULE_FILES, Walk, is_plain, show, walk
+from clew.skills.formats.collecting import Alias
+from clew.skills.formats.opening import Root
+from clew.skills.formats.rules import read_imports
+from clew.skills.rules.documents import Documents, find_documents
+from clew.trust import Wish, digest_parts, printable, real_folder
+
+MAX_RULES = 10_000
+"""So many rule files are read of one tree."""
+MAX_TOTAL = 50_000_000
+"""So many bytes of rules are read of one tree."""
+MAX_HOPS = 5
+"""So many imports may follow each other."""
+CONSENT = "rules"
+"""The kind of wish that a rule file is."""
+
+_OVERRIDE, _OVERRIDDEN = "AGENTS.override.md", "AGENTS.md"
+_IMPORTING = ("CLAUDE", "GEMINI")
+_IMPORTED = (".md", ".mdc", ".markdown", ".txt")
+_MAX_SUMMARY = 200
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """One rule file. `path` is where it was found and `real` where it is, relative to the root; `folder` is what it
+    holds for, and empty for the whole tree. `imported_by` is the rule file that imports it, `mtime` is in milliseconds,
+    `documents` are those that it links to."""
+
+    path: str
+    real: str
+    folder: str
+    text: str
+    digest: str
+    mtime: int
+    imported_by: str = ""
+    documents: Documents = ()
+
+    @cached_property
+    def tokens(self) -> int:
+        """About how many it takes."""
+        return estimate_tokens(self.text)
+
+    def wish(self, root: str) -> Wish:
+        """What the user is to agree to before the text, or a document that it links to, reaches a model: it holds for
+        these texts only. What is imported is a rule of its own."""
+        head = next((line.strip("# \t") for line in self.text.split("\n") if line.strip("# \t")), "")
+        lines = self.text.rstrip("\n").count("\n") + 1
+        linked = (
+            f", links to {len(self.documents):,} document{'s'[: len(self.documents) > 1]}" if self.documents else ""
+        )
+        summary = f"tells agents what to do ({lines:,} line{'s' if lines > 1 else ''}{linked}): {head}"
+        name, about = printable(self.real), printable(summary, _MAX_SUMMARY)
+        parts = [self.digest, *(each for document in self.documents for each in document)]
+        digest = digest_parts(map(os.fsencode, parts)) if self.documents else self.digest
+        return Wish(folder=real_folder(root), kind=CONSENT, name=name, digest=digest, summary=about)
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """Rules, the outermost first; second ways to the same ones; and what was left out, and why."""
+
+    rules: tuple[Rule, ...] = ()
+    repeats: tuple[Alias, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+class RuleFiles:
+    """The rule files of one tree. A call reads what is there at that time, waits for the disk, and never raises."""
+
+    def __init__(self, root: str, cwd: str = "") -> None:
+        self.root = Root(root)
+        self.cwd = os.path.join(self.root.path, cwd)
+
+    def of_root(self) -> Found:
+        """What holds always: the rules of the root, and what they import."""
+        reader = _Reader(self.root)
+        reader.read_folder("")
+        return reader.found()
+
+    def on_way(self, path: str) -> Found:
+        """What holds for a file or a folder beside the rules of the root: those of the folders on the way to where it
+        really is. Nothing holds outside of the root. A relative path begins at `cwd`; what it names need not be there.
+        """
+        place = self.place_of(path)
+        if not place:
+            return Found()
+        reader = _Reader(self.root)
+        reader.read_folder("")
+        above = len(reader.rules)
+        folders = place.split("/")
+        for depth in range(1, min(len(folders), MAX_DEPTH) + 1):
+            reader.read_folder("/".join(folders[:depth]))
+        if len(folders) > MAX_DEPTH:
+            reader.tell(place, f"is more than {MAX_DEPTH} folders deep: rules below that were left out", "warning")
+        found = reader.found()
+        return msgspec.structs.replace(found, rules=found.rules[above:])
+
+    def place_of(self, path: str) -> str | None:
+        """The real folder, relative to the root, whose rules hold for a path; None where it is outside."""
+        try:
+            real = os.path.realpath(os.path.join(self.cwd, path))
+            is_folder = path.endswith(("/", os.sep)) or os.path.isdir(real)
+        except (OSError, ValueError):
+            return None
+        relative = self.root.relative(real)
+        return relative if relative is None or is_folder else posixpath.dirname(relative)
+
+    def find(self, path: str) -> Rule | None:
+        """One rule file by its path from the root; None where there is none that can be read."""
+        reader = _Reader(self.root)
+        try:
+            reader.read(path, self.root.resolve(path), posixpath.dirname(path))
+        except FormatError:
+            return None
+        return next((each for each in reader.rules if each.path == path), None)
+
+    def everywhere(self) -> Found:
+        """All rule files of the tree in the order of their paths, copies too, and what they import. It is read within
+        bounds, and what is no part of it, such as installed packages, is left out."""
+        tree = walk(self.root)
+        reader = _Reader(self.root, are_copies_once=False)
+        files = [
+            (folder.files[name], folder.at(name), folder.path)
+            for folder in tree.folders.values()
+            for name in RULE_FILES
+            if name in folder.files
+        ]
+        ranked = sorted(files, key=lambda each: (each[0] != each[1], each[1]))  # the files themselves before links
+        for real, path, folder in ranked[:MAX_RULES]:
+            reader.read(path, real, folder)
+        if len(ranked) > MAX_RULES:
+            reader.tell(ranked[MAX_RULES][1], f"and {len(ranked) - MAX_RULES - 1:,} more were left out", "warning")
+        problems = [each for each in tree.problems if _is_ours(each, tree)]
+        found = reader.found()
+        return Found(
+            rules=tuple(sorted(found.rules, key=lambda each: each.path)),
+            repeats=found.repeats,
+            problems=tuple(in_order([*problems, *found.problems])),
+        )
+
+    def wishes(self) -> list[Wish]:
+        """What the user is to agree to before any of it reaches a model, in the order of paths."""
+        return [each.wish(self.root.path) for each in self.everywhere().rules]
+
+
+class _Reader:
+    """Reads rule files one after the other, each real file once, and exact copies too unless told otherwise."""
+
+    def __init__(self, root: Root, *, are_copies_once: bool = True) -> None:
+        self._root = root
+        self._are_copies_once = are_copies_once
+        self._room = MAX_TOTAL
+        self._known: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
+        self._followed: dict[str, int] = {}  # behind so many imports; a shorter way may lead further
+        self._imported: dict[str, tuple[str, ...]] = {}
+        self._repeats: list[Alias] = []
+        self._problems: list[Problem] = []
+        self.rules: list[Rule] = []
+
+    def found(self) -> Found:
+        return Found(rules=tuple(self.rules), repeats=tuple(self._repeats), problems=tuple(self._problems))
+
+    def tell(self, path: str, message: str, severity: Severity = "error", line: int = 0) -> None:
+        self._problems.append(Problem(kind="parse", severity=severity, path=show(path), line=line, message=message))
+
+    def read_folder(self, folder: str) -> None:
+        """The rules of one folder that is real, in the order of RULE_FILES."""
+        names = dict(self._names(folder))
+        if _OVERRIDE in names:
+            names.pop(_OVERRIDDEN, None)
+        for path, real in names.values():
+            self.read(path, real, folder)
+
+    def _names(self, folder: str) -> Iterator[tuple[str, tuple[str, str]]]:
+        for name in RULE_FILES:
+            path = f"{folder}/{name}" if folder else name
+            try:
+                mode = os.lstat(self._root.absolute(path)).st_mode
+            except (OSError, ValueError):
+                continue
+            if not stat.S_ISLNK(mode):
+                yield name, (path, path)
+                continue
+            try:
+                yield name, (path, self._root.resolve(path))
+            except FormatError as error:
+                self.tell(path, f"the link {error.reason}: it was not followed")
+
+    def read(self, path: str, real: str, folder: str, importers: tuple[str, ...] = ()) -> None:
+        """Read a rule and what it imports, unless it is there already. What is wrong with it is told."""
+        if real in self._texts:
+            self._repeat(path, real)
+            self._follow(path, real, folder, importers)
+            return
+        try:
+            text, raw, mtime = self._load(path, real)
+        except FormatError as error:
+            self.tell(path, error.reason)
+            return
+        digest = hashlib.sha256(raw).hexdigest()
+        if self._are_copies_once and digest in self._known:
+            self._repeat(path, self._known[digest])
+            return
+        self._known[digest] = real
+        self._texts[real] = text
+        if self._has_own(real, importers):
+            rule = Rule(
+                path=path,
+                real=real,
+                folder=folder,
+                text=text,
+                digest=digest,
+                mtime=mtime,
+                imported_by=importers[-1] if importers else "",
+                documents=find_documents(self._root, text, real),
+            )
+            self.rules.append(rule)
+        self._follow(path, real, folder, importers)
+
+    def _follow(self, path: str, real: str, folder: str, importers: tuple[str, ...]) -> None:
+        hops = len(importers)
+        if hops >= self._followed.get(real, MAX_HOPS) or not _is_importing(real, importers):
+            return
+        self._followed[real] = hops
+        for each in self._imports(real):
+            self.read(each, each, folder, (*importers, path))
+
+    def _repeat(self, path: str, real: str) -> None:
+        if path != real:
+            self._repeats.append(Alias(path=show(path), target=real))
+
+    def _load(self, path: str, real: str) -> tuple[str, bytes, int]:
+        if not is_plain(path) or not is_plain(real):
+            raise FormatError(path, "has a name that cannot be shown as it is: it was not read")
+        if len(self.rules) >= MAX_RULES or self._room <= 0:
+            raise FormatError(path, f"was not read: there are more than {MAX_RULES:,} rule files, or too much in them")
+        stamp = self._root.stamp(real)
+        raw = self._root.read(real, MAX_BYTES)
+        self._room -= len(raw)
+        try:
+            text = raw.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise FormatError(path, f"is not UTF-8 text (byte {error.start})") from None
+        if "\x00" in text:
+            raise FormatError(path, "holds NUL characters: it is no text")
+        mtime = stamp[3] // 1_000_000 if stamp is not None else 0
+        return text.replace("\r\n", "\n").replace("\r", "\n"), raw, mtime
+
+    def _imports(self, real: str) -> tuple[str, ...]:
+        """The texts that a file imports. What is wrong with them is told once."""
+        if real not in self._imported:
+            references, problems = read_imports(self._texts[real], real, self._find)
+            self._problems += problems
+            self._imported[real] = tuple(each.path for each in references)
+        return self._imported[real]
+
+    def _has_own(self, real: str, importers: tuple[str, ...]) -> bool:
+        """Whether a file says anything beside what it imports."""
+        if any(not each.startswith("@") for each in self._texts[real].split()):
+            return True
+        return bool(self._texts[real].strip()) and not (_is_importing(real, importers) and self._imports(real))
+
+    def _find(self, path: str) -> str | None:
+        """The real path of a text below the root."""
+        if not path.lower().endswith(_IMPORTED):
+            return None
+        try:
+            real = self._root.resolve(path)
+        except FormatError:
+            return None
+        return real if os.path.isfile(self._root.absolute(real)) else None
+
+
+def _is_importing(real: str, importers: tuple[str, ...]) -> bool:
+    """Whether `@path` is an import: in a CLAUDE.md or GEMINI.md, and in whatever one of them imports."""
+    return bool(importers) or posixpath.basename(real).startswith(_IMPORTING)
+
+
+def _is_ours(problem: Problem, tree: Walk) -> bool:
+    """Whether a problem of the walk is about a rule file, or about what was not looked into."""
+    return posixpath.basename(problem.path) in RULE_FILES or problem.path in tree.left_out or problem.path == "."

@@ -1,0 +1,149 @@
+"""Rules and the documents that they link to as breadcrumbs, so that the trail's search finds them by what is intended.
+
+A reference carries its rule in a tag, and is gone with it. What is unchanged is not written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID, uuid5
+
+import msgspec
+
+from clew.access import Principal
+from clew.errors import NotFound
+from clew.skills.discovery.mirroring import Mirrored, mirror, to_kept
+from clew.skills.rules.files import Rule
+from clew.trail.breadcrumb import NEVER, Breadcrumb, Draft
+from clew.trail.bulk import drop_records, each_record
+from clew.trail.closeness import closeness
+from clew.trail.query import SearchRequest
+from clew.trail.selector import Selector
+from clew.trail.store import Trail
+
+RULE_SCHEMA, REFERENCE_SCHEMA = "rule.v1", "rule.reference.v1"
+_NAMESPACE = UUID("c1d54c5e-0f6b-5a0b-93a4-6e5f4a1f0e77")
+
+
+class RuleReference(msgspec.Struct, frozen=True, kw_only=True):
+    """A link in a rule file to a document below the root. `relative_path` is as it is written, `source` the path of the
+    rule from the root, `line_number` is 1-based."""
+
+    display_text: str
+    relative_path: str
+    absolute_path: str
+    source: str
+    line_number: int
+
+
+class Linked(msgspec.Struct, frozen=True, kw_only=True):
+    """A reference with what is searched of it, without keys: of the line that it stands in, and of the document.
+    `path` is the document's, from the root."""
+
+    reference: RuleReference
+    path: str
+    about: str
+    content: str
+
+
+class ReferenceMatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A reference that fits an intent. `relevance` is 1 where it is just close enough."""
+
+    reference: RuleReference
+    relevance: float
+
+
+class RuleIndex:
+    """The rules of one root on a trail. Safe to use from several tasks and processes at once."""
+
+    def __init__(self, trail: Trail, root: str, by: Principal) -> None:
+        self._trail = trail
+        self._root = root
+        self._by = by
+        self._tag = f"rules:{self._id('root')}"
+        self._everything = Selector(schema_names=(RULE_SCHEMA, REFERENCE_SCHEMA), all_tags=(self._tag,))
+
+    async def sync(self, rules: Sequence[Rule], linked: Sequence[Linked]) -> Mirrored:
+        """Make the trail hold exactly these."""
+        drafts = [*map(self._rule_draft, rules), *map(self._reference_draft, linked)]
+        return await mirror(self._trail, drafts, self._everything, by=self._by)
+
+    async def search(self, intent: str, limit: int) -> list[ReferenceMatch]:
+        """References that fit, the best first, each document once; none where nothing is close. Raises InvalidInput."""
+        selector = Selector(schema_name=REFERENCE_SCHEMA, all_tags=(self._tag,))
+        request = SearchRequest(text=intent, selector=selector, limit=min(limit * 4, 1_000))
+        hits = [hit for hit in (await self._trail.index.search(request, by=self._by)).hits if closeness(hit) >= 1.0]
+        found: dict[str, ReferenceMatch] = {}
+        for hit in hits:
+            reference = read_reference(hit.breadcrumb)
+            if reference is not None and len(found) < limit and await self._has_rule(reference.source):
+                match = ReferenceMatch(reference=reference, relevance=closeness(hit))
+                found.setdefault(reference.absolute_path, match)
+        return list(found.values())
+
+    async def counts(self) -> tuple[int, int]:
+        """How many rules and how many references of this root are on the trail."""
+        names = [each.schema_name async for each in each_record(self._trail, self._everything, by=self._by)]
+        return names.count(RULE_SCHEMA), names.count(REFERENCE_SCHEMA)
+
+    async def remove(self, path: str) -> None:
+        """Take a rule off the trail, its references first, so that none is ever without its rule. Raises NotFound."""
+        selector = Selector(schema_name=REFERENCE_SCHEMA, all_tags=(self._tag, self._rule_tag(path)))
+        references = [each.id async for each in each_record(self._trail, selector, by=self._by)]
+        await drop_records(self._trail, references, by=self._by)
+        await self._trail.records.delete(self._rule_id(path), by=self._by)
+
+    async def _has_rule(self, path: str) -> bool:
+        """Whether the rule of a reference is there: one that was deleted takes its references with it."""
+        try:
+            found = await self._trail.records.get(self._rule_id(path), by=self._by)
+        except NotFound:
+            return False
+        return found.schema_name == RULE_SCHEMA
+
+    def _rule_draft(self, rule: Rule) -> Draft:
+        context = {
+            "root": self._root,
+            "path": rule.path,
+            "folder": rule.folder,
+            "content": to_kept(rule.text),
+            "mtime": rule.mtime,
+            "digest": rule.digest,
+        }
+        return self._draft(self._rule_id(rule.path), rule.path, RULE_SCHEMA, context, ())
+
+    def _reference_draft(self, linked: Linked) -> Draft:
+        reference = linked.reference
+        shown = to_kept(reference.display_text)
+        context: dict[str, Any] = {
+            **msgspec.to_builtins(reference),
+            "display_text": shown,
+            "path": linked.path,
+            "description": linked.about,
+            "content": linked.content,
+        }
+        id = self._id("reference", reference.source, reference.relative_path, reference.display_text)
+        tags = (self._rule_tag(reference.source),)
+        return self._draft(id, shown, REFERENCE_SCHEMA, context, tags)
+
+    def _draft(self, id: str, title: str, schema: str, context: dict[str, Any], tags: Sequence[str]) -> Draft:
+        shown = title.strip()[:500] or "a rule"
+        return Draft(id=id, title=shown, schema_name=schema, context=context, tags=(self._tag, *tags), ttl=NEVER)
+
+    def _rule_id(self, path: str) -> str:
+        return self._id("rule", path)
+
+    def _rule_tag(self, path: str) -> str:
+        return f"rule:{self._rule_id(path)}"
+
+    def _id(self, *parts: str) -> str:
+        return str(uuid5(_NAMESPACE, "\n".join((self._by.owner_id, self._root, *parts))))
+
+
+def read_reference(found: Breadcrumb) -> RuleReference | None:
+    """The reference that a breadcrumb holds; None where it only looks like one."""
+    try:
+        return msgspec.convert(found.context, RuleReference)
+    except msgspec.ValidationError:
+        return None

@@ -1,0 +1,114 @@
+"""Rules as a model gets them: within a budget of tokens, behind fences, with their origin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from clew.fences import clean, fenced
+from clew.llm.tokens import estimate_tokens
+from clew.skills.exposure import Via
+from clew.skills.rules.files import Rule
+from clew.trust import printable
+
+ITEM = "rule:"
+"""What the items of rules begin with in an exposure set."""
+WAITING = "its rules wait for the user's consent and are not shown"
+_UNTRUSTED = "untrusted"
+
+
+class RuleText(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A rule file, or a document that one links to, as it is given. `folder` is what it holds for, empty for the whole
+    tree; `via` is the tier: initial, intent or path; `why` says how it came about, and `left_out` what of it is not
+    there. `version` is another after each change of the text."""
+
+    path: str
+    folder: str
+    text: str
+    version: str
+    tokens: int
+    via: Via
+    why: str
+    left_out: str = ""
+
+    @property
+    def item(self) -> str:
+        """Its name in an exposure set."""
+        return f"{self.place}{self.version}"
+
+    @property
+    def place(self) -> str:
+        """What the items of all its versions begin with."""
+        return f"{ITEM}{self.path}#"
+
+
+def as_text(rule: Rule, via: Via, why: str, *, is_trusted: bool) -> RuleText:
+    """A rule that is given; without its text where the user has not agreed to it."""
+    reason = f"{why}, imported by {rule.imported_by}" if rule.imported_by else why
+    return RuleText(
+        path=rule.path,
+        folder=rule.folder,
+        text=clean(rule.text).strip("\n") if is_trusted else "",
+        version=rule.digest[:16] if is_trusted else _UNTRUSTED,
+        tokens=rule.tokens if is_trusted else 0,
+        via=via,
+        why=reason,
+        left_out="" if is_trusted else WAITING,
+    )
+
+
+def fit(texts: Sequence[RuleText], budget: int) -> list[RuleText]:
+    """The same texts in the same order within a budget. Those of the innermost folders come first to it. What does not
+    fit is left out for now; what would never fit is cut. Either says so."""
+    room = budget
+    fitted: dict[int, RuleText] = {}
+    for at in sorted(range(len(texts)), key=lambda at: -_depth(texts[at])):
+        each = texts[at]
+        if each.tokens > room:
+            is_hopeless = each.tokens > budget and room == budget
+            each = _cut(each, budget) if is_hopeless else _put_off(each)
+        fitted[at] = each
+        room -= each.tokens
+    return [fitted[at] for at in range(len(texts))]
+
+
+def render(texts: Iterable[RuleText]) -> str:
+    """The texts for a prompt, each with whose it is and behind a fence that nothing in it can end."""
+    return "\n\n".join(map(_render, texts))
+
+
+def _render(each: RuleText) -> str:
+    name = printable(each.path, 300).replace("`", "'")
+    if not each.text:
+        return f"`{name}`: {each.left_out}."
+    below = printable(each.folder, 300).replace("`", "'")
+    holds = f"for what is below `{below}`" if each.folder else "for all of the project"
+    about = "A document for this work" if each.via == "intent" else f"Rules {holds}"
+    rest = f"\n\n{each.left_out}." if each.left_out else ""
+    return f"{about}, from `{name}` ({printable(each.why, 300)}):\n\n{fenced(each.text, 'markdown')}{rest}"
+
+
+def _depth(each: RuleText) -> int:
+    return each.folder.count("/") + 1 if each.folder else 0
+
+
+def _put_off(each: RuleText) -> RuleText:
+    reason = (
+        f"left out for now, since it takes about {each.tokens:,} tokens: read it, or it comes with what is next done"
+    )
+    return msgspec.structs.replace(each, text="", tokens=0, left_out=reason)
+
+
+def _cut(each: RuleText, room: int) -> RuleText:
+    """As many whole lines as there is room for; of a first line that is too long, its beginning."""
+    lines, used = [], 0
+    for line in each.text.split("\n"):
+        used += estimate_tokens(line) + 1
+        if used > room:
+            break
+        lines.append(line)
+    text = "\n".join(lines) or each.text[: room // 2]
+    tokens = min(estimate_tokens(text), room)
+    reason = f"about {each.tokens - tokens:,} tokens of it are left out: read the file for the rest"
+    return msgspec.structs.replace(each, text=text, tokens=tokens, left_out=reason)

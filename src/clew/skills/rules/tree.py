@@ -1,0 +1,189 @@
+"""Rules of a tree in three tiers: those of the root always, documents that they link to by what is intended, and those
+of a folder when a file below it is worked on.
+
+rules = await open_rules("project")
+always = await rules.get_root_rules()
+here = await rules.get_rules_for_path("src/auth/login.py")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from clew.access import Principal
+from clew.errors import ConfigError, InvalidInput
+from clew.llm import open_embedder
+from clew.skills.checks.problems import Problem, in_order
+from clew.skills.discovery.mirroring import Mirrored, to_kept
+from clew.skills.files.links import Link, extract_links
+from clew.skills.formats.opening import Root
+from clew.skills.formats.rules import resolve_beside
+from clew.skills.rules.documents import MARKDOWN, read_text
+from clew.skills.rules.files import Found, Rule, RuleFiles
+from clew.skills.rules.index import Linked, ReferenceMatch, RuleIndex, RuleReference
+from clew.trail import open_trail
+from clew.trail.bootstrap import bootstrap, read_pieces
+from clew.trail.store import Embedder, Trail
+from clew.trust import printable, real_folder
+
+IN_MEMORY = "sqlite://:memory:"
+EMBEDDER = "wordllama"
+MAX_LIMIT = 100
+MAX_LINKS = 5_000
+"""So many links of all rules are followed."""
+_MAX_LINE = 300
+
+
+class RuleStats(msgspec.Struct, frozen=True, kw_only=True):
+    """What is on the trail, and what the last refresh did and left out."""
+
+    rules: int = 0
+    references: int = 0
+    refreshed: Mirrored | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+class Rules:
+    """The rules of one tree, on a trail. Texts are read from the files as they are now; the trail is what is searched,
+    and follows with `refresh`."""
+
+    def __init__(self, root: Path, trail: Trail, *, by: Principal, cwd: Path | None = None, owns: bool = False) -> None:
+        self.files = RuleFiles(os.fspath(root), os.fspath(cwd or ""))
+        self._trail = trail
+        self._owns = owns
+        self._index = RuleIndex(trail, real_folder(root), by)
+        self._refreshed: Mirrored | None = None
+        self._problems: tuple[Problem, ...] = ()
+
+    async def get_root_rules(self) -> tuple[Rule, ...]:
+        """What holds always: the rules of the root, and what they import."""
+        return (await asyncio.to_thread(self.files.of_root)).rules
+
+    async def get_rules_for_path(self, path: str | Path) -> tuple[Rule, ...]:
+        """What holds for a file or folder beside the rules of the root, the outermost first; see RuleFiles.on_way."""
+        return (await asyncio.to_thread(self.files.on_way, os.fspath(path))).rules
+
+    async def search_references(self, intent: str, limit: int = 5) -> list[ReferenceMatch]:
+        """Documents that the rules link to and that fit an intent, the best first; none where nothing is close.
+
+        Raises InvalidInput for an empty intent, and for a limit that is none.
+        """
+        if not 1 <= limit <= MAX_LIMIT:
+            raise InvalidInput("limit", f"must be between 1 and {MAX_LIMIT}")
+        return await self._index.search(intent, limit)
+
+    async def get_reference_content(self, reference: RuleReference) -> str | None:
+        """The text of a document as it is now; None where it is not there any more, is no text, or is not below the
+        root."""
+        return await asyncio.to_thread(self._read, reference)
+
+    async def find_rule(self, path: str) -> Rule | None:
+        """One rule file as it is now, by its path from the root."""
+        return await asyncio.to_thread(self.files.find, path)
+
+    async def refresh(self) -> Mirrored:
+        """Read the tree, and make the trail hold what is there: new, changed and deleted files."""
+        found, linked, problems = await asyncio.to_thread(self._collect)
+        self._refreshed = await self._index.sync(found.rules, linked)
+        self._problems = problems
+        return self._refreshed
+
+    async def forget(self, path: str) -> None:
+        """Take a rule off the trail, and its references with it, until the next refresh. Raises NotFound."""
+        await self._index.remove(path)
+
+    async def stats(self) -> RuleStats:
+        """How much is on the trail, what the last refresh did, and what it could not read."""
+        rules, references = await self._index.counts()
+        return RuleStats(rules=rules, references=references, refreshed=self._refreshed, problems=self._problems)
+
+    async def close(self) -> None:
+        """Let go of the trail, where it was opened here. Calling it twice is harmless."""
+        if self._owns:
+            await self._trail.close()
+
+    def _collect(self) -> tuple[Found, list[Linked], tuple[Problem, ...]]:
+        found = self.files.everywhere()
+        told: list[Problem] = []
+        linked: dict[tuple[str, str, str], Linked] = {}
+        texts: dict[str, str] = {}
+        for rule, link, line in islice(_links(found.rules), MAX_LINKS):
+            each = _follow(rule, link, line, self.files.root, texts, told)
+            if each is not None and (rule.path, link.path, link.text) not in linked:
+                linked[rule.path, link.path, link.text] = each
+                texts[each.path] = ""  # a document is searched by the first link that leads to it
+        return found, list(linked.values()), tuple(in_order([*found.problems, *told]))
+
+    def _read(self, reference: RuleReference) -> str | None:
+        root = self.files.root
+        relative = root.relative(os.path.realpath(reference.absolute_path))
+        return read_text(root, relative) if relative is not None and relative.lower().endswith(MARKDOWN) else None
+
+
+async def open_rules(
+    root: str | Path,
+    *,
+    trail: Trail | str | None = None,
+    embedder: Embedder | None = None,
+    cwd: str | Path | None = None,
+    by: Principal | None = None,
+) -> Rules:
+    """The rules of a folder, read once. To be closed. Nobody is asked for consent: `RuleInterceptor` looks it up.
+
+    `trail` is one that is open, or the address of one that is opened here with `embedder`; without it the rules are in
+    memory. Relative paths begin at `cwd`, or at the root. Raises ConfigError where there is no such folder or trail.
+    """
+    if not os.path.isdir(root):
+        raise ConfigError(f"there is no folder {printable(os.fspath(root), 300)} to read rules from")
+    by = by or Principal(owner_id="local", agent_id="rules")
+    owns = trail is None or isinstance(trail, str)
+    if trail is None or isinstance(trail, str):
+        trail = await open_trail(trail or IN_MEMORY, embedder=embedder or open_embedder(EMBEDDER))
+    rules = Rules(Path(root), trail, by=by, cwd=Path(cwd) if cwd is not None else None, owns=owns)
+    try:
+        if owns:
+            await bootstrap(trail, by, [each for each in read_pieces() if each.key.startswith("schema/rule.")])
+        await rules.refresh()
+    except BaseException:
+        await rules.close()
+        raise
+    return rules
+
+
+def _links(rules: Sequence[Rule]) -> Iterator[tuple[Rule, Link, str]]:
+    """Each link to markdown with the line that it stands in; without it where the line is about others too."""
+    for rule in rules:
+        lines = rule.text.split("\n")
+        links = extract_links(rule.text, extensions=(MARKDOWN,))
+        shared = Counter(link.line for link in links)
+        for link in links:
+            yield rule, link, lines[link.line - 1] if shared[link.line] == 1 else ""
+
+
+def _follow(rule: Rule, link: Link, line: str, root: Root, texts: dict[str, str], told: list[Problem]) -> Linked | None:
+    """The document that a rule links to; None, and told, where there is none below the root. `texts` are those that
+    were read already."""
+    target = resolve_beside(rule.real, link.path)
+    if target is not None and target not in texts and (text := read_text(root, target)) is not None:
+        texts[target] = to_kept(text)
+    if target is None or target not in texts:
+        reason = "leads out of the root" if target is None else "leads to no text that can be read"
+        message = f"the reference {printable(link.path, 200)} {reason}: it was left out"
+        told.append(Problem(kind="build", severity="warning", path=rule.path, line=link.line, message=message))
+        return None
+    reference = RuleReference(
+        display_text=link.text,
+        relative_path=link.path,
+        absolute_path=real_folder(root.absolute(target)),
+        source=rule.path,
+        line_number=link.line,
+    )
+    about = to_kept(" ".join(line.split()), _MAX_LINE)
+    return Linked(reference=reference, path=target, about=about, content=texts[target])

@@ -1,0 +1,304 @@
+"""One agent in one conversation: what it has loaded, the tools that follow from it, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from clew.access import Principal
+from clew.clock import Clock
+from clew.errors import HandleRefused, ValidationError
+from clew.skills.exposure import Edit, Exposure, Exposures, Items, Via, check_handle, mint_handle, nothing
+from clew.skills.manifest import Agent, Manifest
+from clew.skills.registry import ToolRegistry, check_tools
+from clew.skills.sessions.auditing import SkillLoadEvent, load_events
+from clew.skills.sessions.explaining import WhyHere, explain
+from clew.skills.sessions.loads import (
+    MAX_SKILLS,
+    Stamp,
+    Terms,
+    WhenFull,
+    begin,
+    follow,
+    load_skills,
+    load_toolset,
+    loadable_skills,
+    skills_bringing,
+    unload_skill,
+    unload_toolset,
+)
+from clew.skills.sessions.merging import Tools
+from clew.skills.sessions.meta_tools import meta_tools
+from clew.skills.sessions.session import (
+    AGENT,
+    AUTO_LOAD,
+    SessionState,
+    Withhold,
+    brought_by,
+    cost_of,
+    derive,
+    untold_skills,
+    withhold_nothing,
+)
+from clew.skills.triggers import Matched, Turn, match
+from clew.tools.tool import Tool
+from clew.wording import suggest
+
+UNLOADED = "unloaded"
+"""Why a skill or toolset left that was let go of by name."""
+
+
+class Changed(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a load or unload did: the state that came of it, and about how many tokens it takes and took.
+
+    `ended` are the items that left: what was unloaded, or made room for what was loaded. `kept_by` are the loaded
+    skills because of which something that was unloaded is still there.
+    """
+
+    state: SessionState
+    is_changed: bool
+    tokens_before: int
+    tokens_after: int
+    ended: tuple[str, ...] = ()
+    kept_by: tuple[str, ...] = ()
+
+
+class Standing(NamedTuple):
+    """What an agent has, and those of its skills whose texts no message brought."""
+
+    state: SessionState
+    untold: tuple[str, ...]
+
+
+def as_it_is(text: str) -> str:
+    return text
+
+
+class AgentSession:
+    """The session of an agent. It begins with the agent's initial skills when it is first used, and is found again by
+    the principal's session or by `handle`. Its set belongs to the agent: without a handle, `by` acts as that agent.
+
+    `render` makes the text of a skill or toolset ready for the agent; with `toolset_notes`, the text of a skill is
+    followed by those of its toolsets. Where it does not `bring` the initial skills, they come when they are loaded:
+    for doors that show a text only then. Raises ValidationError for an agent that the manifest does not define.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        registry: ToolRegistry,
+        sets: Exposures,
+        *,
+        by: Principal,
+        agent: str,
+        clock: Clock,
+        handle: str | None = None,
+        max_skills: int = MAX_SKILLS,
+        when_full: WhenFull = "refuse",
+        withhold: Withhold = withhold_nothing,
+        render: Callable[[str], str] = as_it_is,
+        toolset_notes: bool = False,
+        brings: bool = True,
+    ) -> None:
+        self.terms = Terms(
+            manifest=manifest,
+            agent=get_agent(manifest, agent),
+            max_skills=max_skills,
+            when_full=when_full,
+            withhold=withhold,
+        )
+        self._registry = registry
+        self._sets = sets
+        self._by = by if handle is not None else msgspec.structs.replace(by, agent_id=agent)
+        self._clock = clock
+        named = check_handle(handle, by)
+        self.handle = named or mint_handle()
+        self._is_new = named is None
+        self._render = render
+        self._toolset_notes = toolset_notes
+        self._brings = brings
+        self._meta = meta_tools(self)
+        self._derived: tuple[Items, Standing] = ({}, Standing(SessionState(agent_name=agent), ()))
+        self._viewed: tuple[tuple[SessionState, int], Tools] | None = None
+
+    async def load_skill(
+        self, name: str, *, by: str = "", via: Via = "load", why: str = "", until: datetime | None = None
+    ) -> Changed:
+        """Load a skill with all that it brings. Once more changes nothing. Raises as `loads.load_skills`."""
+        return await self.load_skills([name], by=by, via=via, why=why, until=until)
+
+    async def load_skills(
+        self, names: Sequence[str], *, by: str = "", via: Via = "load", why: str = "", until: datetime | None = None
+    ) -> Changed:
+        """Load all of these skills, or none."""
+        stamp = Stamp(since=self._clock.now(), via=via, why=why, by=by, until=until)
+        full = f"over the cap of {self.terms.max_skills} skills"
+        done, _ = await self._change(lambda items: load_skills(items, names, self.terms, stamp), by=by, reason=full)
+        return done
+
+    async def load_toolset(
+        self, name: str, *, by: str = "", via: Via = "load", why: str = "", until: datetime | None = None
+    ) -> Changed:
+        """Load a toolset by itself. Raises as `loads.load_toolset`."""
+        stamp = Stamp(since=self._clock.now(), via=via, why=why, by=by, until=until)
+        done, _ = await self._change(lambda items: load_toolset(items, name, self.terms, stamp), by=by)
+        return done
+
+    async def unload_skill(self, name: str, *, by: str = "", reason: str = UNLOADED) -> Changed:
+        """Unload a skill. What other loaded skills bring stays. Raises ValidationError for one that there is not."""
+        done, items = await self._change(lambda items: unload_skill(items, name, self.terms), by=by, reason=reason)
+        return msgspec.structs.replace(done, kept_by=skills_bringing(items, self.terms, skill=name))
+
+    async def unload_toolset(self, name: str, *, by: str = "", reason: str = UNLOADED) -> Changed:
+        """Unload a toolset that was loaded by itself. Raises ValidationError for one that there is not."""
+        done, items = await self._change(lambda items: unload_toolset(items, name, self.terms), by=by, reason=reason)
+        return msgspec.structs.replace(done, kept_by=skills_bringing(items, self.terms, toolset=name))
+
+    def triggered(self, turn: Turn) -> list[Matched]:
+        """The skills that a turn of the conversation calls for, the most important first."""
+        manifest = self.terms.manifest
+        return match([manifest.skills[name] for name in loadable_skills(self.terms)], turn)
+
+    async def follow(self, turn: Turn, *, refused: Collection[str] = ()) -> Changed:
+        """Load what a turn of the conversation triggers, but for what is `refused`, and drop what earlier turns
+        triggered and this does not."""
+        now, matched = self._clock.now(), [each for each in self.triggered(turn) if each.skill not in refused]
+        edit = partial(follow, matched=matched, terms=self.terms, since=now)
+        done, _ = await self._change(edit, by="turn", reason="the conversation moved on")
+        return done
+
+    async def reset(self, *, by: str = "") -> None:
+        """End the session: it does not exist until it is used again, and then begins anew. The audit stays."""
+        exposure = await self.exposure()
+        if exposure.items:
+            await self._sets.change(exposure, nothing, by=self._by, ended_by=by or self._by.agent_id, reason="reset")
+
+    async def state(self) -> SessionState:
+        """What the agent has. Begins the session."""
+        return (await self.standing()).state
+
+    async def standing(self) -> Standing:
+        """What the agent has, and what it was not told of that. Begins the session."""
+        return self._derive((await self._begun()).items)
+
+    async def find_state(self) -> SessionState | None:
+        """What the agent has, None where the session has not begun."""
+        items = (await self.exposure()).items
+        return self._derive(items).state if self._mark in items else None
+
+    async def get_tools(
+        self, tools: Iterable[Tool] | Mapping[str, Tool] | None = None, auto_load_skills: Sequence[str] = ()
+    ) -> Tools:
+        """The meta-tools and the exposed tools, as they are now; `tools` are given for this call only.
+
+        Raises ValidationError for what is no tool, for a reserved name, and as `load_skills`.
+        """
+        provided = check_tools(tools, "tools") if tools is not None else {}
+        if auto_load_skills:
+            await self.load_skills(auto_load_skills, by=AUTO_LOAD, why="loaded before the first call")
+        state = await self.state()
+        return self.view(state) if not provided else self._merge(state, provided)
+
+    def view(self, state: SessionState) -> Tools:
+        """The tools of a state. The same one again for as long as neither that nor the registry changes."""
+        key = (state, self._registry.version)
+        if self._viewed is None or self._viewed[0] != key:
+            self._viewed = (key, self._merge(state, {}))
+        return self._viewed[1]
+
+    async def why(self, name: str, *, provided: Collection[str] = ()) -> WhyHere:
+        """Why a tool, skill or toolset is, or is not, here: every cause. Begins the session."""
+        return explain(name, await self._begun(), self.terms, self._registry, provided)
+
+    async def audit(self) -> list[SkillLoadEvent]:
+        """When and by what skills were loaded and unloaded, in sequence; also before a reset."""
+        return load_events(await self.exposure(), self.terms.manifest)
+
+    async def exposure(self) -> Exposure:
+        """The exposure set as it is, also where the session has not begun."""
+        try:
+            return await self._sets.open(self.handle, by=self._by)
+        except HandleRefused:
+            if self._is_new:
+                return Exposure(handle=self.handle)
+            raise
+
+    def skill_content(self, name: str) -> str:
+        """The text of a skill and of those that it brings, and of their toolsets where that is wanted."""
+        manifest = self.terms.manifest
+        skills = [manifest.skills[each] for each in brought_by(manifest, name, self.terms.withhold)]
+        texts = [skill.content for skill in skills]
+        if self._toolset_notes:
+            names = dict.fromkeys(each for skill in skills for each in skill.toolsets if each in manifest.toolsets)
+            texts += [manifest.toolsets[each].content for each in names]
+        return self._render("\n\n".join(text.strip() for text in texts if text.strip()))
+
+    def toolset_content(self, name: str) -> str:
+        """The notes of a toolset."""
+        return self._render(self.terms.manifest.toolsets[name].content)
+
+    @property
+    def _mark(self) -> str:
+        return f"{AGENT}{self.terms.agent.name}"
+
+    def _derive(self, items: Items) -> Standing:
+        """What follows from items. The same ones need no second look, unless something may be withheld by now."""
+        withhold = self.terms.withhold
+        if items is not self._derived[0] or withhold is not withhold_nothing:
+            state = derive(self.terms.manifest, self.terms.agent.name, items, withhold)
+            self._derived = (items, Standing(state, untold_skills(self.terms.manifest, items, withhold)))
+        return self._derived[1]
+
+    def _merge(self, state: SessionState, provided: Mapping[str, Tool]) -> Tools:
+        return Tools(self._meta, state.loaded_toolsets, self.terms.manifest.toolsets, self._registry, provided)
+
+    async def _begun(self) -> Exposure:
+        exposure = await self.exposure()
+        if self._mark in exposure.items:
+            return exposure
+        return await self._write(exposure, lambda items: items, "", "")
+
+    async def _change(self, edit: Edit, *, by: str, reason: str = "") -> tuple[Changed, Items]:
+        """What an edit of the session that has begun did, and the items that came of it."""
+        before: Items = {}
+
+        def noting(items: Items) -> Items:
+            nonlocal before  # of the last attempt: the one that counts
+            before = items
+            return edit(items)
+
+        after = (await self._write(await self.exposure(), noting, by, reason)).items
+        was, state = self._derive(before).state, self._derive(after).state
+        done = Changed(
+            state=state,
+            is_changed=after != before,
+            tokens_before=cost_of(self.terms.manifest, was),
+            tokens_after=cost_of(self.terms.manifest, state),
+            ended=tuple(item for item in before if item not in after),
+        )
+        return done, after
+
+    async def _write(self, exposure: Exposure, edit: Edit, by: str, reason: str) -> Exposure:
+        now = self._clock.now()
+        ended_by = by or self._by.agent_id
+
+        def begun(items: Items) -> Items:
+            return edit(begin(items, self.terms, now, brings=self._brings))
+
+        changed = await self._sets.change(exposure, begun, by=self._by, ended_by=ended_by, reason=reason)
+        self._is_new = False
+        return changed
+
+
+def get_agent(manifest: Manifest, name: str) -> Agent:
+    """Raises ValidationError for an agent that there is not."""
+    found = manifest.agents.get(name)
+    if found is None:
+        names = tuple(manifest.agents)
+        hint = suggest(name, names, "Agents are")
+        raise ValidationError(f"no agent {name!r}", allowed=names, hint=hint, agentName=name, availableAgents=names)
+    return found

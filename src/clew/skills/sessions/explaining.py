@@ -1,0 +1,180 @@
+"""Why a tool, a toolset or a skill is, or is not, there for an agent: every cause, in sentences."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+from clew.skills.exposure import Exposed, Exposure
+from clew.skills.registry import META_TOOLS, ToolRegistry
+from clew.skills.sessions.diagnosis import NOWHERE, list_homes
+from clew.skills.sessions.loads import Terms, loadable_skills, loadable_toolsets, skills_bringing
+from clew.skills.sessions.session import SKILL, TOOLSET, SessionState, brought_by, cost_of, derive
+
+
+class WhyHere(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a name. `reasons` say it in sentences, the decisive one first; `tokens` is what it costs, and
+    `causes` are the items of the exposure set that it is there by."""
+
+    name: str
+    kind: str
+    is_here: bool
+    reasons: tuple[str, ...]
+    tokens: int = 0
+    causes: tuple[Exposed, ...] = ()
+
+
+def explain(
+    name: str, exposure: Exposure, terms: Terms, registry: ToolRegistry, provided: Collection[str] = ()
+) -> WhyHere:
+    """Why a name is, or is not, there: that of a tool, else of a skill, else of a toolset. `skill:NAME` and
+    `toolset:NAME` mean just that. No provider of tools runs."""
+    explaining = _Explaining(exposure, terms, registry, provided)
+    if name.startswith(SKILL):
+        return explaining.skill(name.removeprefix(SKILL))
+    if name.startswith(TOOLSET):
+        return explaining.toolset(name.removeprefix(TOOLSET))
+    if name in META_TOOLS:
+        reasons = ("It is a meta-tool: every agent has it at all times.",)
+        return WhyHere(name=name, kind="tool", is_here=True, reasons=reasons)
+    if explaining.is_tool(name):
+        return explaining.tool(name)
+    if name in terms.manifest.skills:
+        return explaining.skill(name)
+    return explaining.toolset(name) if name in terms.manifest.toolsets else explaining.tool(name)
+
+
+class _Explaining:
+    """Explains the names of one session."""
+
+    def __init__(self, exposure: Exposure, terms: Terms, registry: ToolRegistry, provided: Collection[str]) -> None:
+        self._exposure = exposure
+        self._terms = terms
+        self._manifest = terms.manifest
+        self._registry = registry
+        self._provided = provided
+        self._state = derive(terms.manifest, terms.agent.name, exposure.items, terms.withhold)
+        self._homes = list_homes(terms.manifest.toolsets)
+
+    def is_tool(self, name: str) -> bool:
+        is_brought = name in self._provided or bool(self._registry.toolsets_of(name))
+        return name in self._homes or name in self._manifest.tools or is_brought
+
+    def skill(self, name: str) -> WhyHere:
+        item, is_here = f"{SKILL}{name}", name in self._state.discovered_skills
+        skill = self._manifest.skills.get(name)
+        if skill is None:
+            reasons = [f"No definition names a skill {name}.{_near(name, self._manifest.skills)}"]
+            return WhyHere(name=name, kind="skill", is_here=False, reasons=(*reasons, *self._told(item)))
+        if withheld := self._terms.withhold(skill):
+            reasons = [f"Skill {name} is withheld: {withheld}."]
+            return WhyHere(name=name, kind="skill", is_here=False, reasons=(*reasons, *self._told(item)))
+        bringing = skills_bringing(self._exposure.items, self._terms, skill=name)
+        reasons = [*self._told(item)] if item in self._exposure.items else []
+        reasons += [line for each in bringing for line in self._brought(f"Skill {name}", each)]
+        if not is_here:
+            reasons = [f"Skill {name} is not loaded.", *self._told(item), self._how_to_load(name)]
+        causes = self._causes(item, *(f"{SKILL}{each}" for each in bringing))
+        return self._answer(name, "skill", is_here, reasons, self._cost(item), causes)
+
+    def toolset(self, name: str) -> WhyHere:
+        item, is_here = f"{TOOLSET}{name}", name in self._state.loaded_toolsets
+        if name not in self._manifest.toolsets:
+            reasons = [f"No definition names a toolset {name}.{_near(name, self._manifest.toolsets)}"]
+            return WhyHere(name=name, kind="toolset", is_here=False, reasons=(*reasons, *self._told(item)))
+        bringing = skills_bringing(self._exposure.items, self._terms, toolset=name)
+        reasons = [*self._told(item)] if item in self._exposure.items else []
+        reasons += [line for each in bringing for line in self._brought(f"Toolset {name}", each)]
+        if not is_here:
+            reasons = [f"Toolset {name} is not loaded.", *self._told(item), *self._how_to_bring(name)]
+        causes = self._causes(item, *(f"{SKILL}{each}" for each in bringing))
+        return self._answer(name, "toolset", is_here, reasons, self._cost(item), causes)
+
+    def tool(self, name: str) -> WhyHere:
+        home = self._homes.get(name, NOWHERE)
+        if not home.toolsets:
+            reasons = [f"No toolset lists a tool {name}.{_near(name, self._homes)}"]
+            return WhyHere(name=name, kind="tool", is_here=False, reasons=tuple(reasons))
+        told = {toolset: self.toolset(toolset) for toolset in home.toolsets}
+        lacking = [self._lacking(home.tool, each) for each in home.toolsets if told[each].is_here]
+        reasons = [line for each in lacking for line in each]
+        for toolset, why in told.items():
+            reasons += [f"Toolset {toolset} lists it.", *why.reasons]
+        if len(home.toolsets) > 1:
+            names = ", ".join(f"{toolset}.{home.tool}" for toolset in home.toolsets)
+            reasons.append(f"Each has a name of its own: {names}; the toolset that was loaded last has the short one.")
+        causes = [cause for why in told.values() for cause in why.causes]
+        cost = cost_of(self._manifest, SessionState(agent_name="", exposed_domain_tools=(home.tool,)))
+        return self._answer(name, "tool", any(not each for each in lacking), reasons, cost, causes)
+
+    def _answer(
+        self, name: str, kind: str, is_here: bool, reasons: Iterable[str], tokens: int, causes: Iterable[Exposed]
+    ) -> WhyHere:
+        once = {each.item: each for each in causes}
+        return WhyHere(
+            name=name,
+            kind=kind,
+            is_here=is_here,
+            reasons=tuple(dict.fromkeys(reasons)),
+            tokens=tokens,
+            causes=tuple(once.values()),
+        )
+
+    def _told(self, item: str) -> list[str]:
+        """How an item came, and how its last stay ended."""
+        kind, _, name = item.partition(":")
+        told = []
+        if (exposed := self._exposure.find(item)) is not None:
+            until = f" It ends at {exposed.until:%Y-%m-%d %H:%M:%S} UTC." if exposed.until is not None else ""
+            by = f" by {exposed.by}" if exposed.by else ""
+            why = f": {exposed.why}" if exposed.why else ""
+            came = f"came at {exposed.since:%Y-%m-%d %H:%M:%S} UTC via {exposed.via}{by}{why}"
+            told.append(f"{kind.capitalize()} {name} {came}.{until}")
+        ended = [each for each in self._exposure.ended if each.item == item]
+        if ended:
+            last = ended[-1]
+            by = f" by {last.ended_by}" if last.ended_by else ""
+            told.append(f"{kind.capitalize()} {name} left at {last.until:%Y-%m-%d %H:%M:%S} UTC{by}: {last.reason}.")
+        return told
+
+    def _brought(self, what: str, skill: str) -> list[str]:
+        return [f"{what} comes with skill {skill}.", *self._told(f"{SKILL}{skill}")]
+
+    def _how_to_load(self, skill: str) -> str:
+        if skill in loadable_skills(self._terms):
+            return f"loadSkill loads {skill}."
+        return f"Agent {self._terms.agent.name} may not load {skill}: it is not among its skills."
+
+    def _how_to_bring(self, toolset: str) -> list[str]:
+        skills = [each for each in loadable_skills(self._terms) if self._has(each, toolset)]
+        if skills:
+            return [f"loadSkill brings it with {' or '.join(skills)}."]
+        if toolset in loadable_toolsets(self._terms):
+            return [f"No skill brings it; loadToolset loads {toolset}."]
+        return [f"No skill of agent {self._terms.agent.name} brings it."]
+
+    def _has(self, skill: str, toolset: str) -> bool:
+        brought = brought_by(self._manifest, skill, self._terms.withhold)
+        return any(toolset in self._manifest.skills[each].toolsets for each in brought)
+
+    def _lacking(self, tool: str, toolset: str) -> list[str]:
+        """What a tool of a loaded toolset lacks to be callable, as far as that is known without running a provider."""
+        owners = self._registry.toolsets_of(tool)
+        is_provided = tool in self._provided or f"{toolset}.{tool}" in self._provided
+        is_registered = toolset in owners or any(owner not in self._manifest.toolsets for owner in owners)
+        if is_provided or is_registered or self._registry.is_waiting(toolset):
+            return []
+        return [f"It has no implementation: no {tool} is registered in toolset {toolset}."]
+
+    def _causes(self, *items: str) -> list[Exposed]:
+        return [found for item in items if (found := self._exposure.find(item)) is not None]
+
+    def _cost(self, item: str) -> int:
+        return cost_of(self._manifest, derive(self._manifest, "", [item], self._terms.withhold))
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name[:80], list(known), n=1)
+    return f" {near[0]} is spelled alike." if near else ""

@@ -1,0 +1,293 @@
+"""Loading and unloading as functions from items to items: what an agent may have, and what leaves when it is full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from clew.errors import ValidationError
+from clew.skills.exposure import Exposed, Items, Via
+from clew.skills.manifest import Agent, Manifest
+from clew.skills.sessions.session import (
+    AGENT,
+    MAX_LOAD_DEPTH,
+    SKILL,
+    TOOLSET,
+    Withhold,
+    brought_by,
+    cost_of,
+    derive,
+    is_skill,
+    withhold_nothing,
+)
+from clew.skills.triggers import Matched
+from clew.wording import MAX_SHOWN, suggest
+
+MAX_SKILLS = 100
+"""How many skills a session may hold unless told otherwise, those that came with others included."""
+
+MAX_NAMED = 30
+"""More names than these are counted in an error instead of listed; its context has all of them."""
+
+WhenFull = Literal["refuse", "evict"]
+PASSING: tuple[Via, ...] = ("trigger", "intent", "path")
+"""What came by itself, and is the first to leave."""
+TRIGGERED: tuple[Via, ...] = ("trigger", "path")
+"""What a turn of the conversation brought, and a later turn takes away."""
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """Under which terms an agent loads: what there is, who it is, how much it may hold, and what is withheld."""
+
+    manifest: Manifest
+    agent: Agent
+    max_skills: int = MAX_SKILLS
+    when_full: WhenFull = "refuse"
+    withhold: Withhold = withhold_nothing
+
+
+class Stamp(msgspec.Struct, frozen=True, kw_only=True):
+    """What is noted of a load: how it came about, why, by whom or what, when, and until when it lasts."""
+
+    since: datetime
+    via: Via = "load"
+    why: str = ""
+    by: str = ""
+    until: datetime | None = None
+
+
+def loadable_skills(terms: Terms) -> tuple[str, ...]:
+    """The skills that an agent may load, those that it starts with first.
+
+    An agent that names no skills at all is not restricted: agent files of other programs know no such list.
+    """
+    names = terms.agent.loadable or tuple(terms.manifest.skills)
+    return tuple(name for name in names if name in terms.manifest.skills)
+
+
+def loadable_toolsets(terms: Terms) -> tuple[str, ...]:
+    """The toolsets that an agent may load by themselves: those of its skills, or all where it is not restricted."""
+    if not terms.agent.loadable:
+        return tuple(terms.manifest.toolsets)
+    skills = [each for name in loadable_skills(terms) for each in brought_by(terms.manifest, name)]
+    names = dict.fromkeys(toolset for skill in skills for toolset in terms.manifest.skills[skill].toolsets)
+    return tuple(name for name in names if name in terms.manifest.toolsets)
+
+
+def begin(items: Items, terms: Terms, since: datetime, *, brings: bool = True) -> Items:
+    """The items of a session that has begun: its mark, and the skills that the agent starts with where it `brings`
+    them. One that has begun stays as it is, also without a skill that was unloaded.
+
+    No cap keeps an initial skill out; one that is withheld gives nothing for as long as it is. Raises ValidationError
+    as `check_chain`.
+    """
+    mark = f"{AGENT}{terms.agent.name}"
+    if mark in items:
+        return items
+    stamp = Stamp(since=since, via="initial", why=f"agent {terms.agent.name} starts with it", by=mark)
+    first = starting_skills(terms) if brings else ()
+    for name in first:
+        if name in terms.manifest.skills:
+            check_chain(terms, name)
+    wanted = [f"{SKILL}{name}" for name in first]
+    started = Exposed(item=mark, via="initial", why="the session began", since=since, by=mark)
+    return {mark: started, **items, **_new(items, wanted, terms, stamp)}
+
+
+def starting_skills(terms: Terms) -> tuple[str, ...]:
+    """The skills that an agent starts with: those that it names, then those of the first tier that it may load."""
+    core = (name for name in loadable_skills(terms) if terms.manifest.skills[name].tier == 1)
+    return tuple(dict.fromkeys((*terms.agent.initial_skills, *core)))
+
+
+def follow(items: Items, matched: Sequence[Matched], terms: Terms, since: datetime) -> Items:
+    """The items after a turn: with the skills that it triggers, without those that earlier turns triggered and this
+    one does not. A skill that may not be loaded, or finds no room, is passed over. What is no skill stays."""
+    names = {f"{SKILL}{each.skill}" for each in matched}
+    items = {key: each for key, each in items.items() if not _is_triggered(each) or key in names}
+    for each in matched:
+        stamp = Stamp(since=since, via=each.via, why=each.why, by="turn")
+        with suppress(ValidationError):
+            items = load_skills(items, [each.skill], terms, stamp)
+    return items
+
+
+def load_skills(items: Items, names: Sequence[str], terms: Terms, stamp: Stamp) -> Items:
+    """The items with these skills. What is there stays as it was, but a skill that came by itself, or for a time, is
+    there to stay when it is loaded by name.
+
+    Raises ValidationError for a skill that there is not, that the agent may not load, that is withheld, whose chain of
+    skills goes in a circle or too deep, and for more skills than the session may hold.
+    """
+    for name in names:
+        check_skill(terms, name)
+        check_chain(terms, name)
+        check_withheld(terms, name)
+    wanted = [f"{SKILL}{name}" for name in names]
+    new = _new(items, wanted, terms, stamp)
+    return _fitted(items, new, wanted, terms) if new else items
+
+
+def load_toolset(items: Items, name: str, terms: Terms, stamp: Stamp) -> Items:
+    """The items with a toolset by itself. Raises ValidationError for one that there is not, or that is not for the
+    agent."""
+    check_toolset(terms, name)
+    return {**items, **_new(items, [f"{TOOLSET}{name}"], terms, stamp)}
+
+
+def unload_skill(items: Items, name: str, terms: Terms) -> Items:
+    """The items without a skill. What other skills bring stays. Raises ValidationError for one that there is not."""
+    if f"{SKILL}{name}" not in items and name not in terms.manifest.skills:
+        raise _unknown("skill", name, loadable_skills(terms), terms)
+    return {key: each for key, each in items.items() if key != f"{SKILL}{name}"}
+
+
+def unload_toolset(items: Items, name: str, terms: Terms) -> Items:
+    """The items without a toolset that was loaded by itself. Raises ValidationError for one that there is not."""
+    if f"{TOOLSET}{name}" not in items and name not in terms.manifest.toolsets:
+        raise _unknown("toolset", name, loadable_toolsets(terms), terms)
+    return {key: each for key, each in items.items() if key != f"{TOOLSET}{name}"}
+
+
+def skills_bringing(items: Iterable[str], terms: Terms, *, skill: str = "", toolset: str = "") -> tuple[str, ...]:
+    """The loaded skills that bring a skill (other than itself) or a toolset."""
+    loaded = [item.removeprefix(SKILL) for item in items if is_skill(item)]
+    return tuple(name for name in loaded if name != skill and _brings(terms, name, skill, toolset))
+
+
+def check_skill(terms: Terms, name: str) -> None:
+    """Raise ValidationError unless there is such a skill, and it is one of the agent's."""
+    available = loadable_skills(terms)
+    if name not in terms.manifest.skills:
+        raise _unknown("skill", name, available, terms)
+    if name not in available:
+        raise _refused("skill", name, "it is not among its skills", available, terms)
+
+
+def check_toolset(terms: Terms, name: str) -> None:
+    """Raise ValidationError unless the agent may load a toolset."""
+    available = loadable_toolsets(terms)
+    if name not in terms.manifest.toolsets:
+        raise _unknown("toolset", name, available, terms)
+    if name not in available:
+        raise _refused("toolset", name, "none of its skills has it", available, terms)
+
+
+def check_chain(terms: Terms, name: str) -> None:
+    """Raise ValidationError where a skill brings one that there is not, or where the chain of what it brings goes in a
+    cycle or over MAX_LOAD_DEPTH levels."""
+    deepest: dict[str, int] = {}
+
+    def follow(name: str, path: tuple[str, ...]) -> None:
+        if name in path:
+            circle = " → ".join((*path[path.index(name) :], name))
+            raise ValidationError(f"skills bring each other in a cycle: {circle}", skillName=path[0], cycle=circle)
+        if len(path) == MAX_LOAD_DEPTH:
+            chain = " → ".join((*path, name))
+            message = f"skills bring each other to a depth over {MAX_LOAD_DEPTH} levels: {chain}"
+            raise ValidationError(message, skillName=path[0], depth=len(path) + 1, limit=MAX_LOAD_DEPTH)
+        if deepest.get(name, -1) >= len(path):
+            return
+        deepest[name] = len(path)
+        if name not in terms.manifest.skills:
+            raise _unknown("skill", name, tuple(terms.manifest.skills), terms, f", which {path[-1]} brings")
+        for each in terms.manifest.skills[name].skills:
+            follow(each, (*path, name))
+
+    follow(name, ())
+
+
+def check_withheld(terms: Terms, name: str) -> None:
+    """Raise ValidationError where a skill, or one that it brings, is withheld."""
+    for each in brought_by(terms.manifest, name):
+        if reason := terms.withhold(terms.manifest.skills[each]):
+            about = reason if each == name else f"it brings {each}: {reason}"
+            message = f"agent {terms.agent.name} may not load skill {name}: {about}"
+            raise ValidationError(message, skillName=name, withheldSkill=each, requestedBy=terms.agent.name)
+
+
+def _brings(terms: Terms, name: str, skill: str, toolset: str) -> bool:
+    brought = tuple(brought_by(terms.manifest, name, terms.withhold))
+    return skill in brought or any(toolset in terms.manifest.skills[each].toolsets for each in brought)
+
+
+def _new(items: Items, wanted: Sequence[str], terms: Terms, stamp: Stamp) -> dict[str, Exposed]:
+    """What is to be put among the items: what is not there, or is there only in passing."""
+    lasts = stamp.via not in PASSING and stamp.until is None
+    new = [item for item in wanted if item not in items or (lasts and _is_passing(items[item]))]
+    return {
+        item: Exposed(
+            item=item,
+            via=stamp.via,
+            why=stamp.why,
+            since=stamp.since,
+            tokens=cost_of(terms.manifest, derive(terms.manifest, "", [item], terms.withhold)),
+            by=stamp.by,
+            until=stamp.until,
+        )
+        for item in new
+    }
+
+
+def _is_triggered(exposed: Exposed) -> bool:
+    return exposed.via in TRIGGERED and is_skill(exposed.item)
+
+
+def _is_passing(exposed: Exposed) -> bool:
+    return exposed.via in PASSING or exposed.until is not None
+
+
+def _fitted(before: Items, new: Items, wanted: Sequence[str], terms: Terms) -> Items:
+    """The items within the cap. Those that came by themselves leave first, then those that were loaded, the oldest
+    first; never an initial one, nor one that is being loaded."""
+    items = {**before, **new}
+    leaving = [item for item, each in items.items() if item not in wanted and _may_leave(each)]
+    leaving.sort(key=lambda item: (items[item].via not in PASSING, items[item].since))
+    count = _count(items, terms)
+    while count > terms.max_skills:
+        if terms.when_full == "refuse" or not leaving:
+            raise ValidationError(
+                f"{count} skills are over the cap of {terms.max_skills} of a session",
+                hint="Unload a skill that is no longer needed",
+                loadedSkills=[item.removeprefix(SKILL) for item in before if is_skill(item)],
+                limit=terms.max_skills,
+                requestedBy=terms.agent.name,
+            )
+        items = {item: each for item, each in items.items() if item != leaving[0]}
+        del leaving[0]
+        count = _count(items, terms)
+    return items
+
+
+def _may_leave(each: Exposed) -> bool:
+    return is_skill(each.item) and each.via != "initial"
+
+
+def _count(items: Items, terms: Terms) -> int:
+    return len(derive(terms.manifest, "", items, terms.withhold).discovered_skills)
+
+
+def _unknown(kind: str, name: str, available: Sequence[str], terms: Terms, where: str = "") -> ValidationError:
+    return _error(kind, name, f"no {kind} {name[:MAX_SHOWN]!r}{where}", available, terms)
+
+
+def _refused(kind: str, name: str, reason: str, available: Sequence[str], terms: Terms) -> ValidationError:
+    return _error(kind, name, f"agent {terms.agent.name} may not load {kind} {name}: {reason}", available, terms)
+
+
+def _error(kind: str, name: str, message: str, available: Sequence[str], terms: Terms) -> ValidationError:
+    noun = f"{kind}s"
+    hint = suggest(name, available, f"Its {noun} are")
+    if len(available) > MAX_NAMED:
+        near, _, _ = hint.rpartition(f"Its {noun} are")
+        hint = f"{near}It may load {len(available)} {noun}"
+    context: dict[str, Any] = {
+        f"{kind}Name": name,
+        f"available{noun.capitalize()}": tuple(available),
+        "requestedBy": terms.agent.name,
+    }
+    return ValidationError(message, allowed=available, hint=hint, **context)

@@ -1,0 +1,210 @@
+"""A change of a definition is found without a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from clew.errors import Busy
+from clew.skills.discovery.shelf import SkillShelf, open_shelf
+from clew.skills.files.watching import Watch, homes_of, is_home
+from clew.skills.formats.collecting import Collected, collect
+from clew.skills.manifest import Manifest
+from tests.skills.writing import markdown, write
+
+PATIENCE = 60.0
+
+
+def skill(about: str) -> str:
+    return markdown("Do it.", description=about)
+
+
+async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
+    """Look again until it is so."""
+    async with asyncio.timeout(PATIENCE):
+        while not await is_so():
+            await asyncio.sleep(0.05)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write(tmp_path / "root", {".claude/skills/plots/SKILL.md": skill("Plot data as charts")})
+
+
+@pytest.fixture
+async def shelf() -> AsyncIterator[SkillShelf]:
+    opened = await open_shelf(Manifest())
+    yield opened
+    await opened.close()
+
+
+def following(root: Path, shelf: SkillShelf) -> Watch:
+    """A watch that keeps a shelf as the files are."""
+    collected = Collected()
+
+    async def sync() -> None:
+        nonlocal collected
+        collected = await asyncio.to_thread(collect, root)
+        await shelf.sync(collected)
+
+    return Watch(root, sync, lambda: homes_of(collected.skills))
+
+
+async def test_what_comes_changes_and_goes_is_findable_without_a_restart(root: Path, shelf: SkillShelf) -> None:
+    async def finds(query: str, name: str) -> bool:
+        return name in [each.skill for each in await shelf.suggest(query)]
+
+    async with following(root, shelf):
+        assert await finds("plot this data as a chart", "plots")
+        write(root, {".claude/skills/orchids/SKILL.md": skill("Grow orchids in a greenhouse")})
+        await until(lambda: finds("grow orchids", "orchids"))
+        write(root, {".claude/skills/orchids/SKILL.md": skill("Breed penguins in the zoo")})
+        await until(lambda: finds("breed penguins", "orchids"))
+        shutil.rmtree(root / ".claude/skills/orchids")
+
+        async def is_gone() -> bool:
+            return not await finds("breed penguins", "orchids")
+
+        await until(is_gone)
+
+
+async def test_folders_that_come_later_are_watched(tmp_path: Path, shelf: SkillShelf) -> None:
+    async def finds(query: str, name: str) -> bool:
+        return name in [each.skill for each in await shelf.suggest(query)]
+
+    async with following(tmp_path, shelf):
+        assert await shelf.suggest("grow orchids") == []
+        write(tmp_path, {".clew/skills/orchids/SKILL.md": skill("Grow orchids in a greenhouse")})
+        await until(lambda: finds("grow orchids", "orchids"))
+        shutil.rmtree(tmp_path / ".clew")
+        write(tmp_path, {".clew/skills/penguins/SKILL.md": skill("Breed penguins in the zoo")})
+        await until(lambda: finds("breed penguins", "penguins"))
+
+
+async def test_skills_in_the_depth_of_a_repository_are_watched_where_they_are(
+    tmp_path: Path, shelf: SkillShelf
+) -> None:
+    write(tmp_path, {"packages/a/skills/one/SKILL.md": skill("Plot data as charts")})
+
+    async def finds_second() -> bool:
+        return "two" in [each.skill for each in await shelf.suggest("grow orchids")]
+
+    async with following(tmp_path, shelf):
+        assert homes_of(collect(tmp_path).skills) == {"packages/a/skills"}
+        write(tmp_path, {"packages/a/skills/two/SKILL.md": skill("Grow orchids in a greenhouse")})
+        await until(finds_second)
+
+
+async def test_nothing_is_done_once_it_is_closed_and_it_can_be_opened_again(root: Path) -> None:
+    calls: list[int] = []
+
+    async def note() -> None:
+        calls.append(1)
+
+    watch = Watch(root, note)
+    await watch.close()
+    await watch.open()
+    await watch.open()
+    assert len(calls) == 1
+    await watch.close()
+    await watch.close()
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "clew-watch"]
+    write(root, {".claude/skills/more/SKILL.md": skill("More")})
+    assert len(calls) == 1
+    await watch.open()
+    assert len(calls) == 2
+    await watch.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "is_so"),
+    [
+        ("/r/.clew", True),
+        ("/r/.clew/skills", True),
+        ("/r/SKILL.md", True),
+        ("/r/src/AGENTS.md", True),
+        ("/r/.clew/trail.db", False),
+        ("/r/a", False),
+    ],
+)
+def test_other_files_beside_the_definitions_wake_nobody(path: str, is_so: bool) -> None:
+    assert is_home(path) is is_so
+
+
+async def test_an_error_of_one_change_does_not_stop_the_next(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    calls: list[int] = []
+
+    async def fail_first() -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise Busy("the trail is busy")
+
+    async with Watch(root, fail_first):
+        assert "the trail is busy" in caplog.text
+        write(root, {".claude/skills/plots/SKILL.md": skill("Changed")})
+
+        async def is_noticed() -> bool:
+            return len(calls) >= 2
+
+        await until(is_noticed)
+
+
+async def test_an_error_of_the_program_is_not_swallowed(root: Path) -> None:
+    async def break_down() -> None:
+        raise ZeroDivisionError
+
+    watch = Watch(root, break_down)
+    with pytest.raises(ZeroDivisionError):
+        await watch.open()
+    with pytest.raises(ZeroDivisionError):
+        await watch.close()
+
+
+def test_homes_are_where_definitions_lie_side_by_side(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "one/SKILL.md": markdown("x", description="One"),
+            "a/skills/two/SKILL.md": markdown("x", description="Two"),
+            ".claude/agents/three.md": markdown("x", name="three", description="Three"),
+        },
+    )
+    found = collect(tmp_path)
+    assert homes_of((*found.skills, *found.agents)) == {"one", "a/skills", ".claude/agents"}
+
+
+async def test_rules_are_watched_where_they_are(tmp_path: Path) -> None:
+    write(tmp_path, {"src/deep/AGENTS.md": "Be brief.", "src/deep/other.py": ""})
+    seen: list[str] = []
+
+    async def note() -> None:
+        seen.append((tmp_path / "src/deep/AGENTS.md").read_text())
+
+    async with Watch(tmp_path, note, rules=lambda: ("src/deep", "gone")):
+        assert seen == ["Be brief."]
+        write(tmp_path, {"src/deep/AGENTS.md": "Be kind."})
+
+        async def is_noticed() -> bool:
+            return seen[-1] == "Be kind."
+
+        await until(is_noticed)
+
+
+async def test_one_that_is_interrupted_while_it_opens_leaves_nothing_behind(root: Path) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> None:
+        begun.set()
+        await go_on.wait()
+
+    opening = asyncio.create_task(Watch(root, wait).open())
+    await begun.wait()
+    opening.cancel()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "clew-watch"]
