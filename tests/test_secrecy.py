@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.secrecy import MASK, mask_document, mask_in_place, mask_keys, mask_secrets
+from clew.secrecy import MASK, mask_document, mask_in_place, mask_keys, mask_secrets, may_hold_keys
 
 PLACES = [
     "password=%s",
@@ -54,10 +54,58 @@ def test_a_secret_of_several_words_is_masked_whole(place: str) -> None:
         "AKIA" + "A1" * 8,
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
         "AIza" + "b" * 35,
+        "glpat-" + "a1" * 10,
+        "sk_live_" + "a1" * 12,
+        "rk_test_" + "a1" * 12,
+        "npm_" + "a1" * 18,
+        "pypi-AgEIcHlwaS5vcmc" + "a1_-" * 15,
+        "hf_" + "aB" * 17,
+        "ya29." + "a0-_" * 15,
+        "SG." + "a1" * 11 + "." + "b2" * 21 + "c",
+        "ASIA" + "A1" * 8,
+        "dop_v1_" + "0a1b2c3d" * 8,
+        "hooks.slack.com/services/T00000000/B00000000/" + "aB1" * 8,
+        "123456789:AA" + "aB1" * 11,
     ],
 )
 def test_known_shapes_of_keys_are_masked_without_a_name(secret: str) -> None:
     assert mask_secrets(f"got {secret} there") == f"got {MASK} there"
+    assert mask_keys(f"got {secret} there") == f"got {MASK} there"
+    assert mask_in_place(f"got\n{secret}\nthere") == f"got\n{MASK}\nthere"
+    assert may_hold_keys(f"got {secret} there")
+
+
+@pytest.mark.parametrize(
+    ("before", "secret"),
+    [
+        ("AccountName=shop;AccountKey=", "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq=="),
+        ("Authorization: Basic ", "QWxhZGRpbjpvcGVuc2VzYW1l"),
+        ('{"authorization": "Basic ', "QWxhZGRpbjpvcGVuc2VzYW1l"),
+        ("aws_secret_access_key = ", "wJalrXUtnFEMI/K7MDENG/bPxRfiCY" + "0123456789"),
+        ('AWS_SECRET_ACCESS_KEY="', "wJalrXUtnFEMI/K7MDENG/bPxRfiCY" + "0123456789"),
+        ('"SecretAccessKey": "', "wJalrXUtnFEMI/K7MDENG/bPxRfiCY" + "0123456789"),
+    ],
+)
+def test_keys_that_are_told_by_what_stands_before_them_are_masked_in_documents(before: str, secret: str) -> None:
+    assert mask_keys(f"{before}{secret}\n") == f"{before}{MASK}\n"
+    assert may_hold_keys(before + secret)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "npm_config_registry_of_the_whole_organization_here",
+        "hf_hub_download(repo_id, filename=name_of_the_file)",
+        "MSG.payload.of_the_message",
+        "Basic authentication is described in RFC 7617",
+        "secret_access_key = os.environ['SECRET_ACCESS_KEY']",
+        "ASIA is a continent, and ASIA_PACIFIC_REGIONS a list",
+        "12:AA:BB:CC:DD:EE",
+        "https://hooks.slack.com/services/ is where they begin",
+    ],
+)
+def test_what_only_begins_like_a_key_stays(text: str) -> None:
+    assert mask_keys(text) == text
 
 
 def test_a_private_key_is_masked() -> None:

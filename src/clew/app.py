@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from clew.catalog.catalog import Catalog
     from clew.catalog.workspace import Workspace
     from clew.knowledge.base import Knowledge
+    from clew.knowledge.named_model import NamedModel
     from clew.llm.model import Models
     from clew.tools.permissions import Policy
     from clew.trail.webhooks import WebhookSender
@@ -99,15 +100,38 @@ class App:
     async def _open_knowledge(self) -> Knowledge:
         return self.knowledge()
 
-    def knowledge(self) -> Knowledge:
-        """What is known of the files around the folder. Nothing is read before it is asked for. Raises StorageError."""
+    def knowledge(self, models: Models | None = None) -> Knowledge:
+        """What is known of the files around the folder. Nothing is read before it is asked for. A model is asked only
+        where the settings name one, of the models of the settings unless the first call gives others. Raises
+        StorageError."""
         if self._knowledge is None:
             from clew.knowledge.base import open_knowledge  # for commands that ask about code and history
 
             root = self.config.folder.absolute().parent
-            embedder = build_embedder(self.config)
-            self._knowledge = open_knowledge(self.trail, self.clock, self.config.folder, root, self.me, embedder)
+            self._knowledge = open_knowledge(
+                self.trail,
+                self.clock,
+                self.config.folder,
+                root,
+                self.me,
+                build_embedder(self.config),
+                self._knowledge_model(models),
+            )
         return self._knowledge
+
+    def _knowledge_model(self, models: Models | None) -> NamedModel | None:
+        if not self.config.knowledge.model:
+            return None
+        from clew.knowledge.named_model import NamedModel  # models are for those who named one
+        from clew.llm.model import open_models
+
+        return NamedModel(
+            self.config.knowledge.model,
+            lambda: models or self._own_models(open_models),
+            self.trail,
+            self.ownership,
+            self.me,
+        )
 
     async def runtime(self, models: Models | None = None) -> Runtime:
         """All that runs the agents of this folder, with the models of its settings unless others are given.
@@ -119,9 +143,10 @@ class App:
         from clew.agents.assembly import build_runtime
         from clew.agents.equipment import code_tools, folder_tools
         from clew.agents.place_rules import PlaceRules
+        from clew.agents.run_skills import RunSkills
         from clew.llm.model import open_models
         from clew.skills.keeping import TrailExposures
-        from clew.skills.rules import Rules
+        from clew.skills.rules.tree import Rules
         from clew.tools.folder import WorkingFolder
         from clew.tools.sandbox import open_sandbox
 
@@ -151,6 +176,7 @@ class App:
             ),
             policy=policy,
             place=folder.locate,
+            skills=RunSkills(self.workspace, self.me),
         )
 
     def _own_models(self, open_models: Callable[[Config], Models]) -> Models:
@@ -206,9 +232,10 @@ class App:
 
     @contextlib.asynccontextmanager
     async def keeping_fresh(self) -> AsyncIterator[None]:
-        """Bring stale sources up to date at once and every few minutes, and what is known of the files as they change,
-        while the context is open."""
-        tasks = [asyncio.create_task(self._keep_fresh()), asyncio.create_task(self._keep_knowledge())]
+        """Bring stale sources up to date at once and every few minutes, and what is known of the files, skills, agents
+        and rules as they change, while the context is open."""
+        works = (self._keep_fresh(), self._keep_knowledge(), self._keep_definitions())
+        tasks = [asyncio.create_task(work) for work in works]
         for task in tasks:
             task.add_done_callback(_tell_of_failure)
         try:
@@ -221,7 +248,13 @@ class App:
 
         await self.workspace()
         if has_repository(self.config):
-            await self.knowledge().keep_up()
+            await self.knowledge().keep_up(sweeps=self.config.hygiene.enabled)
+
+    async def _keep_definitions(self) -> None:
+        workspace = await self.workspace()
+        if workspace.definitions is not None:
+            async with workspace.definitions.watch(workspace.renew_definitions):
+                await asyncio.Event().wait()
 
     async def _keep_fresh(self) -> None:
         while True:

@@ -19,6 +19,9 @@ from clew.errors import ConfigError
 from clew.wording import in_plain_words, noun_of
 
 FOLDER = ".clew"
+MACHINE_ONLY = ("trail.db*", "code.db*", "keys*", "credential*", "secrets*", "edits*")
+"""What is in the folder and belongs to this machine: what is derived, and what is secret. git ignores it; no tool of
+an agent reads it."""
 SOURCES = "sources"
 MODELS = "models"
 PROVIDERS = "providers"
@@ -60,6 +63,13 @@ class CatalogConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     repository: bool = True
     strict: bool = False
     shared: bool = False
+
+
+class KnowledgeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is known of the files. `model` is a role or "provider:model" that puts into words what no source answers by
+    itself; without one nothing is asked of a model."""
+
+    model: str = ""
 
 
 class PermissionsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -133,6 +143,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     hygiene: HygieneConfig = HygieneConfig()
     webhooks: WebhookConfig = WebhookConfig()
     catalog: CatalogConfig = CatalogConfig()
+    knowledge: KnowledgeConfig = KnowledgeConfig()
     permissions: PermissionsConfig = PermissionsConfig()
     sources: dict[str, SourceConfig] = {}
     models: ModelsConfig = ModelsConfig()

@@ -46,16 +46,26 @@ ModelFailure = Literal["config", "auth", "rate", "timeout", "server", "refused",
 ToolFailureKind = Literal["timeout", "permission", "runtime", "config", "validation"]
 
 
+MAX_MESSAGE = 4_000
+"""Characters of an error; what a caller sent may be in it, however long that was."""
+
+
+def _cut(text: str) -> str:
+    """A text as it is or, where it is endless, without its middle: the reason often stands last."""
+    return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE * 3 // 4]}…{text[-MAX_MESSAGE // 5 :]}"
+
+
 class ClewError(Exception):
     """Root of the tree. `message` is one line for people; `hint` is the next step."""
 
     hint: str = ""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
+        message = _cut(message)
         super().__init__(message)
         self.message = message
         if hint:
-            self.hint = hint
+            self.hint = _cut(hint)
 
     def __str__(self) -> str:
         return f"{self.message}. {self.hint}" if self.hint else self.message
@@ -72,7 +82,7 @@ class InvalidInput(ClewError):
     def put_below(self, place: str) -> None:
         """Say that the field is one of `place`."""
         self.field = f"{place}.{self.field}"
-        self.message = f"{self.field}: {self.reason}"
+        self.message = _cut(f"{self.field}: {self.reason}")
 
 
 class TooLarge(InvalidInput):
@@ -105,8 +115,8 @@ class AccessDenied(ClewError):
 
 
 class NotFound(ClewError):
-    def __init__(self, kind: str, id: str) -> None:
-        super().__init__(f"no {kind} {id!r}")
+    def __init__(self, kind: str, id: str, *, hint: str = "") -> None:
+        super().__init__(f"no {kind} {id!r}", hint=hint)
         self.kind = kind
         self.id = id
 

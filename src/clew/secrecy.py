@@ -18,10 +18,43 @@ _SECRETS = (
     re.compile(r"(://[^/\s:@]*:)[^/\s]+(?=@)"),
     re.compile(rf"({_KEY_BEGIN}).*?(?=-----END|\Z)", re.DOTALL),
 )
-_SHAPES = re.compile(
-    r"\b(?:sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|xox[abprs]-[A-Za-z0-9-]{10,}"
-    r"|AKIA[0-9A-Z]{16}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*|AIza[A-Za-z0-9_-]{30,})"
+_KINDS = (
+    (("sk-",), r"sk-[A-Za-z0-9_-]{16,}"),
+    (("k_live_", "k_test_"), r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{20,}"),
+    (("github_pat_",), r"github_pat_\w{20,}"),
+    (("glpat-",), r"glpat-[A-Za-z0-9_-]{20,}"),
+    (("xox",), r"xox[abprs]-[A-Za-z0-9-]{10,}"),
+    (("AKIA", "ASIA"), r"A[KS]IA[0-9A-Z]{16}(?![A-Za-z0-9])"),
+    (("eyJ",), r"eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*"),
+    (("AIza",), r"AIza[A-Za-z0-9_-]{30,}"),
+    (("ya29.",), r"ya29\.[A-Za-z0-9_-]{20,}"),
+    (("npm_",), r"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9_])"),
+    (("pypi-AgE",), r"pypi-AgE[A-Za-z0-9_-]{50,}"),
+    (("hf_",), r"hf_[A-Za-z0-9]{30,}(?![A-Za-z0-9_])"),
+    (("SG.",), r"SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{32,}"),
+    (("_v1_",), r"do[opr]_v1_[a-f0-9]{64}"),
+    ((":AA",), r"\d{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])"),
+    (("hooks.slack.com",), r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,}"),
 )
+"""What keys look like by themselves, each kind with texts of which every key has one."""
+_NAMED_KINDS = (
+    (("AccountKey=", "AccessKey="), r"(?:Account|SharedAccess)Key=)[A-Za-z0-9+/=]{40,}"),
+    (
+        ("uthorization", "UTHORIZATION"),
+        r"(?i:authorization[\"']?\s{0,5}[:=,]\s{0,5}[\"']?basic)\s{1,5})[A-Za-z0-9+/=]{12,}",
+    ),
+    (
+        ("ecret", "ECRET"),
+        r"(?i:aws_?secret_?(?:access_?)?key|secret_?access_?key)[\"']?\s{0,5}[=:]{1,2}\s{0,5}[\"']?)"
+        r"[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])",
+    ),
+)
+"""Keys that are told by what stands before them, which stays."""
+_SHAPES = re.compile(rf"\b(?:{'|'.join(shape for _, shape in _KINDS)})")
+_NAMED = re.compile("|".join(rf"({shape}" for _, shape in _NAMED_KINDS))
+_MARKS = ("PRIVATE KEY", *(mark for marks, _ in (*_KINDS, *_NAMED_KINDS) for mark in marks))
+_ADDRESS = re.compile(r"://\S*")
 
 _IN_ADDRESS = re.compile(
     # A password, or a long name without one; not where a variable stands for it.
@@ -73,8 +106,13 @@ def mask_keys(text: str) -> str:
     return _mask_shapes(_SECRETS[-1].sub(rf"\g<1>{MASK}", text))
 
 
+def may_hold_keys(text: str) -> bool:
+    """Whether a text has what every key has. Looking for whole keys takes ten times as long."""
+    return any(mark in text for mark in _MARKS) or any("@" in address for address in _ADDRESS.findall(text))
+
+
 def _mask_shapes(text: str) -> str:
-    masked = _SHAPES.sub(MASK, text)
+    masked = _NAMED.sub(_keep_name, _SHAPES.sub(MASK, text))
     return _IN_ADDRESS.sub(rf"\g<1>\g<2>{MASK}", masked) if "@" in masked and "://" in masked else masked
 
 
@@ -82,4 +120,8 @@ def mask_secrets(text: str) -> str:
     """The text with what looks secret replaced; a guess, for where text of strangers cannot be avoided."""
     for secret in _SECRETS:
         text = secret.sub(rf"\g<1>{MASK}", text)
-    return _SHAPES.sub(MASK, text)
+    return _NAMED.sub(_keep_name, _SHAPES.sub(MASK, text))
+
+
+def _keep_name(found: re.Match[str]) -> str:
+    return next(filter(None, found.groups()), "") + MASK

@@ -63,11 +63,44 @@ def test_locate_says_when_no_file_is_meant(clew: Clew, shop: Path) -> None:
 
 
 def test_callers_are_found_over_several_steps(clew: Clew, shop: Path) -> None:
-    near = {each["node"]["name"] for each in clew("callers", "add_tax", "--json").json}
-    far = {each["node"]["name"] for each in clew("callers", "add_tax", "--depth", "3", "--json").json}
-    assert near < far
-    assert any("pay" in name for name in far)
+    near, far = (clew("callers", "add_tax", "--depth", depth, "--json").json for depth in ("1", "3"))
+    names = [{each["node"]["name"] for each in found["symbols"][0]["callers"]} for found in (near, far)]
+    assert names[0] < names[1]
+    assert any("pay" in name for name in names[1])
+    assert near["certain"]
     assert "shop/basket.py:" in clew("callers", "add_tax").out
+
+
+def test_callers_are_shown_with_all_their_lines_and_nothing_that_is_empty(clew: Clew, shop: Path) -> None:
+    write(shop, "shop/twice.py", "from shop.prices import add_tax\ndef twice():\n    add_tax(1)\n    add_tax(2)\n")
+    line = next(line for line in clew("callers", "add_tax").lines if "twice" in line)
+    assert line.split("\t") == ["shop/twice.py:3", "twice", "lines 3, 4"]
+
+
+def test_callers_of_a_name_that_two_have_say_which_of_them(clew: Clew, shop: Path) -> None:
+    write(shop, "shop/other.py", "def add_tax(): ...\ndef unused(): ...\nadd_tax()\n")
+    shown = clew("callers", "add_tax")
+    assert "shop/other.py:3\tshop/other.py\tline 3\tshop/other.py#add_tax" in shown.lines
+    assert any(line.endswith("\tshop/prices.py#add_tax") for line in shown.lines)
+    assert "Nothing in this repository calls it" in clew("callers", "unused").err
+
+
+def test_calls_that_only_share_the_name_are_not_called_callers(clew: Clew, shop: Path) -> None:
+    write(shop, "shop/pair.py", "class A:\n    def ring(self): ...\nclass B:\n    def ring(self): ...\n")
+    write(shop, "shop/use.py", "def use(thing):\n    thing.ring()\n")
+    shown = clew("callers", "A.ring")
+    assert "No call of it is certain; 1 call of this name could not be told apart" in shown.err
+    assert shown.lines == ["shop/use.py:2\tuse\tby its name alone"]
+    found = clew("callers", "A.ring", "--json").json
+    assert (found["certain"], found["untold"]) == (False, 1)
+    assert found["places"] == [{"path": "shop/use.py", "line": 2, "caller": "use"}]
+
+
+def test_callers_of_no_name_and_of_a_misspelt_one_say_what_to_do(clew: Clew, shop: Path) -> None:
+    empty = clew("callers", "")
+    assert (empty.code, "symbol: is empty. Name a function" in empty.err) == (2, True)
+    wrong = clew("callers", "ad_tax")
+    assert (wrong.code, "Did you mean add_tax?" in wrong.err) == (1, True)
 
 
 def test_a_symbol_that_there_is_not_is_said_to_be_missing(clew: Clew, shop: Path) -> None:

@@ -42,12 +42,36 @@ def test_git_sees_the_settings_and_neither_the_trail_nor_the_keys(tmp_path: Path
     prepare_folder(folder)
     (folder / "keys").mkdir()
     (folder / "trail.db-index").mkdir()
-    for name in ("trail.db", "trail.db-wal", "trail.db.key", "credential", "keys/private.pem", "trail.db-index/x"):
+    trail = ("trail.db", "trail.db-wal", "trail.db.key", "trail.db-index/x")
+    code = ("code.db", "code.db.lock", "code.db-wal", "code.db-shm")
+    for name in (*trail, *code, "credential", "keys/private.pem", "config.toml.lock"):
         (folder / name).touch()
     shown = subprocess.run(
         ["git", "-C", str(tmp_path), "status", "--porcelain", "-uall"], check=True, capture_output=True, text=True
     )
     assert sorted(line[3:] for line in shown.stdout.splitlines()) == [".clew/.gitignore", ".clew/config.toml"]
+
+
+OLDER = "# What belongs to this machine only: the trail, keys.\ntrail.db*\nkeys/\ncredential\n"
+
+
+def test_an_older_ignore_file_gets_what_it_lacks_once_when_the_folder_is_opened(clew: Clew, folder: Path) -> None:
+    clew("trail", "put", "--title", "first")
+    (folder / ".gitignore").write_text(f"{OLDER}mine\n")
+    clew("trail", "ls")
+    mended = (folder / ".gitignore").read_text()
+    assert mended.startswith(f"{OLDER}mine\n")
+    assert "/code.db*" in mended.splitlines()
+    clew("trail", "ls")
+    assert (folder / ".gitignore").read_text() == mended
+
+
+@pytest.mark.parametrize("text", ["*\n", "# my own\ntrail.db*\n", ""])
+def test_an_ignore_file_that_somebody_else_wrote_stays(clew: Clew, folder: Path, text: str) -> None:
+    clew("trail", "put", "--title", "first")
+    (folder / ".gitignore").write_text(text)
+    clew("trail", "ls")
+    assert (folder / ".gitignore").read_text() == text
 
 
 def test_others_cannot_look_into_a_new_folder(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from clew.catalog.consent import NOT_TRUSTED, trust_skills
 from clew.config import read_config
-from clew.skills.fixing import MAX_ROUNDS
-from clew.skills.importing import find_imports, write_imports
-from clew.skills.loading import load_manifest
-from clew.skills.problems import Problem
+from clew.skills.checks.fixing import MAX_ROUNDS
+from clew.skills.checks.problems import Problem
+from clew.skills.definitions.importing import find_imports, write_imports
+from clew.skills.definitions.loading import load_manifest
 from tests.catalog.skills.northline import FILES, REFUND
 from tests.cli.conftest import Clew
 from tests.skills.writing import markdown, write
@@ -381,6 +381,6 @@ def test_lint_stops_mending_what_never_comes_to_an_end(
         assert len(rounds) <= MAX_ROUNDS
         return [Problem(kind="build", path="a.md", message="is still wrong")]
 
-    monkeypatch.setattr("clew.skills.fixing.apply_fixes", mend_again)
+    monkeypatch.setattr("clew.skills.checks.fixing.apply_fixes", mend_again)
     assert clew("skills", "lint", "--fix").code == 0
     assert len(rounds) == MAX_ROUNDS

@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from clew.access import Principal
-from clew.clock import ManualClock
 from clew.errors import CycleRefused
 from clew.knowledge.neighbours import lift, link_in_order
 from clew.knowledge.shelves import NodeShelf
-from clew.llm import open_embedder
-from clew.trail import open_trail
 from clew.trail.edge import EdgeType
 from clew.trail.kinds import NodeType
 from clew.trail.nodes import NodeFilter, NodeGraph, build_node
 from clew.trail.store import Trail
 from tests.conftest import DATA
 from tests.knowledge.nodes import HISTORY
-
-
-@pytest.fixture
-async def trail(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Trail]:
-    opened = await open_trail(f"sqlite://{tmp_path}/trail.db", clock, open_embedder("wordllama"))
-    yield opened
-    await opened.close()
 
 
 async def said(trail: Trail, me: Principal, texts: list[str]) -> list[str]:

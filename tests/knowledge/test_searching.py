@@ -3,59 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.clock import ManualClock
 from clew.errors import InvalidInput, NotFound
-from clew.knowledge.membership import REBUILD_AT, Membership
+from clew.knowledge.membership import REBUILD_AT
 from clew.knowledge.searching import PER_DOMAIN, Shelves, search, search_all, smart_search
 from clew.knowledge.shelves import CodeShelf, NodeShelf
-from clew.llm import open_embedder
 from clew.llm.tokens import count_tokens
-from clew.trail import open_trail
 from clew.trail.kinds import NodeDomain, NodeType
-from clew.trail.nodes import Node, NodeFilter, NodeGraph, ScoredNode
+from clew.trail.nodes import NodeFilter, NodeGraph
 from clew.trail.store import Trail
-from tests.knowledge.nodes import ACADEMIC, CODE, HISTORY, node
-
-
-class Code:
-    """Code in memory, found by the words of its name and content."""
-
-    def __init__(self, nodes: Mapping[str, str]) -> None:
-        self._nodes = [
-            node(CODE, name, content, id=f"code:src/{name}.py#{name}", path=f"src/{name}.py", line_start=1)
-            for name, content in nodes.items()
-        ]
-        self._members = Membership()
-        for each in self._nodes:
-            self._members.add(f"{each.name} {each.content}")
-        self.searches = 0
-
-    async def search(self, query: str, *, limit: int = 10, symbol_type=None, file_pattern=None) -> list[ScoredNode]:
-        self.searches += 1
-        words = set(query.lower().split())
-        scored = [(len(words & set(f"{each.name} {each.content}".lower().split())), each) for each in self._nodes]
-        found = sorted((each for each in scored if each[0]), key=lambda each: -each[0])
-        return [ScoredNode(node=each, similarity=hits / len(words)) for hits, each in found][:limit]
-
-    async def look(self) -> None:
-        """Its files never change."""
-
-    async def symbol(self, ref: str) -> Node:
-        for each in self._nodes:
-            if each.id == ref:
-                return each
-        raise NotFound("symbol", ref)
-
-    def contains(self, text: str) -> bool:
-        return self._members.contains(text)
+from tests.knowledge.code_in_memory import Code
+from tests.knowledge.nodes import ACADEMIC, CODE, HISTORY
 
 
 class Counted:
@@ -69,13 +33,6 @@ class Counted:
             return await ask(*asked, **more)
 
         monkeypatch.setattr(trail.index, "search", counted)
-
-
-@pytest.fixture
-async def trail(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Trail]:
-    opened = await open_trail(f"sqlite://{tmp_path}/trail.db", clock, open_embedder("wordllama"))
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture

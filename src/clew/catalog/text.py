@@ -19,7 +19,7 @@ _QUOTES = dict.fromkeys(map(ord, '"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\uf
 _LOOK_ALIKES = {**_SLASHES, **_COLONS}
 _ON_A_LINE = {**_QUOTES, ord("`"): "'", ord("<"): "\u2039", ord(">"): "\u203a", ord("|"): "/"}
 _MARK = re.compile(r"^\s*(?:(?:[#>*+=~|_-]+|\d{1,4}[.)])(?:\s+|$)|[#>=~|`]+)+")
-_ROUTE = re.compile(r"([\w.-]+)\s*:\s*/\s*/\s*(tools|resources)\b", re.IGNORECASE)
+_ROUTE = re.compile(r"(?<![\w.-])([\w.-]++)\s*+:\s*+/\s*+/\s*+(tools|resources)\b", re.IGNORECASE)
 _TICKS = re.compile("`+")
 _LINK = re.compile(r"\]\s*\(")
 

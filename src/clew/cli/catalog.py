@@ -32,6 +32,9 @@ Handle = Annotated[
     str | None, Parameter(help="The handle of an earlier answer: what it showed stays shown, and is remembered.")
 ]
 
+PATIENCE_SECONDS = 30.0
+"""So long a command waits for what is known: a person would rather wait than not be told."""
+
 
 async def ask(
     *query: Annotated[str, Parameter(help="What you want to do or know, in your own words.")],
@@ -59,8 +62,10 @@ async def ask(
     check_question(question)
     async with open_workspace_here(here, look_again=not cached) as (app, workspace):
         if workspace.catalog.knows is not None and not cached:
+            known = app.knowledge()
+            known.patience = PATIENCE_SECONDS
             with _resumable(), progress("Reading the code") as shown:
-                await app.knowledge().gather(lambda done, total, what: shown.advance(done, total, what))
+                await known.gather(lambda done, total, what: shown.advance(done, total, what), until="embedded")
         answer = await workspace.catalog.ask(question, by=app.me)
     if json:
         print_json(answer)

@@ -14,8 +14,8 @@ from clew.errors import InvalidInput
 
 if TYPE_CHECKING:
     from clew.catalog.skills.wishes import Definers
-    from clew.skills.building import Built
-    from clew.skills.problems import Problem
+    from clew.skills.checks.problems import Problem
+    from clew.skills.definitions.building import Built
 
 _TEAM = ("agents", "skills", "toolsets", "tools")
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -16,8 +19,13 @@ from clew.errors import InvalidInput
 
 if TYPE_CHECKING:
     from clew.knowledge.base import Gathered, Knowledge
+    from clew.knowledge.code.views import Callers, Link
+    from clew.trail.nodes import Node
 
+_PLACE = re.compile(r"(?P<path>.+?):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
 Limit = Annotated[int, Parameter(help="At most this many.")]
+_BY_NAME = "by its name alone"
+_LINES_SHOWN = 12
 
 
 @asynccontextmanager
@@ -25,31 +33,42 @@ async def open_knowledge_here(here: Here) -> AsyncIterator[tuple[App, Knowledge,
     """What is known here, brought up to date; a person sees how far that is."""
     async with open_here(here, create=True) as app:
         await app.bootstrap()
-        known = app.knowledge()
-        with progress("Reading the code") as shown:
-            gathered = await known.gather(lambda done, total, what: shown.advance(done, total, what))
-        yield app, known, gathered
+        yield app, app.knowledge(), await _gather(app)
+
+
+async def _gather(app: App) -> Gathered:
+    with progress("Reading the code") as shown:
+        return await app.knowledge().gather(lambda done, total, what: shown.advance(done, total, what))
 
 
 async def index(*, json: Json = False, here: Here = HERE) -> None:
     """Read the code, the history and the documents of this folder.
 
-    What has not changed since the last time is not read again. Commands that need it do this by themselves.
+    What has not changed since the last time is not read again. Commands that need it do this by themselves; the first
+    of them is quicker afterwards.
 
         clew index
         clew index --json
     """
-    async with open_knowledge_here(here) as (_, known, gathered):
-        files = await known.code.files()
+    from clew.cli.catalog import open_workspace_here  # the catalog takes as long to load as a short command
+
+    async with open_workspace_here(here, look_again=True) as (app, _):
+        gathered = await _gather(app)
+        files = await app.knowledge().code.files()
     symbols = sum(each.symbols for each in files)
     if json:
         print_json({"gathered": gathered, "files": len(files), "symbols": symbols})
         return
     code = gathered.code
     changed = f"{count(len(code.changed), 'file')} new or changed, {len(code.gone):,} gone"
-    say(f"{count(len(files), 'file')} with {count(symbols, 'symbol')}: {changed}, {code.seconds:.1f} s")
+    left_out = f", {code.files - len(files):,} left out" if code.files > len(files) else ""
+    say(f"{count(len(files), 'file')} with {count(symbols, 'symbol')}{left_out}: {changed}, {code.seconds:.1f} s")
     told = f"{count(gathered.decisions, 'decision')} and {count(gathered.documents, 'document')} new or changed"
     say(f"{count(gathered.commits, 'new commit')}, {told}")
+    if gathered.is_log_cut:
+        from clew.knowledge.history.commits import NEWEST  # with the rest of knowledge
+
+        note(f"Of the history, the newest {NEWEST:,} commits are known; older ones are not read")
 
 
 async def locate(
@@ -78,7 +97,7 @@ async def locate(
 
 
 async def callers(
-    symbol: Annotated[str, Parameter(help="A name, or path#qualname where several have it.")],
+    symbol: Annotated[str, Parameter(help="A name (`parse`, `App.close`, `package.parse`), or path#name.")],
     /,
     *,
     depth: Annotated[int, Parameter(help="How many calls back.")] = 1,
@@ -88,27 +107,36 @@ async def callers(
     """Find what calls a function, a method or a class.
 
     Python is followed across modules: aliases, methods, re-exports and decorators. Where only a name speaks for a call,
-    it says so.
+    it says so. A name that a few have is answered for each of them.
 
         clew callers parse_config
         clew callers src/app.py#App.close --depth 3
     """
     async with open_knowledge_here(here) as (_, known, _):
-        links = await known.code.dependents(symbol, edge_type="calls", depth=depth)
+        found = await known.code.callers(symbol, depth=depth)
     if json:
-        print_json(links)
+        print_json(found)
         return
+    is_one = len(found.symbols) == 1
     rows = [
-        (f"{each.node.path}:{each.line}", each.node.name, str(each.depth), "by its name alone" if each.is_guess else "")
-        for each in links
+        (
+            f"{link.node.path}:{link.line}",
+            link.node.name,
+            _describe_call(link),
+            *([] if is_one else [_ref_of(each.node)]),
+        )
+        for each in found.symbols
+        for link in each.callers
     ]
-    print_rows(("place", "caller", "step", "sure"), rows, main=0, spare=(3,))
-    if not links:
-        note("Nothing in this repository calls it")
+    if not found.certain:
+        blank = () if is_one else ("any of them",)
+        rows += [(f"{call.path}:{call.line}", call.caller or call.path, _BY_NAME, *blank) for call in found.places]
+    print_rows(("place", "caller", "call", "of")[: 3 if is_one else 4], rows)  # a place that is cut leads nowhere
+    _note_callers(found)
 
 
 async def blame_why(
-    place: Annotated[str, Parameter(help="PATH:LINE")],
+    place: Annotated[str, Parameter(help="PATH:LINE or PATH:FIRST-LAST, from here or from the top of the project.")],
     /,
     *,
     json: Json = False,
@@ -119,14 +147,13 @@ async def blame_why(
     The line may be changed and not committed yet. Every line of the answer names its source.
 
         clew blame-why src/app.py:42
+        clew blame-why src/app.py:40-48
     """
     from clew.knowledge.domains.history import why_lines  # with the rest of knowledge
 
-    path, _, line = place.rpartition(":")
-    if not path or not line.isdecimal() or int(line) < 1:
-        raise InvalidInput("place", f"{place!r} is not PATH:LINE", hint="Write it as src/app.py:42")
+    path, first, last = _parse_place(place)
     async with open_knowledge_here(here) as (app, known, _):
-        why = await known.why(path, int(line), by=app.me)
+        why = await known.why(_in_project(known.root, path), first, last, by=app.me)
     if json:
         print_json(why)
         return
@@ -149,8 +176,8 @@ async def brief(
         clew brief
         clew brief full --session release
     """
-    from clew.knowledge.domains.history import NO_SESSION
     from clew.knowledge.history.briefing import brief as write_brief  # with the rest of knowledge
+    from clew.knowledge.history.entries import NO_SESSION
 
     async with open_here(here, create=True) as app:
         await app.bootstrap()
@@ -163,8 +190,54 @@ async def brief(
         say(f"[{number}] {id}")
 
 
+def _parse_place(place: str) -> tuple[str, int, int]:
+    """Path, first and last line of what was typed. Raises InvalidInput."""
+    found = _PLACE.fullmatch(place)
+    first, last = (int(found["first"]), int(found["last"] or found["first"])) if found else (0, 0)
+    if found is None or not 1 <= first <= last:
+        raise InvalidInput("place", f"{place!r} is not PATH:LINE", hint="Write it as src/app.py:42 or src/app.py:40-48")
+    return found["path"], first, last
+
+
+def _in_project(root: Path, path: str) -> str:
+    """A path from the top of the project: of a file that lies there as seen from here, else as it was typed."""
+    whole = Path(os.path.normpath(Path.cwd() / path))
+    for top in (root.absolute(), root.resolve()):
+        if whole.is_relative_to(top) and (whole.exists() or Path(path).is_absolute()):
+            return whole.relative_to(top).as_posix()
+    return path
+
+
 def _text(words: tuple[str, ...]) -> str:
     text = " ".join(words)
     if not text.strip():
         raise InvalidInput("query", "is empty", hint="Paste the text of the issue or the error")
     return text
+
+
+def _ref_of(node: Node) -> str:
+    return node.id.removeprefix("code:")
+
+
+def _describe_call(link: Link) -> str:
+    lines = ", ".join(map(str, link.lines[:_LINES_SHOWN])) + (", …" if len(link.lines) > _LINES_SHOWN else "")
+    told = f"lines {lines}" if len(link.lines) > 1 else f"line {link.line}"
+    steps = f", step {link.depth}" if link.depth > 1 else ""
+    return f"{told}{steps}, {_BY_NAME}" if link.is_guess else f"{told}{steps}"
+
+
+def _note_callers(found: Callers) -> None:
+    """What the table does not say: who is not called, and how many calls may be of it besides."""
+    for each in found.symbols if len(found.symbols) > 1 else ():
+        if not each.callers:
+            note(
+                f"No call of {_ref_of(each.node)} is certain" if found.untold else f"Nothing calls {_ref_of(each.node)}"
+            )
+    calls = f"{count(found.untold, 'call')} of this name could not be told apart"
+    listed = f"; the first {len(found.places)} are listed" if len(found.places) < found.untold else ""
+    if not found.certain:
+        note(f"No call of it is certain; {calls}{listed}" if found.untold else "No call of it is certain")
+    elif found.untold:
+        note(f"{calls} besides; --json lists {'the first of them' if listed else 'them'}")
+    elif not any(each.callers for each in found.symbols):
+        note("Nothing in this repository calls it")

@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from clew.access import Principal, check_principal
 from clew.app import App, open_app
 from clew.cli.output import note
-from clew.cli.project import prepare_folder, trail_file
+from clew.cli.project import mend_ignored, prepare_folder, trail_file
 from clew.cli.values import parse_past
 from clew.config import FOLDER, Config, read_config
 from clew.errors import ClewError, ConfigError, InvalidInput
@@ -86,6 +86,8 @@ async def open_here(here: Here, *, create: bool = False, tell_first: bool = Fals
         raise ClewError(f"there is no trail at {file}", hint=_where_else(config.folder))
     if is_new:
         prepare_folder(config.folder)
+    else:
+        mend_ignored(config.folder)
     async with open_app(config, scopes=here.scope_set) as app:
         if is_new:
             await app.bootstrap()

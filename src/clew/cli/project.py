@@ -8,16 +8,14 @@ from pathlib import Path
 
 import msgspec
 
-from clew.config import FOLDER, Config, is_table
+from clew.config import FOLDER, MACHINE_ONLY, Config, is_table
 from clew.errors import ReadOnly
-from clew.files import create_file, inside
+from clew.files import create_file, inside, read_file, replace_file
 
-IGNORE = """\
-# What belongs to this machine only: the trail with its indexes and keys, and the credential that issues tokens.
-trail.db*
-keys/
-credential
-"""
+_IGNORE_HEAD = "# What belongs to this machine only"
+IGNORED = (*(f"/{name}" for name in MACHINE_ONLY), "/*.lock")
+IGNORE = "\n".join((f"{_IGNORE_HEAD}: the trail, what is derived from the files, keys and credentials.", *IGNORED, ""))
+_MAX_IGNORE = 100_000
 
 _HEAD = """\
 # Settings of Clew. Each line shows the default; remove the # to change it.
@@ -65,6 +63,7 @@ ABOUT = {
     "catalog.repository": "whether the files around this folder are indexed as the domain repo",
     "catalog.strict": "whether `get` refuses routes that `ask` or guidance has not shown",
     "catalog.shared": "whether callers of other owners see the catalog",
+    "knowledge.model": 'a role or "provider:model" that puts into words what no source answers by itself; empty: none',
     "permissions.allow": 'what agents may do without asking, such as "exec(git status*)"; waits for `clew trust`',
     "permissions.ask": "what agents ask about",
     "permissions.deny": 'what agents may never do, such as "write-file(secrets/**)"',
@@ -87,9 +86,21 @@ def prepare_folder(folder: Path) -> None:
             if not os.path.lexists(path):
                 with contextlib.suppress(FileExistsError):  # another process was quicker
                     create_file(path, text.encode())
+        mend_ignored(folder)
     except OSError as error:
         hint = "Name a folder that you may write: --folder or CLEW_FOLDER"
         raise ReadOnly(f"{folder} cannot be set up: {error.strerror}", hint=hint) from error
+
+
+def mend_ignored(folder: Path) -> None:
+    """Add to a .gitignore that was written here what it lacks; one that somebody else wrote stays. A folder that cannot
+    be written is left as it is."""
+    path = folder / ".gitignore"
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        text = read_file(path).decode() if not path.is_symlink() else ""
+        missing = [name for name in IGNORED if name not in map(str.strip, text.splitlines())]
+        if text.startswith(_IGNORE_HEAD) and len(text) <= _MAX_IGNORE and missing:
+            replace_file(path, "\n".join((text.rstrip("\n"), *missing, "")).encode())
 
 
 def check_place(folder: Path, path: Path) -> Path:

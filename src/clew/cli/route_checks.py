@@ -11,8 +11,8 @@ from clew.cli.project import trail_file
 from clew.errors import ClewError
 
 if TYPE_CHECKING:
+    from clew.skills.checks.problems import Problem
     from clew.skills.manifest import Manifest, Toolset
-    from clew.skills.problems import Problem
 
 _MAX_KNOWN = 200
 
@@ -39,9 +39,9 @@ async def check_routes(manifest: Manifest, root: Path, here: Here) -> list[Probl
 
 
 def _check(toolset: Toolset, root: Path, known: list[str]) -> Iterator[Problem]:
+    from clew.skills.checks.problems import Problem
+    from clew.skills.checks.suggesting import nearest
     from clew.skills.manifest import is_route
-    from clew.skills.problems import Problem
-    from clew.skills.suggesting import nearest
 
     for route in filter(is_route, toolset.tools):
         domain = route.partition("://")[0]

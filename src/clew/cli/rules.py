@@ -17,8 +17,8 @@ from clew.errors import ConfigError
 from clew.trust import Trust
 
 if TYPE_CHECKING:
-    from clew.skills.problems import Problem
-    from clew.skills.rule_files import Found, Rule, RuleFiles
+    from clew.skills.checks.problems import Problem
+    from clew.skills.rules.files import Found, Rule, RuleFiles
 
 TRUSTED, NOT_TRUSTED = "trusted", "not trusted yet: run `clew trust`"
 SHOWN_PROBLEMS = 20
@@ -100,7 +100,7 @@ async def search(
         clew rules search deploy --limit 1 --json
     """
     # the trail's engines and the readers of markdown: help does without
-    from clew.skills.rules import open_rules
+    from clew.skills.rules.tree import open_rules
 
     async with open_here(here, create=True) as app:
         with progress("Reading the rules"):
@@ -138,7 +138,7 @@ def _root(config: Config) -> Path:
 
 
 def _open(config: Config) -> RuleFiles:
-    from clew.skills.rule_files import RuleFiles  # as above
+    from clew.skills.rules.files import RuleFiles  # as above
 
     return RuleFiles(str(_root(config)), str(Path.cwd()))
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from clew.catalog.skills.definitions import Definitions
     from clew.catalog.skills.loaded import LoadedSkills
     from clew.catalog.workspace import Workspace
-    from clew.skills.agent_session import AgentSession, Changed
     from clew.skills.manifest import Skill
+    from clew.skills.sessions.agent_session import AgentSession, Changed
 
 Name = Annotated[str, Parameter(help="The name of a skill.")]
 Session = Annotated[str | None, Parameter(help="The session of the agent: the id of a conversation.")]

@@ -10,26 +10,37 @@ from pathlib import Path
 import msgspec
 
 from clew.access import Principal
+from clew.catalog.text import one_line
 from clew.clock import Clock
-from clew.errors import ClewError, NotFound, SourceError
+from clew.errors import ClewError, NotFound
 from clew.knowledge.code.blobs import read_content
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.indexer import Indexed
+from clew.knowledge.code.indexer import Indexed, Until
 from clew.knowledge.code.opening import open_code
 from clew.knowledge.code.runs import Progress
 from clew.knowledge.code.watching import CodeWatch
+from clew.knowledge.evidence.firewall import Firewall
 from clew.knowledge.evidence.grounds import KnowledgeGround
+from clew.knowledge.evidence.provenance import cited
+from clew.knowledge.expiry import remove_expired
+from clew.knowledge.history.anchors import ensure_anchors
 from clew.knowledge.history.archive import Archive
 from clew.knowledge.history.chronicle import Chronicle
+from clew.knowledge.history.commit_shelf import Commits, HistoryShelf
+from clew.knowledge.history.commits import NEWEST
 from clew.knowledge.history.decision import Decision
 from clew.knowledge.history.decisions import is_told, keep_decisions, read_decisions
-from clew.knowledge.history.git_log import GitLog
-from clew.knowledge.history.why import Why, blame_why
+from clew.knowledge.history.why import NOWHERE, Around, Why, blame_why
+from clew.knowledge.project.devtools import ToolDiscovery
+from clew.knowledge.project.devtools_records import ToolDiscoveryRequest
+from clew.knowledge.project.devtools_research import shelf_research
+from clew.knowledge.project.devtools_telling import KNOWN_BY, categories_in, tool_line
 from clew.knowledge.references.documents import is_document, keep_documents
 from clew.knowledge.references.packages import Packages
 from clew.knowledge.references.research import Library
+from clew.knowledge.resolving.answers import Resolved
 from clew.knowledge.resolving.cache import IntentCache
-from clew.knowledge.resolving.resolver import MAX_QUESTION, Resolver
+from clew.knowledge.resolving.resolver import MAX_QUESTION, MODEL_SECONDS, Resolver
 from clew.knowledge.resolving.routing import Router
 from clew.knowledge.searching import Shelves
 from clew.knowledge.shelves import CodeShelf, NodeShelf
@@ -39,17 +50,21 @@ from clew.trail.nodes import NodeGraph
 from clew.trail.store import Embedder, Trail
 
 WAIT_SECONDS = 1.5
-"""So long an answer waits for what is known."""
+"""So long an answer waits for what is known, where nobody says otherwise."""
+LATE = "*What is known could not be looked up in time. Ask again in a moment.*"
+SWEEP_SECONDS = 3_600.0
+"""The time from one removal of what has expired to the next."""
 
 _log = logging.getLogger(__name__)
 
 
 class Gathered(msgspec.Struct, frozen=True, kw_only=True):
     """What a look at everything brought: the code, new commits, and the decisions and documents that are new or have
-    changed."""
+    changed. `is_log_cut` says that there may be older commits, which are not read."""
 
     code: Indexed
     commits: int
+    is_log_cut: bool = False
     decisions: int
     documents: int
 
@@ -73,12 +88,14 @@ class Knowledge:
         self.root = root
         self.clock = clock
         self.code = code
+        self.patience = WAIT_SECONDS
         self._history = NodeShelf(trail, NodeDomain.HISTORY, owner)
         self._literature = NodeShelf(trail, NodeDomain.ACADEMIC, owner)
-        shelf = CodeShelf(code)
+        self._shelf = CodeShelf(code)
+        self.commits = Commits(code.store, root, lambda: self.resolver.cache.history_grew())
         self.shelves: Shelves = {
-            NodeDomain.CODE: shelf,
-            NodeDomain.HISTORY: self._history,
+            NodeDomain.CODE: self._shelf,
+            NodeDomain.HISTORY: HistoryShelf(self._history, self.commits),
             NodeDomain.ACADEMIC: self._literature,
         }
         self.resolver = Resolver(
@@ -88,63 +105,118 @@ class Knowledge:
             Router(model),
             IntentCache(clock, embedder),
             model=model,
-            ground=KnowledgeGround(shelf, NodeGraph(trail, owner), owner),
+            ground=KnowledgeGround(self._shelf, NodeGraph(trail, owner), owner, code.source),
             hashes=self._hashes,
+            code=code,
         )
 
-    async def gather(self, report: Progress | None = None) -> Gathered:
-        """Bring everything up to date: code first, then the commits, decisions and documents."""
-        indexed = await self.code.refresh(report)
-        commits = await asyncio.to_thread(self._read_commits)
+    async def gather(self, report: Progress | None = None, *, until: Until = "followed") -> Gathered:
+        """Bring everything up to date: code first, so far, then the commits, decisions and documents."""
+        return await self.code.mending(lambda: self._gather(report, until))
+
+    async def _gather(self, report: Progress | None, until: Until) -> Gathered:
+        indexed = await self.code.refresh(report, until=until)
+        commits = (await self.commits.read()).added
         paths = await self._paths()
-        kept = await keep_decisions(self._trail, await self.decisions(), paths, by=self._owner)
+        kept = await self._keep_decisions(paths)
         documents = await keep_documents(self._trail, self.root, paths, self.clock, by=self._owner)
-        return Gathered(code=indexed, commits=commits, decisions=kept.written, documents=documents.changed)
+        return Gathered(
+            code=indexed,
+            commits=commits,
+            is_log_cut=await self.commits.count() >= NEWEST,
+            decisions=kept,
+            documents=documents.changed,
+        )
 
     async def tell(self, question: str, by: Principal) -> list[str]:
-        """What is known that answers a question, a line for each source. Nothing where that takes longer than a
-        moment, as it may while all is read for the first time."""
+        """What is known that answers a question, a line for each source. Where that takes longer than `patience`, as it
+        may while all is read for the first time, a line that says so."""
+        patience = self.patience if self._model is None else self.patience + MODEL_SECONDS
         try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                found = await self.resolver.resolve(question[:MAX_QUESTION], by=by)
-        except (TimeoutError, ClewError) as error:
-            _log.info("nothing is told of what is known: %s", error or "it took too long")
+            async with asyncio.timeout(patience):
+                await self.code.mending(self.commits.catch_up)
+                tools = await self._tell_tools(question, by)
+                found = await self.code.mending(lambda: self.resolver.resolve(question[:MAX_QUESTION], by=by))
+        except TimeoutError:
+            return [LATE]
+        except ClewError as error:
+            _log.info("nothing is told of what is known: %s", error)
             return []
-        return [f"- {line}" for line in found.text.splitlines() if found.sources]
+        return [*tools, *told_lines(found)]
 
-    async def keep_up(self) -> None:
-        """Watch the files, and keep what is known as they are, until it is cancelled."""
+    async def keep_up(self, *, sweeps: bool = True) -> None:
+        """Watch the files, and keep what is known as they are, until it is cancelled; with `sweeps`, remove what has
+        expired now and at intervals."""
         async with CodeWatch(self.code, self._note_changes):
             await self.gather()
+            while sweeps:
+                await self._sweep()
+                await asyncio.sleep(SWEEP_SECONDS)
             await asyncio.Event().wait()
+
+    async def _sweep(self) -> None:
+        try:
+            await remove_expired(self._trail, self.clock.now(), by=self._owner)
+        except ClewError as error:  # the next round may do better
+            _log.warning("what has expired stays for now: %s", error)
 
     async def _note_changes(self, paths: Sequence[str], is_bulk: bool) -> None:
         self.resolver.cache.files_changed(paths)
         files = await self._paths()
         if any(map(is_told, paths)) or is_bulk:
-            await keep_decisions(self._trail, await self.decisions(), files, by=self._owner)
+            await self._keep_decisions(files)
         if any(map(is_document, paths)) or is_bulk:
             await keep_documents(self._trail, self.root, files, self.clock, by=self._owner)
+
+    async def _keep_decisions(self, files: Sequence[str]) -> int:
+        kept = await keep_decisions(self._trail, await self.decisions(), files, by=self._owner)
+        if kept.written:
+            self.resolver.cache.history_grew()
+        return kept.written
 
     async def decisions(self) -> list[Decision]:
         """What the files of the repository tell of decisions."""
         told = [path for path in await self._paths() if is_told(path)]
         return await asyncio.to_thread(self._read_decisions, told)
 
-    async def why(self, path: str, line: int, *, by: Principal) -> Why:
-        """What explains a line. Raises NotFound, SourceError."""
-        symbol = await self._symbol_at(path, line)
+    async def why(self, path: str, line: int, last_line: int = 0, *, by: Principal) -> Why:
+        """What explains a line, or all from it to the last. Raises NotFound, InvalidInput, ClewError."""
+        around, told = await self._symbol_at(path, line), await self.decisions()
         return await blame_why(
-            self.root, path, line, trail=self._trail, by=by, decisions=await self.decisions(), symbol=symbol
+            self.root, path, line, last_line, trail=self._trail, by=by, decisions=told, around=around
         )
 
     def chronicle(self, by: Principal, session_id: str) -> Chronicle:
-        """What was done, as the caller keeps and sees it in a session."""
-        return Chronicle(self._trail, by, session_id, self.clock)
+        """What was done, as the caller keeps and sees it in a session. What is stored is held against the code."""
+        return Chronicle(self._trail, by, session_id, self.clock, self._firewall(by))
 
     def archive(self, by: Principal) -> Archive:
-        """The skills of whoever keeps the history."""
-        return Archive(self._trail, by)
+        """The skills of whoever keeps the history. What is stored is held against the code."""
+        return Archive(self._trail, by, self._firewall(by))
+
+    def _firewall(self, by: Principal) -> Firewall:
+        graph = NodeGraph(self._trail, by)
+
+        async def anchors(refs: Sequence[str]) -> Sequence[str]:
+            return await ensure_anchors(self._trail, refs, by=by)
+
+        return Firewall(graph, KnowledgeGround(self._shelf, graph, by, self.code.source), anchors)
+
+    def discovery(self, by: Principal) -> ToolDiscovery:
+        """Which tools for development are used here, from the project, what is written, and what the user prefers."""
+        research = shelf_research(self._literature, by)
+        return ToolDiscovery(self.root, self._trail, self.clock, by, research=research)
+
+    async def _tell_tools(self, question: str, by: Principal) -> list[str]:
+        """The tools that a question wants to know of, as far as the project or the user says which they are."""
+        found = []
+        for category in categories_in(question):
+            request = ToolDiscoveryRequest(
+                session_id=by.session or "", requesting_agent=by.agent_id, tool_category=category
+            )
+            response = await self.discovery(by).discover(request)
+            found += [f"- {tool_line(each)}" for each in response.tools if each.source in KNOWN_BY]
+        return found
 
     def library(self, by: Principal) -> Library:
         """What others wrote, as the caller sees it."""
@@ -157,12 +229,6 @@ class Knowledge:
         await self._literature.close()
         await self.code.close()
 
-    def _read_commits(self) -> int:
-        try:
-            return GitLog(self.code.store, self.root).refresh().added
-        except SourceError:  # a folder without git, or without a commit, has no history to tell
-            return 0
-
     async def _paths(self) -> list[str]:
         return [file.path for file in await self.code.files()]
 
@@ -170,15 +236,17 @@ class Knowledge:
         contents = ((path, read_content(str(self.root), path)) for path in paths)
         return read_decisions((path, content.body) for path, content in contents if content is not None)
 
-    async def _symbol_at(self, path: str, line: int) -> str:
-        """The qualname of the innermost symbol around a line; empty where there is none."""
+    async def _symbol_at(self, path: str, line: int) -> Around:
+        """The innermost symbol around a line, if there is one."""
         try:
             found = await self.code.symbols_of(path)
         except NotFound:
-            return ""
+            return NOWHERE
         around = [each for each in found if (each.line_start or 0) <= line <= (each.line_end or 0)]
         inner = max(around, key=lambda each: each.line_start or 0, default=None)
-        return inner.id.partition("#")[2] if inner is not None else ""
+        if inner is None:
+            return NOWHERE
+        return Around(qualname=inner.id.partition("#")[2], first=inner.line_start or 0, last=inner.line_end or 0)
 
     async def _hashes(self, paths: Sequence[str]) -> Mapping[str, str]:
         found: dict[str, str] = {}
@@ -188,6 +256,17 @@ class Knowledge:
             except NotFound:
                 continue
         return found
+
+
+def told_lines(found: Resolved) -> list[str]:
+    """An answer as a list. What a model put into words begins with who did it, and with the sources that it cites."""
+    if not found.is_worded:
+        lines = [*found.text.splitlines(), *filter(None, [found.problem])]
+        return [f"- {line}" for line in lines if found.sources]
+    numbers = set(cited(found.text))
+    sources = "; ".join(f"[{each.number}] {each.place}" for each in found.sources if each.number in numbers)
+    said = [one_line(line) for line in found.text.splitlines() if line.strip()]
+    return [f"- layer: {found.layer}, {found.tokens:,} tokens, from {sources}", *(f"- {line}" for line in said)]
 
 
 def open_knowledge(

@@ -67,8 +67,8 @@ class Shelf(Protocol):
 
 
 class NodeShelf:
-    """A domain whose nodes are on the trail. `keeper` is who reads them all for the filter: an owner with all scopes
-    that nodes may require. Others of the same owner are told only of what they may see."""
+    """A domain whose nodes are on the trail. `keeper` is who reads for the filter what it may see. Others of the same
+    owner are told only of what they may see."""
 
     def __init__(self, trail: Trail, domain: NodeDomain, keeper: Principal) -> None:
         self._trail = trail
@@ -125,8 +125,9 @@ class NodeShelf:
                 await self._read_on()
 
     def contains(self, text: str, *, by: Principal) -> bool:
-        """True as well before the first `catch_up`, and for other owners, of whom nothing is known here."""
-        if self._cursor is None or by.owner_id != self._keeper.owner_id:
+        """True as well before the first `catch_up`, and for who may see what the keeper does not: other owners, and
+        holders of other scopes."""
+        if self._cursor is None or by.owner_id != self._keeper.owner_id or not by.scopes <= self._keeper.scopes:
             return True
         return any(
             member.contains(text) for audience, member in self._members.items() if by.scopes.issuperset(audience)

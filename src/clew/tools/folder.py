@@ -18,6 +18,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO
 
+from clew.config import FOLDER, MACHINE_ONLY
 from clew.errors import ClewError, InvalidInput, NotFound, StorageFull, ToolFailure
 from clew.fences import clean
 from clew.files import OPEN_FILE, OPEN_FOLDER, STEPWISE, open_inside, replace_file
@@ -36,11 +37,7 @@ DENIED = (
     ".aws",
     ".gnupg",
     ".env",
-    ".clew/trail.db*",
-    ".clew/keys*",
-    ".clew/credential*",
-    ".clew/secrets*",
-    ".clew/edits",
+    *(f"{FOLDER}/{name}" for name in MACHINE_ONLY),
 )
 """What no tool reads or writes, and all below it: names at any depth, or paths from the home folder. Besides these,
 files whose names are made for secrets (`is_secret_file`)."""

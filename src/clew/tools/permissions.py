@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from clew.config import FOLDER, MACHINE_ONLY
 from clew.errors import ClewError, DeliveryRefused
 from clew.tools.commands import split_command
 from clew.tools.lasting import COMMANDS, PATHS, URLS, Place, remembered, routes_of, texts
@@ -58,7 +59,7 @@ _SECRETS = (
     *("**/.env", "**/.env.local", "**/.env.development", "**/.env.test", "**/.env.staging", "**/.env.production"),
     *("**/.envrc", "**/.ssh/**", "**/.aws/**", "**/.gnupg/**", "**/.netrc", "**/.npmrc"),
     *("**/.pypirc", "**/.git-credentials", "**/id_rsa*", "**/id_ed25519*", "**/*.pem", "**/*.key"),
-    *("**/.clew/trail.db*", "**/.clew/keys*", "**/.clew/credential*"),
+    *(f"**/{FOLDER}/{name}" for name in MACHINE_ONLY),
 )
 
 DEFAULT = Policy(

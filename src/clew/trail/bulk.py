@@ -37,6 +37,16 @@ async def drop_records(trail: Trail, ids: Iterable[str], *, by: Principal) -> in
     return dropped
 
 
+async def drop_selected(trail: Trail, selector: Selector, most: int, *, by: Principal) -> int:
+    """Delete up to `most` of what a selector selects and the caller may see, the oldest first; how many."""
+    ids: list[str] = []
+    async for each in each_record(trail, selector, by=by):
+        if len(ids) == most:
+            break
+        ids.append(each.id)
+    return await drop_records(trail, ids, by=by)
+
+
 async def _drop(trail: Trail, id: str, by: Principal) -> bool:
     try:
         await trail.records.delete(id, by=by)

@@ -12,7 +12,7 @@ import msgspec
 from clew.access import Principal
 from clew.errors import Conflict, NotFound
 from clew.trail.breadcrumb import Breadcrumb, Change
-from clew.trail.bulk import drop_records, each_record
+from clew.trail.bulk import drop_selected
 from clew.trail.edge import Direction, Edge, EdgeType
 from clew.trail.kinds import NodeDomain, NodeType
 from clew.trail.node import (
@@ -50,6 +50,8 @@ __all__ = [
 
 KEPT_EXPIRED = timedelta(days=30)
 """So long history is kept after it has expired."""
+MOST_REMOVED = 10_000
+"""So many are removed at a time."""
 _TRIES = 5
 
 
@@ -115,13 +117,12 @@ class NodeGraph:
         await self._trail.edges.add([edge], by=self._by, replace=True)
         return to_node(await rewrite(self._trail, old, lambda context: {**context, "superseded_by": new}, by=self._by))
 
-    async def remove_expired(self, now: datetime) -> int:
-        """Delete the nodes of history that expired more than KEPT_EXPIRED ago, and tell how many. Nodes of code and of
-        literature stay."""
+    async def remove_expired(self, now: datetime, most: int = MOST_REMOVED) -> int:
+        """Delete the nodes of history that expired more than KEPT_EXPIRED ago, the oldest first, `most` at a time, and
+        tell how many. Nodes of code and of literature stay."""
         expired = ContextMatch(path="expires_at", op="lt", value=as_text(now - KEPT_EXPIRED, "now"))
         selector = Selector(schema_name=SCHEMA, all_tags=(domain_tag(NodeDomain.HISTORY),), context_match=(expired,))
-        ids = [each.id async for each in each_record(self._trail, selector, by=self._by)]
-        return await drop_records(self._trail, ids, by=self._by)
+        return await drop_selected(self._trail, selector, most, by=self._by)
 
     async def add_edge(
         self,

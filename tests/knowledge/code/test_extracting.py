@@ -124,11 +124,12 @@ def test_line_ends_of_dos_keep_the_lines() -> None:
     assert references(facts) == ["6: call g in f"]
 
 
-def test_a_reference_is_given_once_for_each_place_that_makes_it() -> None:
+def test_a_reference_is_given_once_for_each_place_that_makes_it_and_a_call_for_each_line() -> None:
     facts = read("python", "def f():\n    g(A)\n    g(A)\n\ndef h():\n    g(A)\n")
     assert references(facts) == [
         "2: call g in f",
         "2: reference A in f",
+        "3: call g in f",
         "6: call g in h",
         "6: reference A in h",
     ]

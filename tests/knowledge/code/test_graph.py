@@ -77,16 +77,18 @@ async def test_a_symbol_is_named_by_line_by_file_or_by_a_name_that_one_has(graph
     assert (await graph.symbol("code:shop/basket.py")).node_type == NodeType.FILE
     assert (await graph.symbol("Basket.total")).path == "shop/basket.py"
     assert (await graph.symbol("shop.prices.round_cents")).name == "round_cents"
-    for missing in ("shop/none.py", "shop/prices.py#none", "nobody", "", "shop/prices.py:9999"):
+    for missing in ("shop/none.py", "shop/prices.py#none", "nobody", "shop/prices.py:9999"):
         with pytest.raises(NotFound):
             await graph.symbol(missing)
+    with pytest.raises(InvalidInput, match="is empty"):
+        await graph.symbol(" ")
 
 
 async def test_a_name_that_several_have_must_be_told_apart(graph: CodeGraph, root: Path) -> None:
     write(root, "a.py", "class A:\n    def run(self): ...\n")
     write(root, "b.py", "class B:\n    def run(self): ...\n")
     await graph.refresh()
-    with pytest.raises(InvalidInput, match=r"a.py#A.run, code:b.py#B.run"):
+    with pytest.raises(InvalidInput, match=r"Name one: a.py#A.run, b.py#B.run$"):
         await graph.symbol("run")
 
 

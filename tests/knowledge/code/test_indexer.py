@@ -7,7 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +18,7 @@ from clew.errors import NotFound
 from clew.knowledge.code.blobs import MAX_BYTES
 from clew.knowledge.code.facts import FileFacts
 from clew.knowledge.code.parsing import readable_text
-from clew.knowledge.code.pool import Job, Pool
+from clew.knowledge.code.pool import BATCH, IN_FLIGHT, Job, Pool
 from clew.knowledge.code.rows import decode_facts, find_file
 from clew.secrecy import mask_in_place
 from tests.knowledge.code.repositories import git, make_repository, write
@@ -277,13 +280,39 @@ async def test_a_large_project_is_linked_elsewhere_and_stays_right(tmp_path: Pat
         assert [link.node.path for link in links] == ["pkg/m249.py"]
 
 
-async def test_closing_ends_a_refresh_that_is_under_way(tmp_path: Path) -> None:
+async def test_closing_ends_a_refresh_that_is_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = make_repository(tmp_path / "r", many(300))
+    reading, release, loop = asyncio.Event(), threading.Event(), asyncio.get_running_loop()
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Noted(subprocess.Popen):  # type: ignore[type-arg]  # a real one, kept to be looked at
+        def __init__(self, *given: Any, **more: Any) -> None:
+            super().__init__(*given, **more)
+            started.append(self)
+
+    def hold(done: int, total: int, what: str) -> None:
+        if what == "reading":
+            loop.call_soon_threadsafe(reading.set)
+            assert release.wait(30)
+
+    async with AsyncExitStack() as stack:
+        graph = await stack.enter_async_context(opened(root))
+        with monkeypatch.context() as patch:
+            patch.setattr(subprocess, "Popen", Noted)
+            refreshing = asyncio.create_task(graph.refresh(hold))
+            await reading.wait()
+        workers = [each for each in started if "pool import serve" in str(each.args)]
+        assert workers
+        assert [each.poll() for each in workers] == [None] * len(workers)
+        closing = asyncio.create_task(stack.aclose())
+        await asyncio.sleep(0)  # it has asked the refresh to end by now, and waits for it
+        assert not refreshing.done()
+        release.set()
+        await closing
+        ended = await refreshing
+    assert 0 < ended.parsed <= (IN_FLIGHT + 1) * BATCH < 300
+    assert all(each.poll() is not None for each in workers)
     async with opened(root) as graph:
-        started = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        refreshing = asyncio.create_task(
-            graph.refresh(lambda done, total, what: loop.call_soon_threadsafe(started.set) and None)
-        )
-        await started.wait()
-    assert (await refreshing).parsed <= 300
+        assert not graph.is_whole
+        assert (await graph.refresh()).parsed == 300 - ended.parsed
+        assert graph.is_whole

@@ -184,7 +184,7 @@ def test_damage_that_is_found_later_is_mended_by_building_again(tmp_path: Path) 
     store = CodeStore(tmp_path / "code.db")
     put(store, "a.py", "f")
     assert names(store)
-    store.rebuild()
+    store.rebuild(store.era)
     assert names(store) == []
     put(store, "a.py", "f")
     assert names(store) == [("a.py", "f")]

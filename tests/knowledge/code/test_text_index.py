@@ -161,7 +161,7 @@ def test_another_index_over_the_same_file_sees_every_change(index: TextIndex, st
 
 def test_the_index_begins_anew_with_its_store(index: TextIndex, store: CodeStore) -> None:
     assert paths(index, "smtp")
-    store.rebuild()
+    store.rebuild(store.era)
     assert paths(index, "smtp") == []
     put(index, "app/mail/mailer.py", MAILER)
     assert paths(index, "smtp") == ["app/mail/mailer.py"]
@@ -252,3 +252,9 @@ def test_facts_that_do_not_fit_the_text_do_no_harm() -> None:
 
 def test_an_empty_index_finds_nothing(store: CodeStore) -> None:
     assert TextIndex(store).search("anything") == []
+
+
+def test_why_names_the_part_of_a_name_that_was_found(index: TextIndex) -> None:
+    put(index, "boost.py", "def boosting():\n    return 1\n")
+    hit = next(hit for hit in index.search("HistGradientBoostingRegressor fails") if hit.path == "boost.py")
+    assert hit.why == "boosting"

@@ -86,6 +86,8 @@ def test_any_text_can_be_looked_through(text: str) -> None:
         ("we use Kafka for caching", ["gone.py"], True, 0.28, False),
         ("it went well", ["a.py"], False, 1.0, True),
         ("it went well", [], False, 1.0, False),
+        ("it went well", ["gone.py"], False, 0.8, False),
+        ("it went well", ["gone.py", "a.py"], False, 0.8, True),
     ],
 )
 async def test_confidence_falls_by_a_factor_for_each_thing_that_is_wrong(

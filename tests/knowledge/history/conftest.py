@@ -1,34 +1,13 @@
-"""A trail as every user has it: set up, with the default embedder."""
+"""The code of a repository, kept."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from clew.access import Principal
-from clew.clock import ManualClock
 from clew.knowledge.code.store import CodeStore
-from clew.llm import open_embedder
-from clew.trail import open_trail
-from clew.trail.bootstrap import bootstrap
-from clew.trail.store import Trail
-from tests.knowledge.history.repository import Repository
-
-
-@pytest.fixture
-async def trail(tmp_path: Path, clock: ManualClock, me: Principal, stranger: Principal) -> AsyncIterator[Trail]:
-    opened = await open_trail(f"sqlite://{tmp_path}/trail.db", clock, open_embedder("wordllama"))
-    await bootstrap(opened, me)
-    await bootstrap(opened, stranger)
-    yield opened
-    await opened.close()
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    return Repository(tmp_path / "repository")
 
 
 @pytest.fixture

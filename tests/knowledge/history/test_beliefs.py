@@ -207,3 +207,23 @@ async def test_the_same_fact_from_the_same_place_is_recorded_once(ledger: Belief
 async def test_a_fact_that_cannot_be_is_refused(ledger: BeliefLedger, wrong: Fact) -> None:
     with pytest.raises(InvalidInput):
         await ledger.add(wrong)
+
+
+async def test_keys_are_masked_wherever_a_fact_has_them(ledger: BeliefLedger) -> None:
+    key = "ghp_" + "a1" * 18
+    told = await ledger.add(fact("x", source=f"https://bob:{key}@host/", cite=key, condition=key, version=key))
+    assert key not in str(told)
+
+
+@pytest.mark.parametrize("field", ["condition", "source", "version", "cite"])
+async def test_what_says_where_a_fact_is_from_has_an_end(ledger: BeliefLedger, field: str) -> None:
+    with pytest.raises(InvalidInput, match="over 2,000 characters"):
+        await ledger.add(fact("x", **{field: "y" * 2_001}))
+
+
+async def test_a_moment_without_a_time_zone_is_refused(ledger: BeliefLedger) -> None:
+    await ledger.add(fact("10 s"))
+    with pytest.raises(InvalidInput, match="valid: must carry a time zone"):
+        await ledger.as_of(datetime(2024, 1, 1))
+    with pytest.raises(InvalidInput, match="recorded: must carry a time zone"):
+        await ledger.as_of(None, datetime(2024, 1, 1))

@@ -9,9 +9,9 @@ import pytest
 
 from clew.errors import SourceError
 from clew.knowledge.code.store import CodeStore
+from clew.knowledge.git import stream_git
 from clew.knowledge.history import git_log
 from clew.knowledge.history.commits import Touched, parse_log
-from clew.knowledge.history.git_commands import stream_git
 from clew.knowledge.history.git_log import GitLog
 from tests.knowledge.history.repository import Repository
 

@@ -11,10 +11,11 @@ from clew.errors import NotFound
 from clew.knowledge.history.archive import Archive
 from clew.knowledge.history.blame import find_origin, read_line_history
 from clew.knowledge.history.decisions import read_decisions
-from clew.knowledge.history.why import blame_why
+from clew.knowledge.history.why import Around, blame_why
 from clew.trail.store import Trail
 from tests.knowledge.history.repository import Repository
 
+LIMIT = Around(qualname="LIMIT", first=3, last=3)
 SOURCE = "import os\n\nLIMIT = 10\n\n\ndef run():\n    return LIMIT\n"
 
 
@@ -49,7 +50,7 @@ async def test_a_line_is_explained_by_commits_decisions_and_entries(
         "Ten was too few", "failure", "s1", code_references=["src/bounds.py#LIMIT"]
     )
 
-    why = await blame_why(repository.root, "src/bounds.py", 3, trail=trail, by=me, decisions=decisions, symbol="LIMIT")
+    why = await blame_why(repository.root, "src/bounds.py", 3, trail=trail, by=me, decisions=decisions, around=LIMIT)
     assert [commit.subject for commit in why.commits] == ["Raise the limit", "Add a limit"]
     assert [(each.kind, each.failure, each.commit) for each in why.resolutions] == [("fixes", "#12", told[1])]
     assert [decision.cited for decision in why.decisions] == ["docs/adr/0001-twenty.md:1"]

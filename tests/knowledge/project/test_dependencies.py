@@ -141,7 +141,11 @@ async def test_broken_and_hostile_manifests_declare_nothing(tmp_path: Path) -> N
     }
     async with project(tmp_path, files) as code:
         assert await list_packages(code) == []
-        assert not (await check_dependency(code, "date formatting")).already_available
+        answer = await check_dependency(code, "date formatting")
+        assert not answer.already_available
+        assert {each.partition(" ")[0] for each in answer.problems} == {
+            "package.json", "a/package.json", "Cargo.toml",
+        }  # fmt: skip
         with pytest.raises(InvalidInput, match="need"):
             await check_dependency(code, "")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,8 @@ from clew.knowledge.project.devtools_records import (
     ToolOption,
 )
 from clew.knowledge.project.devtools_skill import TOOLSET, discovery_skill
-from clew.llm import open_embedder
 from clew.skills.registry import ToolRegistry
 from clew.tools.tool import ToolContext
-from clew.trail import open_trail
-from clew.trail.bootstrap import bootstrap
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
 from tests.knowledge.history.repository import Repository
@@ -64,27 +61,6 @@ class Library:
 
 AMBIGUOUS = Recommendation(satisfactory=False)
 Open = Callable[..., ToolDiscovery]
-
-
-@pytest.fixture
-async def trail(tmp_path: Path, clock: ManualClock, me: Principal, stranger: Principal) -> AsyncIterator[Trail]:
-    opened = await open_trail(f"sqlite://{tmp_path}/trail.db", clock, open_embedder("wordllama"))
-    await bootstrap(opened, me)
-    await bootstrap(opened, stranger)
-    yield opened
-    await opened.close()
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    return Repository(tmp_path / "repository")
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    return folder
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A trail as every user has it, shelves over it, and a library of one owner."""
+"""Shelves over a trail, and a library of one owner."""
 
 from __future__ import annotations
 
@@ -12,28 +12,9 @@ from clew.clock import ManualClock
 from clew.knowledge.references.research import Library
 from clew.knowledge.searching import Shelves
 from clew.knowledge.shelves import CodeShelf, NodeShelf
-from clew.llm import open_embedder
-from clew.trail import open_trail
-from clew.trail.bootstrap import bootstrap
 from clew.trail.kinds import NodeDomain
 from clew.trail.store import Trail
-from tests.knowledge.references.writing import Code
-
-
-@pytest.fixture
-async def trail(tmp_path: Path, clock: ManualClock, me: Principal, stranger: Principal) -> AsyncIterator[Trail]:
-    opened = await open_trail(f"sqlite://{tmp_path}/trail.db", clock, open_embedder("wordllama"))
-    await bootstrap(opened, me)
-    await bootstrap(opened, stranger)
-    yield opened
-    await opened.close()
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    return folder
+from tests.knowledge.code_in_memory import Code
 
 
 @pytest.fixture

@@ -184,3 +184,16 @@ async def test_another_owner_sees_none_of_it(
     assert {each.id for each in (await nodes(trail, me)).values()}.isdisjoint(
         each.id for each in (await nodes(trail, stranger)).values()
     )
+
+
+async def test_what_tells_agents_what_to_do_is_no_document(
+    trail: Trail, root: Path, clock: ManualClock, me: Principal
+) -> None:
+    write(root, "README.md", README)
+    write(root, "AGENTS.md", "# Rules\n\nBe brief.\n")
+    write(root, ".claude/agents/clerk.md", "# Clerk\n\nYou are a clerk.\n")
+    write(root, ".claude/skills/feeding/SKILL.md", "# Feeding\n\nHerring at noon.\n")
+    write(root, ".claude/skills/feeding/references/fish.md", "# Fish\n\nAll kinds of them.\n")
+    report = await kept(trail, root, clock, me)
+    assert list(await nodes(trail, me)) == ["Weather", "Weather › Install", "Weather › Use"]
+    assert (report.documents, report.left_out) == (1, {})

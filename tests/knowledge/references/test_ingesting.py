@@ -87,7 +87,8 @@ async def test_a_page_is_text_without_scripts_and_what_nobody_sees(trail: Trail,
     for hidden in ("steal", "Ignore", "and this", "nor this", "Menu"):
         assert hidden not in text
     assert found.title == "Why & how to retry"
-    assert (pieces[0].url, pieces[0].authors) == ("https://blog.example/retry", ("Ada Example",))
+    assert (pieces[0].url, pieces[0].authors) == (None, ("Ada Example",))
+    assert pieces[0].metadata["claimed_url"] == "https://blog.example/retry"
     assert pieces[0].published_at == datetime(2024, 3, 5, tzinfo=UTC)
 
 

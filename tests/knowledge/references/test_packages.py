@@ -10,7 +10,6 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import NotFound
-from clew.knowledge.references.manifests import Named, named_packages
 from clew.knowledge.references.packages import Packages
 from clew.knowledge.references.research import Library
 from clew.knowledge.searching import Shelves
@@ -119,26 +118,30 @@ async def test_the_readme_of_a_package_of_node_is_read(
     assert (node.source, node.metadata["file"]) == ("@wx/client 2.1.0", "node_modules/@wx/client/README.md")
 
 
-def test_manifests_name_packages_however_they_are_written(root: Path) -> None:
-    write(
-        root,
-        "requirements-dev.txt",
-        "# tools\n-r other.txt\nPyTest_Asyncio[x]==1 ; python_version > '3'\ngit+https://x\n",
-    )
-    write(
-        root,
-        "pyproject.toml",
-        '[tool.poetry.dependencies]\npython = "^3"\nhttpx = "*"\n'
-        '[dependency-groups]\na = ["ruff", {include-group = "b"}]\n',
-    )
-    assert named_packages(root) == [
-        Named("python", "httpx"),
-        Named("python", "pytest-asyncio"),
-        Named("python", "ruff"),
+async def test_the_packages_of_all_manifests_are_named_once_and_in_order(
+    trail: Trail, root: Path, clock: ManualClock, me: Principal
+) -> None:
+    packages = Packages(trail, clock, root, by=me)
+    write(root, "requirements-dev.txt", "# tools\n-r other.txt\nPyTest_Asyncio[x]==1 ; python_version > '3'\nruff\n")
+    write(root, "requirements/all.txt", "git+https://x\nhttpx\n")
+    write(root, "pyproject.toml", '[dependency-groups]\na = ["ruff", {include-group = "b"}]\n')
+    write(root, "package.json", '{"dependencies": {"zod": "1"}}')
+    write(root, "go.mod", "require example.org/a v1.0.0\n")
+    assert [(each.ecosystem, each.name) for each in await packages.names()] == [
+        ("npm", "zod"),
+        ("python", "httpx"),
+        ("python", "pytest-asyncio"),
+        ("python", "ruff"),
     ]
+
+
+async def test_what_no_manifest_names_is_told_with_the_manifests_that_are_broken(
+    trail: Trail, root: Path, clock: ManualClock, me: Principal
+) -> None:
+    install(root, "1.2")
     write(root, "pyproject.toml", "[broken")
-    write(root, "package.json", "[" * 100_000)
-    assert named_packages(root) == [Named("python", "pytest-asyncio")]
+    with pytest.raises(NotFound, match=r"Mend these first: pyproject\.toml is not valid TOML: Expected"):
+        await Packages(trail, clock, root, by=me).learn("weather-lib")
 
 
 async def test_a_question_that_names_a_package_has_it_read(

@@ -1,18 +1,14 @@
-"""What tests of references read: files, a PDF that is one, an RFC, and code in memory."""
+"""What tests of references read: files, a PDF that is one, and an RFC."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
 
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
-from clew.errors import NotFound
 from clew.knowledge.references.ingesting import NewSource
-from clew.trail.nodes import Node, ScoredNode
-from tests.knowledge.nodes import CODE, node
 
 RFC = """\
 Internet Engineering Task Force (IETF)                       R. Fielding
@@ -57,36 +53,6 @@ Requests that failed should be retried with exponential backoff.
 
 A client must never retry more than five times, and should add jitter.
 """
-
-
-class Code:
-    """Code in memory, found by the words of its name and content."""
-
-    def __init__(self, nodes: Mapping[str, str]) -> None:
-        self._nodes = [
-            node(CODE, name, content, id=f"code:src/{name}.py#{name}", path=f"src/{name}.py", line_start=1)
-            for name, content in nodes.items()
-        ]
-
-    async def search(
-        self, query: str, *, limit: int = 10, symbol_type: str | None = None, file_pattern: str | None = None
-    ) -> list[ScoredNode]:
-        words = set(query.lower().split())
-        scored = [(len(words & set(f"{each.name} {each.content}".lower().split())), each) for each in self._nodes]
-        found = sorted((each for each in scored if each[0]), key=lambda each: -each[0])
-        return [ScoredNode(node=each, similarity=hits / len(words)) for hits, each in found][:limit]
-
-    async def symbol(self, ref: str) -> Node:
-        for each in self._nodes:
-            if each.id == ref:
-                return each
-        raise NotFound("symbol", ref)
-
-    async def look(self) -> None:
-        """Nothing here changes."""
-
-    def contains(self, text: str) -> bool:
-        return True
 
 
 def write(root: Path, path: str, text: str | bytes) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from clew.errors import ModelError
 from clew.knowledge.resolving.routing import Router
+from clew.llm.messages import Usage
 from clew.llm.requests import Answer, ModelRequest, OnText
 
 UNSURE = "the thing with the orders again"
@@ -25,8 +26,16 @@ class Clerk:
         self.asked.append(request)
         await asyncio.sleep(0)
         if self._fails:
-            raise ModelError("unavailable", "the model is away")
-        return Answer(content=self._content.decode())
+            raise ModelError("unreachable", "the model is away")
+        return Answer(content=self._content.decode(), usage=Usage(input_tokens=200, output_tokens=30))
+
+
+class Silent:
+    """A model that never answers."""
+
+    async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> Answer:
+        await asyncio.Event().wait()
+        raise AssertionError
 
 
 @pytest.mark.req("SYL-15")
@@ -47,6 +56,12 @@ async def test_what_is_unclear_is_asked_once_and_then_remembered() -> None:
     assert (first.target, first.intent, first.subject, first.by) == ("archivalist", "HISTORICAL", "orders", "model")
     assert again.by == "cache"
     assert len(clerk.asked) == router.model_calls == 1
+    assert (first.tokens, again.tokens) == (230, 0)
+
+
+async def test_a_model_that_is_late_leaves_it_to_the_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew.knowledge.resolving.routing.PATIENCE", 0.01)
+    assert (await Router(Silent()).route(UNSURE)).by == "rules"
 
 
 @pytest.mark.req("SYL-15")

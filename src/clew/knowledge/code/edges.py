@@ -62,8 +62,8 @@ def _replace(sql: Sql, file: int, rows: list[tuple[int, str, int, int, bool]], d
 
 
 def _to_rows(edges: Iterable[CodeEdge], symbols: _Symbols) -> tuple[list[tuple[int, str, int, int, bool]], bool]:
-    """Edges by number, each once with its first line, and whether all ends were known."""
-    found: dict[tuple[int, str, int], tuple[bool, int]] = {}
+    """Edges by number, each line of them once, and whether all ends were known."""
+    found: dict[tuple[int, str, int, int], bool] = {}
     is_whole = True
     for edge in edges:
         source = symbols.get((edge.source_path, edge.source_qualname))
@@ -71,9 +71,9 @@ def _to_rows(edges: Iterable[CodeEdge], symbols: _Symbols) -> tuple[list[tuple[i
         if source is None or target is None:
             is_whole = False
             continue
-        key = (source.id, _stored_type(edge.type, source, target), target.id)
-        found[key] = min(found.get(key, (True, edge.line)), (edge.is_guess, edge.line))
-    return sorted((*key, line, is_guess) for key, (is_guess, line) in found.items()), is_whole
+        key = (source.id, _stored_type(edge.type, source, target), target.id, edge.line)
+        found[key] = found.get(key, True) and edge.is_guess
+    return sorted((*key, is_guess) for key, is_guess in found.items()), is_whole
 
 
 def _stored_type(type: str, source: _Symbol, target: _Symbol) -> str:
@@ -96,7 +96,9 @@ def follow(sql: Sql, ids: Collection[int], types: Collection[str], *, backwards:
     query = (
         f"SELECT {near}, {far}, type, line, guess FROM edges WHERE {near} IN (SELECT value FROM json_each(?)){chosen}"
     )
-    return sorted((Hop(*row) for row in sql.execute(query, values)), key=lambda hop: (hop.far, hop.is_guess, hop.near))
+    return sorted(
+        (Hop(*row) for row in sql.execute(query, values)), key=lambda hop: (hop.far, hop.is_guess, hop.near, hop.line)
+    )
 
 
 _PLACES = "SELECT f.path, s.qualname, s.id, s.kind FROM symbols s JOIN files f ON f.id = s.file"

@@ -7,7 +7,9 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.extraction.walking import Grammar, Walk, build_grammar, child_at
+from clew.knowledge.code.extraction.grammar import Grammar, build_grammar
+from clew.knowledge.code.extraction.nodes import child_at
+from clew.knowledge.code.extraction.walking import Walk
 from clew.knowledge.code.extraction.wording import describe_comment, describe_docstring
 from clew.knowledge.code.facts import FileFacts
 from clew.knowledge.code.languages import LANGUAGES, load_grammar
@@ -23,6 +25,11 @@ _PIECE = 1_024
 _PROBE = 2_048
 _PROBE_SECONDS = 0.1
 """A hundred times what the beginning of code takes."""
+
+_EASY_BYTES = 200_000
+_TRIED = 4_096
+_TRIED_SECONDS = 0.02
+"""What is tried of a content before all of it is read, and what that may take: ten times what code does."""
 
 _SECONDS_A_BYTE = 2e-6
 _SECONDS = 1.0
@@ -61,12 +68,34 @@ def extract(content: bytes, language: str) -> FileFacts:
     walk = Walk(source, grammar.shape)
     root = tree.root_node
     walk.run(root, grammar.handlers)
-    error = (
-        "too hard to parse, read in part" if not is_whole else "syntax errors, read in part" if root.has_error else ""
-    )
+    references = walk.references()
+    if not is_whole:
+        error = "too hard to parse, read in part"
+    elif walk.is_cut:
+        error = "defines or uses more than is kept of a file, read in part"
+    else:
+        error = "syntax errors, read in part" if root.has_error else ""
     return FileFacts(
-        language, walk.symbols, walk.imports, walk.references(), _describe(source, root), _count_lines(source), error
+        language, walk.symbols, walk.imports, references, _describe(source, root), _count_lines(source), error
     )
+
+
+def is_hard(content: bytes, language: str) -> bool:
+    """Whether reading a content may take long: it is large, or a part of it by itself takes a parser long. A parser
+    cannot be stopped."""
+    from tree_sitter import Parser  # native code, for those who read code only
+
+    if language not in LANGUAGES or len(content) > MAX_BYTES:
+        return False
+    if len(content) > _EASY_BYTES:
+        return True
+    parser = Parser(_grammar(language).language)
+    for start in range(0, len(content), _TRIED):
+        begun = time.thread_time()
+        parser.parse(content[start : start + _TRIED])
+        if time.thread_time() - begun > _TRIED_SECONDS:
+            return True
+    return False
 
 
 def _count_lines(content: bytes) -> int:

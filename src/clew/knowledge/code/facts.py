@@ -11,7 +11,7 @@ import msgspec
 SymbolKind = Literal["class", "interface", "function", "method", "constant", "variable", "module"]
 ReferenceKind = Literal["call", "inherit", "reference", "decorate"]
 
-FORMAT = 1
+FORMAT = 2
 """Changes whenever extraction does: facts of another number are made anew."""
 
 

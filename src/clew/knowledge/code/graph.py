@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,26 +13,19 @@ import msgspec
 
 from clew.errors import Busy, Corrupted, InvalidInput, NotFound
 from clew.knowledge.code.blobs import read_content
-from clew.knowledge.code.indexer import Indexed, Indexer
-from clew.knowledge.code.lookups import (
-    Reached,
-    find_in_file,
-    find_linked,
-    find_named,
-    find_place,
-    find_prefixed,
-    get_symbol,
-    list_files,
-)
+from clew.knowledge.code.callers import find_callers
+from clew.knowledge.code.definitions import find_named, find_place, get_symbol
+from clew.knowledge.code.indexer import Indexed, Indexer, Until
+from clew.knowledge.code.lookups import Reached, find_in_file, find_linked, find_prefixed, list_files, to_links
 from clew.knowledge.code.parsing import readable_text
-from clew.knowledge.code.refs import node_id, readings
+from clew.knowledge.code.refs import readings
 from clew.knowledge.code.rows import FILE_KIND, SymbolRow
 from clew.knowledge.code.runs import Progress
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.code.text_hits import TextHit
 from clew.knowledge.code.text_index import TextIndex
 from clew.knowledge.code.tree import Tree
-from clew.knowledge.code.views import FileInfo, Folder, Link, Located, build_folder, to_kind, to_node
+from clew.knowledge.code.views import Callers, FileInfo, Folder, Link, Located, build_folder, to_kind, to_node
 from clew.knowledge.history.blame import find_origin, read_line_history
 from clew.knowledge.history.commits import Commit
 from clew.knowledge.history.git_log import GitLog
@@ -93,18 +86,44 @@ class CodeGraph:
         """Whether all files are known; while they are still being read, or after that was ended early, some are not."""
         return self.indexer.is_whole
 
-    async def refresh(self, report: Progress | None = None) -> Indexed:
-        """Bring everything up to date, edges that take long to find too; questions are answered meanwhile from what is
-        there. `report` is called from another thread."""
-        return await asyncio.to_thread(self._refresh, report)
+    @property
+    def is_current(self) -> bool:
+        """Whether all files and all edges are known; while somebody reads or links them, some are not."""
+        return self.is_whole and self.indexer.is_linked and not self.indexer.is_refreshing
+
+    async def refresh(self, report: Progress | None = None, *, until: Until = "followed") -> Indexed:
+        """Bring everything up to date, edges that take long to find too unless it is to end earlier; questions are
+        answered meanwhile from what is there. `report` is called from another thread."""
+        return await asyncio.to_thread(self._mended, lambda: self._refresh(report, until))
 
     async def look(self) -> None:
         """See whether files have changed, unless somebody watches them or that was done just now."""
-        await asyncio.to_thread(self._look)
+        await asyncio.to_thread(self._mended, self._look)
+
+    async def state(self) -> str:
+        """A word that changes whenever files are known otherwise. They are looked at first, as by `look`."""
+
+        def read() -> str:
+            self._look()
+            return f"{self.store.era}.{self.store.meta('generation', 0)}"
+
+        return await asyncio.to_thread(self._mended, read)
 
     async def update(self, paths: Iterable[str]) -> list[str]:
         """Bring some files up to date; those whose content did change or went."""
-        return await asyncio.to_thread(self._update, list(paths))
+        wanted = list(paths)
+        return await asyncio.to_thread(self._mended, lambda: self._update(wanted))
+
+    async def mending(self, do: Callable[[], Awaitable[T]]) -> T:
+        """What a call brings that reads the store too; as in all others, damage that it finds there is mended."""
+        era = self.store.era
+        try:
+            return await do()
+        except Corrupted as error:
+            if str(self.store.path) not in str(error):
+                raise
+            await asyncio.to_thread(self._mend, era)
+            return await do()
 
     async def search(
         self, query: str, *, limit: int = 10, symbol_type: str | None = None, file_pattern: str | None = None
@@ -152,6 +171,20 @@ class CodeGraph:
     async def dependents(self, ref: str, *, edge_type: str = "all", depth: int = 1) -> list[Link]:
         """What uses a symbol or a file, nearest first."""
         return await self._links(ref, edge_type, depth, backwards=True)
+
+    async def callers(self, ref: str, *, depth: int = 1) -> Callers:
+        """What calls the symbols that a name may mean, each by itself, and calls that only share the name."""
+        _check_depth(depth)
+
+        def find() -> Callers:
+            self._link()
+            return self._read(find_callers, ref, depth)
+
+        def paths(found: Callers) -> Iterable[str]:
+            shown = (node.path for each in found.symbols for node in (each.node, *(link.node for link in each.callers)))
+            return *(path for path in shown if path), *(call.path for call in found.places)
+
+        return await self._answer(find, paths, ref=ref, looks=True)
 
     async def context(self, ref: str) -> Context:
         node = await self.symbol(ref)
@@ -201,7 +234,7 @@ class CodeGraph:
     async def commits_of(self, path: str, *, line: int | None = None, limit: int = 10) -> list[Commit]:
         """The commits that touched a file, or made a line of it what it is, newest first. Raises SourceError too."""
         _check_limit(limit)
-        return await asyncio.to_thread(self._commits_of, path, line, limit)
+        return await asyncio.to_thread(self._mended, lambda: self._commits_of(path, line, limit))
 
     def contains(self, text: str) -> bool:
         """Whether a symbol or a file has this name, or any word of it stands in the code."""
@@ -209,6 +242,10 @@ class CodeGraph:
             if find_place(sql, text, "") is not None or find_named(sql, text, 1):
                 return True
         return self._text.knows(text)
+
+    def rarity(self, words: Sequence[str]) -> dict[str, float]:
+        """How rare each word is in the code; the more, the rarer. 0 for one that stands nowhere."""
+        return self._text.rarity(words)
 
     async def _links(self, ref: str, edge_type: str, depth: int, *, backwards: bool) -> list[Link]:
         types = _edge_types(edge_type)
@@ -223,26 +260,26 @@ class CodeGraph:
         def paths(got: tuple[SymbolRow, list[Reached]]) -> Iterable[str]:
             return got[0].path, *(each.row.path for each in got[1])
 
-        start, found = await self._answer(find, paths, ref=ref, looks=True)
-        ids = {start.id: node_id(start.path, start.qualname)}
-        ids |= {each.row.id: node_id(each.row.path, each.row.qualname) for each in found}
-        start_id = ids[start.id]
-        return [
-            Link(
-                node=to_node(each.row),
-                edge_type=each.hop.type,
-                depth=each.depth,
-                via=ids.get(each.hop.near, start_id),
-                line=each.hop.line,
-                is_guess=bool(each.hop.is_guess),
-            )
-            for each in found
-        ]
+        return to_links(*await self._answer(find, paths, ref=ref, looks=True))
 
     async def _answer(
         self, find: Callable[[], T], paths: Callable[[T], Iterable[str]], *, ref: str = "", looks: bool = False
     ) -> T:
-        return await asyncio.to_thread(self._fresh, find, paths, ref, looks)
+        return await asyncio.to_thread(self._mended, lambda: self._fresh(find, paths, ref, looks))
+
+    def _mended(self, do: Callable[[], T]) -> T:
+        """What a call brings. Where it finds the store damaged, that is built again, and the call made once more: all
+        in it is derived. Raises what the call raises."""
+        era = self.store.era
+        try:
+            return do()
+        except Corrupted:
+            self._mend(era)
+            return do()
+
+    def _mend(self, era: int) -> None:
+        self.store.rebuild(era)
+        self._refresh(None, "linked")
 
     def _fresh(self, find: Callable[[], T], paths: Callable[[T], Iterable[str]], ref: str, looks: bool) -> T:
         """What is found when none of the files that it is about has changed since it was read. Who chooses among all
@@ -257,10 +294,6 @@ class CodeGraph:
                 if not self.indexer.freshen(reading.path for reading in readings(ref)) and not self._look():
                     raise
                 continue
-            except Corrupted:
-                self.store.rebuild()
-                self._refresh(None, quickly=True)
-                continue
             if not self.indexer.freshen(paths(found)):
                 return found
         raise Busy("the files change faster than they can be read")
@@ -269,11 +302,11 @@ class CodeGraph:
         """Bring all files up to date unless somebody does; whether it was done."""
         if self.is_watched or time.monotonic() - self._looked < UNWATCHED_SECONDS or self.indexer.is_refreshing:
             return False
-        self._refresh(None, quickly=True)
+        self._refresh(None, "linked")
         return True
 
-    def _refresh(self, report: Progress | None, *, quickly: bool = False) -> Indexed:
-        done = self.indexer.refresh(report, quickly=quickly)
+    def _refresh(self, report: Progress | None, until: Until) -> Indexed:
+        done = self.indexer.refresh(report, until=until)
         self._looked = time.monotonic()
         return done
 

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -24,6 +24,9 @@ from clew.knowledge.code.tree import Status, Tree
 EMBEDDED = 100
 """So many contents get their vectors in one transaction."""
 KEPT_BLOBS_SECONDS = 30 * 86_400
+
+Until = Literal["linked", "embedded", "followed"]
+"""How far a refresh goes, each after the one before it."""
 
 
 class Linking(Protocol):
@@ -75,9 +78,9 @@ class Indexer:
         with self._refreshing, self._linking:
             return
 
-    def refresh(self, report: Progress | None = None, *, quickly: bool = False) -> Indexed:
-        """Bring all files up to date, and link them; unless it is to be done quickly, also make their vectors and
-        follow their values. While another process does the same, it is waited for."""
+    def refresh(self, report: Progress | None = None, *, until: Until = "followed") -> Indexed:
+        """Bring all files up to date, and link them by their names; then make their vectors, and follow their values,
+        unless it is to end earlier. While another process does the same, it is waited for."""
         tell = report or _tell_nobody
         began = time.monotonic()
         with self._refreshing, alone(self._store.path, lambda: tell(0, 0, "another process is indexing")):
@@ -91,7 +94,8 @@ class Indexer:
             self._drop(gone)
             self._prune()
             self._mark_whole(not self._stopped.is_set())
-            self._connect(tell, (self.link,) if quickly else (self.link, self.embed, self.follow))
+            steps = {"linked": self.link, "embedded": self.embed, "followed": self.follow}
+            self._connect(tell, list(steps.values())[: list(steps).index(until) + 1])
         gone = sorted({*gone, *run.gone})
         seconds = time.monotonic() - began
         return Indexed(files=len(present), changed=run.changed, gone=gone, parsed=run.parsed, seconds=seconds)

@@ -11,8 +11,9 @@ from typing import Literal
 import msgspec
 
 from clew.knowledge.code.facts import FileFacts, Import, Reference
+from clew.knowledge.code.linking_files import Place
 from clew.knowledge.code.linking_imports import ImportResolver, words_of
-from clew.knowledge.code.linking_names import COMMON, Names, Place
+from clew.knowledge.code.linking_names import COMMON, Names
 from clew.knowledge.code.python_flow import PythonFlow, Summary, Unresolved, uncollected
 
 EdgeType = Literal["calls", "imports", "inherits", "references", "defines"]
@@ -158,6 +159,7 @@ class Linker:
                 found.update(self._reference(path, reference, cache))
         if is_followed:
             found.update(self._followed(path))
+            found.update(self._written(path, facts, cache))
             found.update(self._guessed(path))
         return tuple(sorted(found))
 
@@ -214,13 +216,29 @@ class Linker:
     def _followed(self, path: str) -> Iterator[CodeEdge]:
         """Calls and bases that following values found, as far as both ends are symbols."""
         names = self._names.files[path]
-        for call in self._flow.calls(path):
+        for call in (*self._flow.calls(path), *self._flow.wrapped(path)):
             if self._is_symbol(call.target_path, call.target):
                 source = names.around(call.caller)
                 yield CodeEdge(path, source, call.target_path, call.target, "calls", call.line)
         for base in self._flow.bases(path):
             if self._is_symbol(base.target_path, base.target):
                 yield CodeEdge(path, base.caller, base.target_path, base.target, "inherits", base.line)
+
+    def _written(self, path: str, facts: FileFacts, cache: dict[tuple[str, str], Place | None]) -> Iterator[CodeEdge]:
+        """Calls under a name of which following values leads elsewhere: to what a variable holds, or to what a
+        decorator made of a definition. They are calls of what has the name, too."""
+        names = self._names.files[path]
+        for reference in facts.references:
+            is_called = reference.kind in ("call", "decorate")
+            if not is_called or not self._names.indirect[reference.target.rpartition(".")[2]]:
+                continue
+            inside = reference.inside.rpartition(".")[0] if reference.kind == "decorate" else reference.inside
+            key = (inside, reference.target)
+            if key not in cache:
+                cache[key] = self._names.resolve(path, inside, reference.target)
+            place = cache[key]
+            if place is not None and not place.is_guess and self._names.files[place.path].is_indirect(place.qualname):
+                yield CodeEdge(path, names.around(inside), place.path, place.qualname, "calls", reference.line)
 
     def _guessed(self, path: str) -> Iterator[CodeEdge]:
         names = self._names.files[path]

@@ -1,23 +1,23 @@
-"""The names of a project: what each file defines and brings in, and which symbol a name means where it is written."""
+"""The names of a project: which symbol a name means where it is written."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
 
 from clew.knowledge.code.facts import FileFacts, Import
+from clew.knowledge.code.linking_files import TYPES, FileNames, Place, with_dots
 from clew.knowledge.code.linking_imports import HEADER_SUFFIXES, ImportResolver, family, module_word
 
 DEEPEST = 8
 """Classes that a method is looked for in, one above the other."""
+MOST_PASSED, MOST_ASKED = 50, 5_000
+"""Files that a name is passed on through, and names of files that are asked for it in all."""
 SHORTEST_GUESS = 4
 UNDECLARED = frozenset(("c", "ruby"))
 """Families of languages in which a bare name may come from a file that this one does not name."""
 OWN = frozenset(("self", "this", "cls", "@"))
 ABOVE = frozenset(("super", "base"))
-TYPES = frozenset(("class", "interface", "module"))
-CALLABLE = frozenset(("function", "method", "class", "interface"))
 IMPLICIT = frozenset(("java", "ruby", "cpp"))
 """Languages in which a bare name in a class means a method of it."""
 COMMON = frozenset(
@@ -31,45 +31,18 @@ COMMON = frozenset(
 """Methods that nearly everything has: their name says nothing of whose they are."""
 
 
-class Place(NamedTuple):
-    """A symbol by file and qualname; the file itself has an empty one."""
+class _Way:
+    """What was asked already on the way to a name, and how many files lie behind it."""
 
-    path: str
-    qualname: str
-    is_guess: bool = False
+    __slots__ = ("asked", "length")
 
+    def __init__(self) -> None:
+        self.asked: set[tuple[str, str]] = set()
+        self.length = 0
 
-class FileNames:
-    """The names of one file."""
-
-    __slots__ = ("aliases", "bases", "kinds", "language", "whole")
-
-    def __init__(self, facts: FileFacts) -> None:
-        self.language = facts.language
-        self.kinds = {symbol.qualname: symbol.kind for symbol in facts.symbols}
-        self.aliases: defaultdict[str, list[Import]] = defaultdict(list)
-        self.whole: list[Import] = []
-        for item in facts.imports:
-            is_whole = item.name == "*" or item.alias == "."
-            if is_whole or (not item.alias and family(facts.language) in ("c", "ruby")):
-                self.whole.append(item)
-            else:
-                self.aliases[_alias(item, facts.language)].append(item)
-        self.bases: defaultdict[str, list[str]] = defaultdict(list)
-        for reference in facts.references:
-            if reference.kind == "inherit":
-                self.bases[reference.inside].append(_dotted(reference.target))
-
-    def around(self, qualname: str) -> str:
-        """The innermost symbol at or around a qualname; empty where that is the file."""
-        while qualname and qualname not in self.kinds:
-            qualname = qualname.rpartition(".")[0]
-        return qualname
-
-    def class_around(self, qualname: str) -> str:
-        while qualname and self.kinds.get(qualname) not in TYPES:
-            qualname = qualname.rpartition(".")[0]
-        return qualname
+    def leads_on(self, path: str, name: str) -> bool:
+        is_new = (path, name) not in self.asked
+        return is_new and self.length < MOST_PASSED and len(self.asked) < MOST_ASKED
 
 
 class Names:
@@ -79,58 +52,99 @@ class Names:
         self.files: dict[str, FileNames] = {}
         self._resolver = resolver
         self._by_name: defaultdict[tuple[str, str], set[Place]] = defaultdict(set)
+        self.indirect: Counter[str] = Counter()
+        """How often a name is that of a variable or of something decorated, in Python."""
         self._found: dict[tuple[str, str], Place | None] = {}
         self._bases: dict[Place, list[Place]] = {}
+        self._finding = 0
 
     def add(self, path: str, facts: FileFacts) -> None:
         self.remove(path)
         names = self.files[path] = FileNames(facts)
-        for key, place in _indexed(path, names):
+        self.indirect.update(names.indirect())
+        for key, place in names.callables(path):
             self._by_name[key].add(place)
 
     def remove(self, path: str) -> None:
         self._found.clear()
         self._bases.clear()
         names = self.files.pop(path, None)
-        for key, place in _indexed(path, names) if names is not None else ():
+        if names is None:
+            return
+        self.indirect.subtract(names.indirect())
+        for key, place in names.callables(path):
             self._by_name[key].discard(place)
 
     def find(self, path: str, name: str) -> Place | None:
         """The symbol that a name of a file means to others: its own, or one that it passes on."""
         key = (path, name)
         if key not in self._found:
-            self._found[key] = self._look(path, name, set())
+            self._found[key] = self._look(path, name, _Way())
         return self._found[key]
 
-    def _look(self, path: str, name: str, seen: set[tuple[str, str]]) -> Place | None:
+    def _look(self, path: str, name: str, way: _Way) -> Place | None:
         """As `find`, through each file once: files may pass names on in a circle."""
         names = self.files.get(path)
-        if names is None or (path, name) in seen:
+        if names is None or not way.leads_on(path, name):
             return None
         if name in names.kinds:
             return Place(path, name)
-        seen.add((path, name))
+        way.asked.add((path, name))
+        way.length += 1
         first, _, rest = name.partition(".")
         found = self.method(Place(path, first), rest) if rest and first in names.kinds else None
         for item in names.aliases.get(first, ()) if found is None else ():
-            found = found or self._imported(path, item, first, rest, seen)
-        return found or self._through_whole(path, names, name, seen)
+            found = found or self._imported(path, item, first, rest, way)
+        found = found or self._through_whole(path, names, name, way)
+        way.length -= 1
+        return found
 
     def resolve(self, path: str, inside: str, target: str) -> Place | None:
         """The symbol that is meant by what is written inside another: by scope, then by what is imported, then by what
         is beside the file; and by its name alone, as a guess, where only one symbol of the project has it."""
         names = self.files[path]
-        target = _dotted(target)
+        target = with_dots(target)
         first, _, rest = target.partition(".")
         if first in OWN or first in ABOVE:
             found = self._own(path, inside, rest, is_above=first in ABOVE)
+            found = found or self._declared(path, inside, rest, "")
             return found or (self._rust_path(path, target) if names.language == "rust" else None)
         found = self._in_scope(path, names, inside, target) or self._from_outside(path, names, inside, target)
         if found is None and names.language == "rust" and first == "crate":
             found = self._rust_path(path, target)
+        if found is None:
+            found = self._declared(path, inside, target, inside)
         if found is None and first not in names.aliases:
             found = self._guess_at(path, names, inside, target)
         return found
+
+    def _declared(self, path: str, inside: str, target: str, function: str) -> Place | None:
+        """A method of what a parameter of the function, or a field of the class around it, is declared to be; and of
+        the fields of that."""
+        parts = target.split(".")
+        if not 2 <= len(parts) <= DEEPEST:
+            return None
+        first, *between, name = parts
+        of_class = self._type_at(path, inside, self.files[path].declared.of(function, first)) if function else None
+        own = self._class_at(path, inside) if of_class is None else None
+        of_class = of_class or (self._field(own, first) if own is not None else None)
+        for field in between:
+            of_class = self._field(of_class, field) if of_class is not None else None
+        return self.method(of_class, name) if of_class is not None else None
+
+    def _field(self, of_class: Place, name: str) -> Place | None:
+        names = self.files.get(of_class.path)
+        written = names.declared.of(f"{of_class.qualname}.{name}", name) if names is not None else ""
+        return self._type_at(of_class.path, of_class.qualname, written)
+
+    def _type_at(self, path: str, inside: str, written: str) -> Place | None:
+        """The class of the project that a type means where it is written."""
+        if not written:
+            return None
+        names = self.files[path]
+        found = self._in_scope(path, names, inside, written) or self._imported_at(path, names, inside, written)
+        is_type = found is not None and self.files[found.path].kinds.get(found.qualname) in TYPES
+        return found if is_type else None
 
     def _from_outside(self, path: str, names: FileNames, inside: str, target: str) -> Place | None:
         """What a name means that its own file does not define: a method of the class around it where the language has
@@ -179,28 +193,39 @@ class Names:
         place = next(iter(places))
         return Place(place.path, place.qualname, is_guess=True)
 
-    def method(self, of_class: Place, name: str, depth: int = DEEPEST) -> Place | None:
+    def method(self, of_class: Place, name: str) -> Place | None:
         """A method of a class or of those that it inherits from."""
-        names = self.files.get(of_class.path)
-        if names is None:
-            return None
-        qualname = f"{of_class.qualname}.{name}"
-        if qualname in names.kinds:
-            return Place(of_class.path, qualname)
-        return self.inherited(of_class, name, depth) if depth else None
+        return self._method_of(of_class, name) or self.inherited(of_class, name)
 
-    def inherited(self, of_class: Place, name: str, depth: int = DEEPEST) -> Place | None:
-        for base in self.bases(of_class):
-            found = self.method(base, name, depth - 1) if base != of_class else None
+    def _method_of(self, of_class: Place, name: str) -> Place | None:
+        names = self.files.get(of_class.path)
+        qualname = f"{of_class.qualname}.{name}"
+        return Place(of_class.path, qualname) if names is not None and qualname in names.kinds else None
+
+    def inherited(self, of_class: Place, name: str) -> Place | None:
+        """A method of the classes above one, each of which is asked once."""
+        waiting, seen = [(of_class, DEEPEST)], set[Place]()
+        while waiting:
+            above, depth = waiting.pop()
+            if above in seen:
+                continue
+            seen.add(above)
+            found = self._method_of(above, name) if above != of_class else None
             if found is not None:
                 return found
+            waiting.extend((base, depth - 1) for base in reversed(self.bases(above) if depth else ()))
         return None
 
     def bases(self, of_class: Place) -> list[Place]:
-        """The classes of the project that a class inherits from, as it names them."""
+        """The classes of the project that a class inherits from, as it names them. To find one, those of another may
+        have to be known: beyond some, nothing is."""
         if of_class not in self._bases:
+            if self._finding > DEEPEST:
+                return []
             self._bases[of_class] = []  # what a circle of classes sees
+            self._finding += 1
             self._bases[of_class] = list(self._find_bases(of_class))
+            self._finding -= 1
         return self._bases[of_class]
 
     def _find_bases(self, of_class: Place) -> Iterator[Place]:
@@ -247,25 +272,25 @@ class Names:
                 return None
             scope = scope.rpartition(".")[0]
 
-    def _imported(self, path: str, item: Import, alias: str, rest: str, seen: set[tuple[str, str]]) -> Place | None:
+    def _imported(self, path: str, item: Import, alias: str, rest: str, way: _Way) -> Place | None:
         """What an import stands for, with what is taken from it."""
         targets = [target for target in self._resolver.resolve(path, item) if target != path or not item.module]
         for target in targets:
             for name in _taken(item, alias, rest, self.files[path].language):
-                found = self._look(target, name, seen)
+                found = self._look(target, name, way)
                 if found is not None:
                     return found
         if len(targets) > 1 and rest:  # a module in a package: what is left is looked for in the module
-            return self._look(targets[-1], rest, seen)
+            return self._look(targets[-1], rest, way)
         return None
 
-    def _through_whole(self, path: str, names: FileNames, name: str, seen: set[tuple[str, str]]) -> Place | None:
+    def _through_whole(self, path: str, names: FileNames, name: str, way: _Way) -> Place | None:
         """What a file has by taking in all of others; of what a header declares, the definition."""
         for item in names.whole:
             for target in self._resolver.resolve(path, item):
                 for file in (*self._resolver.implementations(target), target):
                     is_defined = file == target or name in self.files[file].kinds if file in self.files else False
-                    found = self._look(file, name, seen) if file != path and is_defined else None
+                    found = self._look(file, name, way) if file != path and is_defined else None
                     if found is not None:
                         return found
         return None
@@ -287,24 +312,3 @@ def _taken(item: Import, alias: str, rest: str, language: str) -> list[str]:
     if language == "java":  # a static import brings in a member of a class
         names.append(f"{module_word(item.module, language)}.{wanted}")
     return [name for name in names if name]
-
-
-def _alias(item: Import, language: str) -> str:
-    if item.alias or (item.name and item.name != "*"):
-        return item.alias or item.name
-    if language == "python":
-        return item.module.partition(".")[0]
-    return module_word(item.module, language)
-
-
-def _dotted(target: str) -> str:
-    """With dots alone; a method of what a call gives is looked for as one of the class that is called."""
-    return (
-        target.replace("()", "").replace("::", ".").replace("->", ".").replace("?.", ".").replace("#", ".").strip(".")
-    )
-
-
-def _indexed(path: str, names: FileNames) -> Iterator[tuple[tuple[str, str], Place]]:
-    for qualname, kind in names.kinds.items():
-        if kind in CALLABLE:
-            yield (family(names.language), qualname.rpartition(".")[2]), Place(path, qualname)

@@ -54,18 +54,29 @@ class Links:
             write_meta(sql, "linked", generation)
 
     def follow(self) -> None:
-        """Have the edges of all files as they are known at this moment."""
+        """Have the edges of all files as they are known at this moment. Where values cannot be followed, being
+        too many or too deep, names say what they can."""
         with self._store.reading() as sql:
             generation, contents, missing = _read_state(sql)
         self._summarize(contents)
-        with self._store.reading() as sql:
-            touched = self._bring_up(sql, contents)
-        linker = self._linker
-        assert linker is not None
+        try:
+            with self._store.reading() as sql:
+                touched = self._bring_up(sql, contents)
+            linker = self._linker
+            assert linker is not None
+        except (RecursionError, MemoryError):
+            linker, touched = self._by_names(contents), contents
         with self._store.writing() as sql:
             write_edges(sql, {path: linker.edges(path) for path in sorted({*touched, *missing} & contents.keys())})
             write_meta(sql, "linked", generation)
             write_meta(sql, "followed", generation)
+
+    def _by_names(self, contents: Contents) -> Linker:
+        """A linker that follows no values. The next change is followed anew."""
+        self._linker, self._known = None, {}
+        with self._store.reading() as sql:
+            facts = _read_facts(sql, contents, contents)
+        return Linker(facts, go_modules=self._go_modules(contents))
 
     def _bring_up(self, sql: Sql, contents: Contents) -> Iterable[str]:
         """Bring the linker to these contents; the files whose edges may be others now."""

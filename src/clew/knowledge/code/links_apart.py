@@ -10,7 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
-from clew.errors import ClewError, StorageError
+from clew.errors import ClewError, Corrupted, StorageError
 from clew.knowledge.code.links import Links
 from clew.knowledge.code.pool import end_process
 from clew.knowledge.code.store import CodeStore
@@ -19,7 +19,7 @@ APART_FROM = 200
 """Smaller projects are linked here: starting a process takes longer."""
 
 _START = "import sys; from clew.knowledge.code.links_apart import serve; serve(*sys.argv[1:])"
-_DONE = "done"
+_DONE, _DAMAGED = "done", "damaged: "
 
 
 class LinksApart:
@@ -31,6 +31,7 @@ class LinksApart:
         self._root = root
         self._here = Links(store, root)
         self._process: subprocess.Popen[str] | None = None
+        self._era = store.era
         self._turn = threading.Lock()
 
     def link(self) -> None:
@@ -57,10 +58,17 @@ class LinksApart:
         answer = self._ask(what)
         if answer != _DONE:
             self.close()
+        if answer.startswith(_DAMAGED):
+            raise Corrupted(answer.removeprefix(_DAMAGED))
+        if answer != _DONE:
             raise StorageError(f"code was not linked: {answer or 'the process for it ended'}", hint="Try again")
 
     def _ask(self, what: str) -> str:
-        """The answer of the process, empty when it is gone."""
+        """The answer of the process, empty when it is gone. One of before the store was built again has another
+        file."""
+        if self._era != self._store.era:
+            self.close()
+            self._era = self._store.era
         with self._turn:
             if self._process is None:
                 self._process = _start(self._store.path, self._root)
@@ -94,8 +102,12 @@ def serve(path: str, root: str) -> None:
         try:
             links.link() if line.strip() == "link" else links.follow()
             answer = _DONE
+        except Corrupted as error:
+            answer = _DAMAGED + " ".join(str(error).split())
         except ClewError as error:
             answer = " ".join(str(error).split())
+        except Exception as error:  # the process is a task: who asked is told, and may ask again
+            answer = f"unforeseen {type(error).__name__}"
         sys.stdout.write(f"{answer}\n")
         sys.stdout.flush()
         gc.collect()

@@ -1,65 +1,29 @@
-"""Questions to the tables of code that need no text search: symbols by reference and by name, neighbours, files."""
+"""Questions to the tables of code that need no text search: symbols by how they begin, neighbours, files."""
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from clew.errors import InvalidInput, NotFound
+from clew.errors import NotFound
+from clew.knowledge.code.definitions import find_definition, spellings
 from clew.knowledge.code.edges import Hop, follow
-from clew.knowledge.code.refs import CodeRef, node_id, readings
+from clew.knowledge.code.refs import node_id
 from clew.knowledge.code.rows import SymbolRow, find_symbols
 from clew.knowledge.code.store import Sql
-from clew.knowledge.code.views import FileInfo
+from clew.knowledge.code.views import FileInfo, Link, to_node
 
 MAX_LINKS = 2_000
 """So many neighbours are followed at most."""
 
-_SHOWN = 5
-_LONGEST_FIRST = "ORDER BY s.line_end - s.line_start DESC, s.line_start LIMIT 1"
-
 
 class Reached(NamedTuple):
-    """A neighbour, and the edge and number of steps by which it was first reached."""
+    """A neighbour, the edge and number of steps by which it was first reached, and all lines where that is used."""
 
     row: SymbolRow
     hop: Hop
     depth: int
-
-
-def get_symbol(sql: Sql, ref: str) -> SymbolRow:
-    """The symbol, the file, or the innermost symbol around the line that a reference names; a name alone will do where
-    only one has it. Raises NotFound, and InvalidInput for a name that several have."""
-    for reading in readings(ref):
-        for path in _spellings(reading.path):
-            if found := _find(sql, reading._replace(path=path)):
-                return found
-    named = find_named(sql, ref)
-    if not named:
-        raise NotFound("code", ref[:200])
-    if len(named) > 1 and named[0].qualname != ref:
-        shown = ", ".join(node_id(row.path, row.qualname) for row in named[:_SHOWN])
-        raise InvalidInput("symbol", f"{len(named)} have the name {ref[:200]!r}", hint=f"Name one: {shown}")
-    return named[0]
-
-
-def find_place(sql: Sql, path: str, qualname: str) -> SymbolRow | None:
-    """The symbol of a path and a qualname, exactly; without a qualname, the file."""
-    return _find(sql, CodeRef(path, qualname))
-
-
-def find_named(sql: Sql, name: str, limit: int = 50) -> list[SymbolRow]:
-    """Symbols of a name, without regard to case, the same spelling first. Of a dotted one, the parts before the last
-    are enclosing names or the end of a module's path."""
-    parts = [part for part in name.replace("::", ".").replace("/", ".").removesuffix("()").split(".") if part]
-    if not parts:
-        return []
-    rows = find_symbols(sql, "WHERE s.lower = ? ORDER BY f.path, s.line_start LIMIT 2000", (parts[-1].lower(),))
-    wanted = [part.lower() for part in parts]
-    fitting = [row for row in rows if row.qualname and _ends_with(row, wanted)]
-    fitting.sort(key=lambda row: (row.qualname != name, row.name != parts[-1]))
-    return fitting[:limit]
+    lines: tuple[int, ...]
 
 
 def find_prefixed(sql: Sql, prefix: str, limit: int) -> list[SymbolRow]:
@@ -71,7 +35,7 @@ def find_prefixed(sql: Sql, prefix: str, limit: int) -> list[SymbolRow]:
 
 def find_in_file(sql: Sql, path: str) -> list[SymbolRow]:
     """The symbols of a file in their order, the file itself first. Raises NotFound."""
-    for spelling in _spellings(path.removeprefix("code:").removeprefix("./")):
+    for spelling in spellings(path.removeprefix("code:").removeprefix("./")):
         rows = find_symbols(sql, "WHERE f.path = ? ORDER BY s.qualname != '', s.line_start, s.id", (spelling,))
         if rows:
             return rows
@@ -79,19 +43,53 @@ def find_in_file(sql: Sql, path: str) -> list[SymbolRow]:
 
 
 def find_linked(sql: Sql, start: SymbolRow, types: Collection[str], depth: int, *, backwards: bool) -> list[Reached]:
-    """What is linked to a symbol within some steps, nearest first, each once. For a file, its symbols count as one."""
-    near = [row.id for row in find_in_file(sql, start.path)] if not start.qualname else [start.id]
+    """What is linked to a symbol, in all that it is defined by, within some steps, nearest first, each once. For a
+    file, its symbols count as one."""
+    near = _numbers(sql, start)
     seen = set(near)
-    hops: list[tuple[Hop, int]] = []
+    hops: list[tuple[list[Hop], int]] = []
     for step in range(1, depth + 1):
-        fresh = {hop.far: hop for hop in reversed(follow(sql, near, types, backwards=backwards)) if hop.far not in seen}
+        fresh: dict[int, list[Hop]] = {}
+        for hop in follow(sql, near, types, backwards=backwards):
+            if hop.far not in seen:
+                fresh.setdefault(hop.far, []).append(hop)
         seen |= fresh.keys()
-        hops += [(hop, step) for hop in fresh.values()]
+        hops += [(found, step) for found in fresh.values()]
         near = list(fresh)
         if not near or len(hops) >= MAX_LINKS:
             break
-    rows = find_by_number(sql, [hop.far for hop, _ in hops[:MAX_LINKS]])
-    return [Reached(rows[hop.far], hop, step) for hop, step in hops if hop.far in rows]
+    rows = find_by_number(sql, [found[0].far for found, _ in hops[:MAX_LINKS]])
+    return [Reached(rows[found[0].far], found[0], step, _lines(found)) for found, step in hops if found[0].far in rows]
+
+
+def _numbers(sql: Sql, start: SymbolRow) -> list[int]:
+    if start.qualname:
+        return list(find_definition(sql, start).ids)
+    return [row.id for row in find_in_file(sql, start.path)]
+
+
+def _lines(hops: Sequence[Hop]) -> tuple[int, ...]:
+    """Lines of the edges that are as sure as the first, and of its type."""
+    first = hops[0]
+    return tuple(sorted({hop.line for hop in hops if (hop.is_guess, hop.type) == (first.is_guess, first.type)}))
+
+
+def to_links(start: SymbolRow, found: Sequence[Reached]) -> list[Link]:
+    """What was reached from a symbol, as it is shown."""
+    ids = {each.row.id: node_id(each.row.path, each.row.qualname) for each in found}
+    start_id = node_id(start.path, start.qualname)
+    return [
+        Link(
+            node=to_node(each.row),
+            edge_type=each.hop.type,
+            depth=each.depth,
+            via=ids.get(each.hop.near, start_id),
+            line=each.hop.line,
+            is_guess=bool(each.hop.is_guess),
+            lines=each.lines,
+        )
+        for each in found
+    ]
 
 
 def find_by_number(sql: Sql, ids: Sequence[int]) -> dict[int, SymbolRow]:
@@ -113,28 +111,3 @@ def list_files(sql: Sql) -> list[FileInfo]:
         FileInfo(path=path, blob=blob.hex(), language=language, lines=lines, size=size, symbols=symbols)
         for path, blob, language, lines, size, symbols in sql.execute(query)
     ]
-
-
-def _find(sql: Sql, ref: CodeRef) -> SymbolRow | None:
-    if ref.line is None:
-        where = f"WHERE f.path = ? AND s.qualname = ? {_LONGEST_FIRST}"
-        return _first(find_symbols(sql, where, (ref.path, ref.qualname)))
-    where = (
-        "WHERE f.path = ? AND s.line_start <= ? AND s.line_end >= ? ORDER BY s.line_end - s.line_start, s.id LIMIT 1"
-    )
-    return _first(find_symbols(sql, where, (ref.path, ref.line, ref.line)))
-
-
-def _spellings(path: str) -> list[str]:
-    """A path as the tree has it: some systems write accents in two ways."""
-    forms = dict.fromkeys((path, unicodedata.normalize("NFC", path), unicodedata.normalize("NFD", path)))
-    return list(forms)
-
-
-def _ends_with(row: SymbolRow, wanted: list[str]) -> bool:
-    stem = row.path.rpartition(".")[0].removesuffix("/__init__").lower()
-    return [*stem.split("/"), *row.qualname.lower().split(".")][-len(wanted) :] == wanted
-
-
-def _first(rows: Iterable[SymbolRow]) -> SymbolRow | None:
-    return next(iter(rows), None)

@@ -1,27 +1,26 @@
-"""From the content of a file to what is kept of it. Pure, and the same in every process."""
+"""From the content of a file to what is kept of it: the same in every process."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from clew.knowledge.code.blobs import Content
-from clew.knowledge.code.extracting import extract
+from clew.knowledge.code.extracting import extract, is_hard
 from clew.knowledge.code.facts import FileFacts
 from clew.knowledge.code.languages import language_of
-from clew.knowledge.code.pool import Job
+from clew.knowledge.code.pool import Job, Pool
 from clew.knowledge.code.python_flow import summarize
 from clew.knowledge.code.rows import Parsed, encode_facts
 from clew.knowledge.code.sightings import is_text, looks_secret
 from clew.knowledge.code.text_index import encode_text
-from clew.secrecy import mask_in_place
+from clew.secrecy import mask_in_place, may_hold_keys
 
 HEAD_BYTES = 4_096
-
-_KEY_MARKS = ("sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "xox", "AKIA", "eyJ", "AIza", "PRIVATE KEY")
-_ADDRESS = re.compile(r"://\S*")
+HARD_SECONDS = 10.0
+"""What a worker may take for a content that is not read here."""
 
 
 class Readable(NamedTuple):
@@ -61,9 +60,19 @@ def readable_text(body: bytes) -> str:
     return mask_in_place(text) if may_hold_keys(text) else text
 
 
-def may_hold_keys(text: str) -> bool:
-    """Whether a text has what every key begins with. Looking for whole keys takes ten times as long."""
-    return any(mark in text for mark in _KEY_MARKS) or any("@" in address for address in _ADDRESS.findall(text))
+def run_jobs(jobs: Sequence[Job]) -> list[Parsed]:
+    """What is kept of each content, in the same order. Those that may take long are read by a worker, and have an error
+    when that is not done in time: nobody waits here for a file that was made to be waited for."""
+    hard = [at for at, job in enumerate(jobs) if not job.is_flow and is_hard(job.body, job.language)]
+    found = {at: run_job(job) for at, job in enumerate(jobs) if at not in hard}
+    if hard:
+        pool = Pool(1, HARD_SECONDS)
+        try:
+            for at in hard:
+                found[at] = pool.submit([jobs[at]]).result()[0]
+        finally:
+            pool.close()
+    return [found[at] for at in range(len(jobs))]
 
 
 def run_job(job: Job) -> Parsed:

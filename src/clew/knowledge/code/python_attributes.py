@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from clew.knowledge.code.python_heap import Heap
+from clew.knowledge.code.python_summary import NOTHING
 from clew.knowledge.code.python_values import ClassValue, ExternalValue
 
 LONGEST = 64
@@ -80,6 +81,16 @@ class Attributes:
             self._connect(order[start:], attr, self._after[key])
         return self._after[key]
 
+    def definer(self, of_class: int, attr: str, after: int = NOTHING) -> int:
+        """The first class, of those after another, whose body defines a name; nothing where none does."""
+        order = self.order(of_class)
+        start = order.index(after) + 1 if after in order else 0
+        for number in order[start:]:
+            value = self._heap.values[number]
+            if isinstance(value, ClassValue) and value.info is not None and attr in value.info.attrs:
+                return number
+        return NOTHING
+
     def has(self, of_class: int, attr: str) -> bool:
         """Whether the class or one of its bases defines a name in its body."""
         for number in self.order(of_class):
@@ -116,20 +127,34 @@ class Attributes:
 
     def order(self, of_class: int) -> tuple[int, ...]:
         """The class and its bases in the order in which they are asked (C3, or as written where C3 has no answer)."""
-        value = self._class(of_class)
-        if value.mro is None:
-            value.mro = (of_class,)  # what a cycle of bases sees
-            value.mro = self._linear(of_class, value)
-        return value.mro
+        waiting, begun = [of_class], set[int]()  # no recursion: classes may be many above each other
+        while waiting:
+            number = waiting[-1]
+            value = self._class(number)
+            if value.mro is None:
+                value.mro = (number,)  # what a cycle of bases sees
+                begun.add(number)
+                waiting.extend(base for base in reversed(_bases(value)) if self._is_unordered(base))
+                continue
+            waiting.pop()
+            if number in begun:
+                begun.discard(number)
+                value.mro = self._linear(number, value)
+        return self._class(of_class).mro or ()
+
+    def _is_unordered(self, number: int) -> bool:
+        value = self._heap.values[number]
+        return isinstance(value, ClassValue) and value.mro is None
 
     def _linear(self, of_class: int, value: ClassValue) -> tuple[int, ...]:
-        bases = [base for position in sorted(value.bases) for base in value.bases[position]]
+        bases = _bases(value)
         orders = [self._order_of(base) for base in bases]
         merged = merge([*orders, bases]) or list(dict.fromkeys(item for order in orders for item in order))
         return (of_class, *(item for item in merged if item != of_class))[:LONGEST]
 
     def _order_of(self, base: int) -> Sequence[int]:
-        return self.order(base) if isinstance(self._heap.values[base], ClassValue) else (base,)
+        value = self._heap.values[base]
+        return value.mro or (base,) if isinstance(value, ClassValue) else (base,)
 
     def _connect_read(self, of_class: int, attr: str) -> None:
         own = self._own[attr]
@@ -157,6 +182,10 @@ class Attributes:
         value = self._heap.values[number]
         assert isinstance(value, ClassValue)
         return value
+
+
+def _bases(value: ClassValue) -> list[int]:
+    return [base for position in sorted(value.bases) for base in value.bases[position]]
 
 
 def merge(orders: Sequence[Sequence[int]]) -> list[int]:

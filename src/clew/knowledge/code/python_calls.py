@@ -53,7 +53,8 @@ class CallRecord:
 
 
 class Calls:
-    """Applies calls to values. `edges` has, by module, who called what in which line."""
+    """Applies calls to values. `edges` has, by module, who called what in which line; `wrapped` the same for methods
+    that a decorator replaced by something that calls them."""
 
     def __init__(
         self, heap: Heap, attributes: Attributes, containers: Containers, exports: Exports, *, has_externals: bool
@@ -65,6 +66,7 @@ class Calls:
         self.exports = exports
         self.has_externals = has_externals
         self.edges: defaultdict[int, set[tuple[int, int, int]]] = defaultdict(set)
+        self.wrapped: defaultdict[int, set[tuple[int, int, int]]] = defaultdict(set)
         self.records: dict[int, CallRecord] = {}
         self.resolved: set[int] = set()
         self._last_made = NOTHING
@@ -109,12 +111,13 @@ class Calls:
                 if attr in self.exports.stored_names:
                     self.heap.watch(self.attributes.read(value.of_class, attr), self.call_all, record)
                 if self.has_externals or attr in self.exports.class_names:
-                    self.heap.watch(self.attributes.lookup(value.of_class, attr), self._call_found, record, number)
+                    found = self.attributes.lookup(value.of_class, attr)
+                    self.heap.watch(found, self._call_found, record, number, attr)
             case ClassValue():
-                self.heap.watch(self.attributes.lookup(number, attr), self._call_found, record, number)
+                self.heap.watch(self.attributes.lookup(number, attr), self._call_found, record, number, attr)
             case SuperValue():
                 found = self.attributes.lookup_after(value.of_class, self.class_of(value.receiver), attr)
-                self.heap.watch(found, self._call_found, record, value.receiver)
+                self.heap.watch(found, self._call_found, record, value.receiver, attr, value.of_class)
             case ModuleValue():
                 self.heap.watch(self.exports.find(value.path, attr), self.call_all, record)
             case ContainerValue():
@@ -139,7 +142,8 @@ class Calls:
             return self.class_of(receiver)
         return receiver if kind == "plain" and not isinstance(self.values[receiver], ClassValue) else None
 
-    def _call_found(self, values: Set[int], record: CallRecord, receiver: int) -> None:
+    def _call_found(self, values: Set[int], record: CallRecord, receiver: int, attr: str, after: int = NOTHING) -> None:
+        self._note_wrapped(values, record, self.class_of(receiver), attr, after)
         for number in values:
             value = self.values[number]
             if not isinstance(value, FunctionValue):
@@ -150,6 +154,18 @@ class Calls:
                 self.heap.watch(result, self.call_all, record)
             else:
                 self.enter(number, record, self.bound_to(number, receiver))
+
+    def _note_wrapped(self, values: Set[int], record: CallRecord, of_class: int, attr: str, after: int) -> None:
+        """Where a class holds something else under the name of a method that it defines, a decorator put it there."""
+        found = (self.values[number] for number in values)
+        if any(isinstance(value, FunctionValue) and value.qualname.rpartition(".")[2] == attr for value in found):
+            return
+        definer = self.attributes.definer(of_class, attr, after)
+        value = self.values[definer] if definer != NOTHING else None
+        if isinstance(value, ClassValue):
+            method = self.values.find_function(value.path, f"{value.qualname}.{attr}")
+            if method != NOTHING:
+                self.wrapped[record.module].add((record.caller, method, record.line))
 
     def enter(self, number: int, record: CallRecord, receiver: int | None) -> None:
         """Call a function: note who did, and tie arguments to parameters and the result to what is returned."""

@@ -50,23 +50,32 @@ class Exports:
         """The variable of a module's name; nothing where it has none of that name."""
         key = (path, name)
         if key not in self._found:
-            own = self._named(path, name, DEEPEST)
+            own = self._named(path, name)
             self._found[key] = own if own != NOTHING else self._submodule(path, name)
         return self._found[key]
 
-    def through_stars(self, path: str, name: str, depth: int = DEEPEST) -> int:
-        """The variable of a name that a module has only by importing everything from others."""
-        for module in self.stars.get(path, ()) if depth and not name.startswith("_") else ():
-            found = self._named(module, name, depth - 1)
-            if found != NOTHING:
-                return found
+    def through_stars(self, path: str, name: str) -> int:
+        """The variable of a name that a module has only by importing everything from others; each is asked once."""
+        waiting, seen = [(path, DEEPEST)], set[str]()
+        while waiting:
+            module, depth = waiting.pop()
+            if module in seen:
+                continue
+            seen.add(module)
+            own = self._own(module, name) if module != path else NOTHING
+            if own != NOTHING:
+                return own
+            others = self.stars.get(module, ()) if depth and not name.startswith("_") else ()
+            waiting.extend((other, depth - 1) for other in reversed(others))
         return NOTHING
 
-    def _named(self, path: str, name: str, depth: int) -> int:
+    def _named(self, path: str, name: str) -> int:
+        own = self._own(path, name)
+        return own if own != NOTHING else self.through_stars(path, name)
+
+    def _own(self, path: str, name: str) -> int:
         loaded = self.loaded.get(path)
-        if loaded is not None and name in loaded[1].names:
-            return loaded[0] + loaded[1].names[name]
-        return self.through_stars(path, name, depth)
+        return loaded[0] + loaded[1].names[name] if loaded is not None and name in loaded[1].names else NOTHING
 
     def _submodule(self, path: str, name: str) -> int:
         found = self.modules.submodule(path, name)

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 
 from clew.knowledge.code.python_building import SummaryBuilder, constant_key
+from clew.knowledge.code.python_functions import begin_function, copy_defaults
 from clew.knowledge.code.python_scopes import Scope
+from clew.knowledge.code.python_sites import guessable_name, told_apart_by
 from clew.knowledge.code.python_summary import (
     NOTHING,
     ContainerKind,
-    Function,
-    FunctionKind,
     Instance,
     Item,
     Iterate,
@@ -95,61 +95,12 @@ class Expressions:
         self.builder.use(source, Instance(into))
         return into
 
-    def parameters(
-        self, arguments: ast.arguments, scope: Scope
-    ) -> tuple[list[tuple[str, int]], list[tuple[str, int]], int, int]:
-        """Number the parameters in the scope of their function: positional ones, those by name only, and the containers
-        of what is left."""
-        positional = [(item.arg, self._parameter(item, scope)) for item in (*arguments.posonlyargs, *arguments.args)]
-        by_name = [(item.arg, self._parameter(item, scope)) for item in arguments.kwonlyargs]
-        rest = named_rest = NOTHING
-        if arguments.vararg is not None:
-            rest = self.builder.container("sequence")
-            self._seed(self._parameter(arguments.vararg, scope), "container", rest)
-        if arguments.kwarg is not None:
-            named_rest = self.builder.container("mapping")
-            self._seed(self._parameter(arguments.kwarg, scope), "container", named_rest)
-        return positional, by_name, rest, named_rest
-
-    def defaults(self, arguments: ast.arguments, inner: Scope, outer: Scope) -> None:
-        """Defaults are values of the scope around; call this once the parameters are numbered."""
-        positional = [*arguments.posonlyargs, *arguments.args]
-        with_default = positional[len(positional) - len(arguments.defaults) :]
-        by_name = arguments.kwonlyargs
-        pairs = [*zip(with_default, arguments.defaults, strict=True)]
-        pairs += [(item, default) for item, default in zip(by_name, arguments.kw_defaults, strict=True) if default]
-        for item, default in pairs:
-            self.builder.copy(self.value(default, outer), inner.names[item.arg])
-
-    def function(
-        self, scope: Scope, line: int, arguments: ast.arguments, kind: FunctionKind, of_class: int
-    ) -> tuple[int, Callable[[], None]]:
-        """The number of a function whose scope is given, and what to call when its body has been read."""
-        number = len(self.builder.functions)
-        self.builder.functions.append(None)
-        positional, by_name, rest, named_rest = self.parameters(arguments, scope)
-        scope.returned = self.builder.node()
-
-        def finish() -> None:
-            fields = [(None, node) for node in scope.yields]
-            generator = self.builder.container("generator", fields) if scope.is_generator else NOTHING
-            self.builder.functions[number] = Function(
-                scope.qualname, line, scope.caller, kind, of_class, tuple(positional), tuple(by_name), rest, named_rest,
-                scope.returned, generator,
-            )  # fmt: skip
-
-        return number, finish
-
-    def _parameter(self, item: ast.arg, scope: Scope) -> int:
-        scope.names[item.arg] = self.builder.node()
-        return scope.names[item.arg]
-
-    def _seed(self, into: int, kind: str, number: int) -> None:
+    def seed(self, into: int, kind: str, number: int) -> None:
         self.builder.seeds.append(Seed(into, kind, number))  # type: ignore[arg-type]  # one of Seed's words
 
     def _seeded(self, kind: str, number: int) -> int:
         into = self.builder.node()
-        self._seed(into, kind, number)
+        self.seed(into, kind, number)
         return into
 
     def read_name(self, node: ast.Name, scope: Scope, is_wanted: bool) -> int:
@@ -184,8 +135,8 @@ class Expressions:
             self.builder.node() if is_wanted else NOTHING,
             scope.caller,
             node.lineno,
-            _guessable(node.func, scope),
-            constant=_told_apart_by(node, scope),
+            guessable_name(node.func, scope),
+            constant=told_apart_by(node, scope),
         )
         return self.builder.call(watched, site)
 
@@ -258,8 +209,8 @@ class Expressions:
         owner.lambdas += 1
         qualname = owner.qualify(f"<lambda{owner.lambdas}>")
         inner = Scope("function", scope, caller=self.builder.scope(qualname), qualname=qualname)
-        number, finish = self.function(inner, node.lineno, node.args, "plain", NOTHING)
-        self.defaults(node.args, inner, scope)
+        number, finish = begin_function(self, inner, node.lineno, node.args, "plain", NOTHING)
+        copy_defaults(self, node.args, inner, scope)
         self.builder.copy(self.value(node.body, inner), inner.returned)
         finish()
         return self._seeded("function", number)
@@ -311,29 +262,6 @@ def _literal_kind(node: ast.expr) -> str:
         case ast.List() | ast.ListComp():
             return "list"
     return ""
-
-
-def _told_apart_by(node: ast.Call, scope: Scope) -> Key:
-    """The constant that says what is meant: the name in `getattr(thing, name)`, the key in `thing.get(key)`."""
-    place = 0 if isinstance(node.func, ast.Attribute) else 1
-    return constant_key(node.args[place], scope) if len(node.args) > place else None
-
-
-def _guessable(called: ast.expr, scope: Scope) -> str:
-    """The name of a method by which it may be guessed: not of an imported module; `self.` before those of one's own."""
-    if not isinstance(called, ast.Attribute):
-        return ""
-    root = called.value
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    if not isinstance(root, ast.Name):
-        return called.attr
-    binder = scope.binder(root.id)
-    if binder is not None and root.id in binder.imported:
-        return ""
-    method = scope.method_scope()
-    is_own = root is called.value and method is not None and method.names.get(root.id) == method.receiver
-    return f"self.{called.attr}" if is_own else called.attr
 
 
 READERS: dict[type[ast.expr], Callable[..., int]] = {

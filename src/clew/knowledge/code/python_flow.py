@@ -11,8 +11,9 @@ from contextlib import contextmanager
 import msgspec
 
 from clew.knowledge.code.python_modules import Modules
+from clew.knowledge.code.python_program import SHIFT
 from clew.knowledge.code.python_reloading import Reloading
-from clew.knowledge.code.python_solver import SHIFT, Solver
+from clew.knowledge.code.python_solver import Solver
 from clew.knowledge.code.python_statements import summarize
 from clew.knowledge.code.python_summary import Summary
 from clew.knowledge.code.python_values import ClassValue, ExternalValue, FunctionValue
@@ -77,6 +78,16 @@ class PythonFlow:
             if isinstance(value, ExternalValue):
                 found.add(PythonCall(file.summary.scopes[caller], "", value.name, line))
             elif isinstance(value, (FunctionValue, ClassValue)) and not value.is_gone:
+                found.add(PythonCall(file.summary.scopes[caller], value.path, value.qualname, line))
+        return sorted(found)
+
+    def wrapped(self, path: str) -> list[PythonCall]:
+        """The calls in a file that reach a method through what a decorator made of it, in order."""
+        file = self._solver.files.get(path)
+        found = set()
+        for caller, target, line in self._solver.calls.wrapped.get(file.number, ()) if file is not None else ():
+            value = self._solver.heap.values[target]
+            if file is not None and isinstance(value, FunctionValue) and not value.is_gone:
                 found.add(PythonCall(file.summary.scopes[caller], value.path, value.qualname, line))
         return sorted(found)
 

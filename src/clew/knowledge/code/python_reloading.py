@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Set
 
 from clew.knowledge.code.python_calls import CallRecord
-from clew.knowledge.code.python_solver import SHIFT, Loaded, Solver
+from clew.knowledge.code.python_program import SHIFT, Loaded
+from clew.knowledge.code.python_solver import Solver
 from clew.knowledge.code.python_summary import ModuleImport, Summary
 from clew.knowledge.code.python_values import ClassValue, FunctionValue
 
@@ -119,6 +120,7 @@ class Reloading:
     def _drop_calls(self, file: Loaded) -> None:
         calls, base = self._solver.calls, file.number << SHIFT
         calls.edges.pop(file.number, None)
+        calls.wrapped.pop(file.number, None)
         for site in range(base, base + len(file.summary.sites)):
             calls.records.pop(site, None)
             calls.resolved.discard(site)

@@ -4,55 +4,22 @@ was called by whom is known then."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Set
-from typing import Any
+from collections.abc import Mapping, Set
 
-from clew.knowledge.code.python_accesses import load_all, store_all
 from clew.knowledge.code.python_attributes import Attributes
-from clew.knowledge.code.python_builtins import iterate
 from clew.knowledge.code.python_calls import CallRecord, Calls
 from clew.knowledge.code.python_containers import Containers
 from clew.knowledge.code.python_exports import Exports
 from clew.knowledge.code.python_heap import Heap
 from clew.knowledge.code.python_modules import Modules
-from clew.knowledge.code.python_summary import (
-    NOTHING,
-    Base,
-    Call,
-    Enter,
-    Instance,
-    Item,
-    Iterate,
-    Load,
-    ModuleImport,
-    SetItem,
-    Site,
-    Slice,
-    Store,
-    Summary,
-    Super,
-    Use,
-)
-from clew.knowledge.code.python_values import ClassValue, ContainerValue, ExternalValue, FunctionValue, InstanceValue
+from clew.knowledge.code.python_program import MASK, SHIFT, Loaded
+from clew.knowledge.code.python_summary import NOTHING, Call, ModuleImport, Site, Summary
+from clew.knowledge.code.python_uses import HANDLERS
+from clew.knowledge.code.python_values import ClassValue, FunctionValue
 
-SHIFT = 20
-MASK = (1 << SHIFT) - 1
 FOLLOWED = ("functools",)
 """Modules outside the project whose functions are known."""
 ROUNDS = 4
-
-
-class Loaded:
-    """A file in the program: its number, its summary, and the values of what it defines."""
-
-    __slots__ = ("classes", "functions", "number", "path", "summary")
-
-    def __init__(self, path: str, number: int, summary: Summary) -> None:
-        self.path = path
-        self.number = number
-        self.summary = summary
-        self.functions: list[int] = []
-        self.classes: list[int] = []
 
 
 class Solver:
@@ -89,7 +56,7 @@ class Solver:
         self.heap.run()
         waiting, self._waiting = self._waiting, None
         for use, number, values in waiting:
-            self._call(use, number, values)
+            self.call(use, number, values)
         self.heap.run()
         self._leave_undecorated(loaded)
 
@@ -209,7 +176,8 @@ class Solver:
         for use in file.summary.uses.get(local, ()):
             HANDLERS[type(use)](self, use, file.number, values)
 
-    def _call(self, use: Call, number: int, values: Set[int]) -> None:
+    def call(self, use: Call, number: int, values: Set[int]) -> None:
+        """Call values at a site; later, while the bases of classes are not known."""
         if self._waiting is not None:
             self._waiting.append((use, number, values))
             return
@@ -227,86 +195,6 @@ class Solver:
             found = _numbered(self.by_number[number].summary.sites[site], number, base, site)
             self.calls.records[base + site] = found
         return found
-
-    def _load(self, use: Load, number: int, values: Set[int]) -> None:
-        if use.into == NOTHING and use.attr not in self.exports.property_names:
-            return
-        into = (number << SHIFT) + use.into if use.into != NOTHING else NOTHING
-        load_all(values, self.calls, use.attr, into, _place(number, use))
-
-    def _store(self, use: Store, number: int, values: Set[int]) -> None:
-        source = (number << SHIFT) + use.value if use.value != NOTHING else NOTHING
-        store_all(values, self.calls, use.attr, source, _place(number, use))
-
-    def _item(self, use: Item, number: int, values: Set[int]) -> None:
-        into = (number << SHIFT) + use.into
-        for value in values:
-            known = self.heap.values[value]
-            if isinstance(known, ContainerValue):
-                self.containers.read(value, use.key, into)
-            elif isinstance(known, InstanceValue):
-                self.calls.call_special(value, "__getitem__", _place(number, use), result=into)
-
-    def _set_item(self, use: SetItem, number: int, values: Set[int]) -> None:
-        source = (number << SHIFT) + use.value if use.value != NOTHING else NOTHING
-        for value in values:
-            known = self.heap.values[value]
-            if isinstance(known, ContainerValue):
-                self.heap.copy(source, self.containers.field(value, use.key))
-            elif isinstance(known, InstanceValue):
-                self.calls.call_special(value, "__setitem__", _place(number, use), args=(NOTHING, source))
-
-    def _iterate(self, use: Iterate, number: int, values: Set[int]) -> None:
-        iterate(self.calls, values, (number << SHIFT) + use.into, _place(number, use))
-
-    def _enter_with(self, use: Enter, number: int, values: Set[int]) -> None:
-        into = (number << SHIFT) + use.into
-        for value in values:
-            known = self.heap.values[value]
-            if isinstance(known, ContainerValue):
-                self.containers.elements(value, into)
-            elif isinstance(known, InstanceValue):
-                self._ask_to_enter(value, known.of_class, into, _place(number, use))
-
-    def _ask_to_enter(self, value: int, of_class: int, into: int, record: CallRecord) -> None:
-        if not any(self.attributes.has(of_class, name) for name in ("__enter__", "__aenter__")):
-            self.heap.put(into, value)
-        for attr in ("__enter__", "__aenter__", "__exit__", "__aexit__"):
-            self.calls.call_special(value, attr, record, result=into if "enter" in attr else NOTHING)
-
-    def _instance(self, use: Instance, number: int, values: Set[int]) -> None:
-        into = (number << SHIFT) + use.into
-        for value in values:
-            known = self.heap.values[value]
-            if isinstance(known, ClassValue):
-                self.heap.put(into, self.heap.values.instance(value))
-            elif isinstance(known, ExternalValue) and self.calls.has_externals:
-                self.heap.put(into, self.heap.values.external(known.name, is_instance=True))
-
-    def _super(self, use: Super, number: int, values: Set[int]) -> None:
-        of_class = self.by_number[number].classes[use.of_class]
-        for value in values:
-            if isinstance(self.heap.values[value], (InstanceValue, ClassValue)):
-                self.heap.put((number << SHIFT) + use.into, self.heap.values.above(of_class, value))
-
-    def _base(self, use: Base, number: int, values: Set[int]) -> None:
-        of_class = self.by_number[number].classes[use.of_class]
-        for value in values:
-            if isinstance(self.heap.values[value], (ClassValue, ExternalValue)):
-                self.attributes.rebase(of_class, use.position, value)
-
-    def _slice(self, use: Slice, number: int, values: Set[int]) -> None:
-        base = number << SHIFT
-        for value in values:
-            if isinstance(self.heap.values[value], ContainerValue):
-                made = self.containers.made("sequence", (base, use.container, value))
-                self.containers.slice(value, use.start, use.stop, made)
-                self.heap.put(base + use.into, made)
-
-
-def _place(number: int, use: Load | Store | Item | SetItem | Iterate | Enter) -> CallRecord:
-    """Where something happens that may call."""
-    return CallRecord(NOTHING, number, use.caller, use.line)
 
 
 def _numbered(site: Site, number: int, base: int, position: int) -> CallRecord:
@@ -326,18 +214,3 @@ def _numbered(site: Site, number: int, base: int, position: int) -> CallRecord:
     record.double_starred = tuple(base + node for node in site.double_starred)
     record.constant = site.constant
     return record
-
-
-HANDLERS: dict[type[Use], Callable[[Solver, Any, int, Set[int]], None]] = {
-    Load: Solver._load,
-    Store: Solver._store,
-    Item: Solver._item,
-    SetItem: Solver._set_item,
-    Call: Solver._call,
-    Iterate: Solver._iterate,
-    Enter: Solver._enter_with,
-    Instance: Solver._instance,
-    Super: Solver._super,
-    Base: Solver._base,
-    Slice: Solver._slice,
-}

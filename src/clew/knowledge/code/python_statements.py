@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from clew.knowledge.code.python_annotations import annotated
 from clew.knowledge.code.python_building import SummaryBuilder
 from clew.knowledge.code.python_expressions import Expressions
+from clew.knowledge.code.python_functions import begin_function, copy_defaults
 from clew.knowledge.code.python_scopes import BODIES, FUNCTIONS, Scope
 from clew.knowledge.code.python_summary import (
     NOTHING,
@@ -90,8 +91,8 @@ class Statements:
         qualname = scope.qualify(node.name)
         inner = Scope("function", scope, caller=self.builder.scope(qualname), qualname=qualname)
         of_class = scope.of_class if scope.kind == "class" else NOTHING
-        number, finish = self.reader.function(inner, node.lineno, node.args, kind, of_class)
-        self.reader.defaults(node.args, inner, scope)
+        number, finish = begin_function(self.reader, inner, node.lineno, node.args, kind, of_class)
+        copy_defaults(self.reader, node.args, inner, scope)
         self._annotate(node, inner, scope)
         positional = [*node.args.posonlyargs, *node.args.args]
         if of_class != NOTHING and kind != "static" and positional:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.python_summary import Class, ContainerKind, Function
+from clew.knowledge.code.python_summary import NOTHING, Class, ContainerKind, Function
 
 if TYPE_CHECKING:
     from clew.knowledge.code.python_calls import CallRecord
@@ -128,6 +128,10 @@ class Values:
 
     def function(self, path: str, qualname: str, ordinal: int) -> int:
         return self.number(("function", path, qualname, ordinal), lambda: FunctionValue(path, qualname))
+
+    def find_function(self, path: str, qualname: str) -> int:
+        """The function of this name that comes first in its file, or nothing."""
+        return self._numbers.get(("function", path, qualname, 0), NOTHING)
 
     def of_class(self, path: str, qualname: str, ordinal: int) -> int:
         return self.number(("class", path, qualname, ordinal), lambda: ClassValue(path, qualname))

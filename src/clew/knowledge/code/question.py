@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from clew.knowledge.code.words import terms_of
+from clew.knowledge.code.words import spelled_terms, terms_of
 from clew.trail.readable import find_words
 from clew.trail.text import STOP
 
@@ -29,7 +29,7 @@ does."""
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
 _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|<details>.*?(?:</details>|\Z)", re.S)
 _FRAME = re.compile(r'File "([^"\n]{1,300})", line \d+')
-_PLACE = re.compile(r"^\s*(?:at )?([\w./\\-]{1,300}\.\w{1,5}):\d+", re.M)
+_PLACE = re.compile(r"^[ \t]*+(?:at )?([\w./\\-]{1,300}\.\w{1,5}):\d+", re.M)
 _MESSAGE = re.compile(r"^(?:E +)?[A-Za-z_.]{0,80}(?:Error|Exception|Warning|panic)[A-Za-z]{0,20}: *(.{3,300})$", re.M)
 _TICKED = re.compile(r"`([^`\n]{1,120})`")
 _PATH = re.compile(
@@ -52,13 +52,13 @@ _DULL = re.compile(
 _VERSION = re.compile(
     r"\s*[-*]?\s*[\w .-]{1,25}\s*[:=]+\s*v?\d+(\.\d+)+.*$|\s*[\w.-]+\s+v?\d+\.\d+[\w.]*\s*$|\s*\w[\w.-]*==\d"
 )
-_NUMBER = re.compile(r"\d+\.\d+")
+_NUMBER = re.compile(r"(?<!\d)\d++\.\d++")
 _MANY_VERSIONS = 8
 _NEAR = 80
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A question taken apart. `terms` has the weight of each term, `spelling` a word that it was written as;
+    """A question taken apart. `terms` has the weight of each term, `spelling` the word, or the part of one, that it is;
     `frames` are the files of tracebacks, the innermost last."""
 
     terms: Mapping[int, float]
@@ -80,7 +80,8 @@ def parse_question(text: str) -> Question:
     names = {*_NAME.findall(read), *find_words(zones["ticked"]), *(part for name in dotted for part in name.split("."))}
     terms, spelling = _weigh(zones)
     if "\n" not in text:
-        terms = {term: amount * _share(spelling[term]) for term, amount in terms.items()}
+        languages = {term for word in find_words(text) if word.lower() in LANGUAGES for term in terms_of(word)}
+        terms = {term: amount * (LANGUAGE_SHARE if term in languages else 1.0) for term, amount in terms.items()}
     return Question(
         terms=terms,
         spelling=spelling,
@@ -90,10 +91,6 @@ def parse_question(text: str) -> Question:
         title=zones["title"],
         plain=" ".join(word for word in find_words(zones["title"]) if word.lower() not in STOP | LANGUAGES),
     )
-
-
-def _share(word: str) -> float:
-    return LANGUAGE_SHARE if word.lower() in LANGUAGES else 1.0
 
 
 def split_zones(text: str) -> dict[str, str]:
@@ -150,7 +147,7 @@ def _weigh(zones: Mapping[str, str]) -> tuple[dict[int, float], dict[int, str]]:
 def _count(words: Iterable[str], spelling: dict[int, str]) -> Counter[int]:
     counts: Counter[int] = Counter()
     for word in words:
-        for term in terms_of(word):
+        for term, part in spelled_terms(word):
             counts[term] += 1
-            spelling.setdefault(term, word)
+            spelling.setdefault(term, part)
     return counts

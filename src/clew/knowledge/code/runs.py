@@ -10,7 +10,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from clew.knowledge.code.blobs import Content, read_content
-from clew.knowledge.code.parsing import Readable, make_readable, run_job
+from clew.knowledge.code.parsing import Readable, make_readable, run_jobs
 from clew.knowledge.code.pool import BATCH, IN_FLIGHT, POOL_FROM, Pool
 from clew.knowledge.code.rows import (
     FileRow,
@@ -109,8 +109,8 @@ class Run:
 
     def _finish(self, taken: list[_Taken], parsing: Future[list[Parsed]] | None) -> None:
         """Wait for what is parsed elsewhere, or parse it here, and write the batch."""
-        here = (run_job(one.readable.job) for one in taken if one.readable and _is_unparsed(one))
-        results = iter(parsing.result() if parsing else list(here))
+        here = [] if parsing else [one.readable.job for one in taken if one.readable and _is_unparsed(one)]
+        results = iter(parsing.result() if parsing else run_jobs(here))
         with self._store.writing() as sql:
             before = len(self.changed) + len(self.gone)
             for one in taken:

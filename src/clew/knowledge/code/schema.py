@@ -1,18 +1,20 @@
 """The file `code.db`: its tables, and opening it. All in it is derived: a file of another format, of another program or
-with damage is deleted, and built again."""
+with damage is deleted, and built again; so is one that somebody else made."""
 
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 import apsw
 
 from clew.errors import Corrupted
 from clew.knowledge.code import facts, python_summary, text_units
+from clew.knowledge.code.marking import is_marked, mark_of
 from clew.trail.sqlite.file import SMALLEST, connect, make_private, translated
 
-FORMAT = 2
+FORMAT = 3
 """Changes whenever the tables do."""
 
 _APPLICATION = 0x636F6465
@@ -42,7 +44,7 @@ CREATE INDEX symbols_qualname ON symbols (qualname);
 CREATE INDEX symbols_file ON symbols (file, qualname);
 CREATE TABLE edges (
     source INTEGER NOT NULL, type TEXT NOT NULL, target INTEGER NOT NULL, line INTEGER NOT NULL, guess INTEGER NOT NULL,
-    PRIMARY KEY (source, type, target)
+    PRIMARY KEY (source, type, target, line)
 ) WITHOUT ROWID;
 CREATE INDEX edges_target ON edges (target, type, source, line, guess);
 CREATE TABLE linked (file INTEGER PRIMARY KEY, digest BLOB NOT NULL);
@@ -50,22 +52,20 @@ CREATE TABLE linked (file INTEGER PRIMARY KEY, digest BLOB NOT NULL);
 
 
 def open_database(path: Path) -> tuple[apsw.Connection, str]:
-    """A connection to the file, made where there is none, and why an earlier one was deleted, or nothing. Raises
-    ReadOnly, Busy and StorageError."""
+    """A connection to the file, made where there is none, and why an earlier one was deleted, or nothing; one that was
+    only made elsewhere goes without a word. Raises ReadOnly, Busy and StorageError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    reason = ""
     try:
         connection = _open(path)
     except (Corrupted, apsw.CorruptError, apsw.NotADBError):
-        reason = "it was damaged"
-    else:
-        if connection is not None:
-            return connection, ""
-        reason = "it was of another version"
+        connection = "it was damaged"
+    if not isinstance(connection, str):
+        return connection, ""
+    reason = connection
     delete_database(path)
     with translated(path):
         connection = _open(path)
-    if connection is None:
+    if isinstance(connection, str):
         raise Corrupted(f"{path} changes while it is opened", hint="Try again")
     return connection, reason
 
@@ -82,43 +82,55 @@ def open_reader(path: Path) -> apsw.Connection:
     return connection
 
 
-def _open(path: Path) -> apsw.Connection | None:
-    """A connection to a file of this format; None when it is of another."""
+def _open(path: Path) -> apsw.Connection | str:
+    """A connection to a file of this format and of this user; otherwise what is to be said of it."""
     make_private(path)
     if 0 < os.stat(path).st_size < SMALLEST:
         raise Corrupted(f"{path} is not a SQLite file")
     connection = connect(path)
     try:
-        is_ours = _prepare(connection)
+        if not _prepare(connection, path):
+            connection.close()
+            return "it was of another version"
+        if not is_marked(_meta(connection, "id"), _meta(connection, "mark"), path):
+            connection.close()
+            return ""
     except BaseException:
         connection.close()
         raise
-    if not is_ours:
-        connection.close()
-        return None
     return connection
 
 
-def _prepare(connection: apsw.Connection) -> bool:
+def _prepare(connection: apsw.Connection, path: Path) -> bool:
     """Make the tables in an empty file. Whether the file has the tables of this format."""
     connection.execute("PRAGMA journal_mode=WAL")
     _set_up(connection)
     if _version_of(connection) == (0, 0) and not connection.execute("SELECT count(*) FROM sqlite_schema").get:
-        _create(connection)
+        _create(connection, path)
     return _version_of(connection) == (_APPLICATION, _VERSION)
 
 
-def _create(connection: apsw.Connection) -> None:
-    """Make the tables, unless another process was quicker."""
+def _create(connection: apsw.Connection, path: Path) -> None:
+    """Make the tables, with our mark, unless another process was quicker."""
+    id = secrets.token_hex(16)
+    mark = mark_of(id, path)
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not connection.execute("SELECT count(*) FROM sqlite_schema").get:
             connection.execute(_TABLES)
+            connection.execute("INSERT INTO meta VALUES ('id', ?), ('mark', ?)", (id, mark))
             connection.execute(f"PRAGMA application_id={_APPLICATION}; PRAGMA user_version={_VERSION}")
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
+
+
+def _meta(connection: apsw.Connection, key: str) -> object:
+    try:
+        return connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
+    except apsw.SQLError:
+        return None
 
 
 def _version_of(connection: apsw.Connection) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import apsw
 
-from clew.errors import StorageError
+from clew.errors import Corrupted, StorageError
 from clew.knowledge.code.schema import delete_database, open_database, open_reader
 from clew.trail.sqlite.file import translated
 
@@ -51,7 +51,7 @@ class CodeStore:
     def writing(self) -> Iterator[Sql]:
         """One transaction, alone among all threads and processes; all of it happens, or nothing. One within another is
         a part of it. Raises StorageError."""
-        with self._turn, translated(self.path):
+        with self._turn, self._told():
             connection = self._opened(self._writer)
             if connection.in_transaction:
                 yield connection
@@ -68,7 +68,7 @@ class CodeStore:
     @contextlib.contextmanager
     def reading(self) -> Iterator[Sql]:
         """One moment of the file: what others write meanwhile is not seen. Raises StorageError."""
-        with translated(self.path):
+        with self._told():
             connection = self._reader()
             if connection.in_transaction:
                 yield connection
@@ -84,9 +84,17 @@ class CodeStore:
         with self.reading() as sql:
             return read_meta(sql, key, default)
 
-    def rebuild(self) -> None:
-        """Delete the file and begin with an empty one, after damage was found."""
+    @property
+    def era(self) -> int:
+        """Another number after each rebuild."""
+        return self._era
+
+    def rebuild(self, era: int) -> None:
+        """Delete the file and begin with an empty one, after damage was found in an era; what was built again since
+        then stays."""
         with self._turn:
+            if era != self._era or not self.is_open:
+                return
             self._close_all()
             self._era += 1
             delete_database(self.path)
@@ -100,6 +108,17 @@ class CodeStore:
             if self.is_open:
                 self._close_all()
                 self._era = -1
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Errors of the driver in our words; a table that is gone is damage."""
+        with translated(self.path):
+            try:
+                yield
+            except apsw.SQLError as error:
+                if str(error).startswith("no such"):
+                    raise Corrupted(f"{self.path} is damaged: {error}") from error
+                raise
 
     def _close_all(self) -> None:
         for connection in (*self._readers, self._writer):

@@ -6,7 +6,9 @@ arrays in memory, which are brought up to date first; whatever another thread or
 
 from __future__ import annotations
 
+import math
 import threading
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -21,6 +23,7 @@ from clew.knowledge.code.text_hits import TextHit, show_files, show_units
 from clew.knowledge.code.text_segment import Floats, TextContent, TextFile, build_segment
 from clew.knowledge.code.text_units import PackedText, pack_text, read_texts
 from clew.knowledge.code.text_view import View
+from clew.knowledge.code.words import terms_of
 from clew.knowledge.compact_vectors import compact
 from clew.trail.store import Embedder
 
@@ -134,6 +137,11 @@ class TextIndex:
         terms = np.fromiter(parse_question(text).terms, np.uint32)
         return bool(self._fresh_view().number_of(terms).any())
 
+    def rarity(self, words: Sequence[str]) -> dict[str, float]:
+        """How rare each word is among all symbols; the more, the rarer. 0 for one that stands nowhere."""
+        view = self._fresh_view()
+        return {word: _rarity_of(view, word) for word in words}
+
     def _rank_units(self, question: Question, view: View) -> Ranked:
         if self._embedder is None:
             return rank_units(question, view)
@@ -207,6 +215,12 @@ class TextIndex:
             return None
         vector = np.frombuffer(self._embedder.embed([text])[0], "<f4")
         return vector if vector.any() else None
+
+
+def _rarity_of(view: View, word: str) -> float:
+    terms = np.fromiter(terms_of(word), np.uint32)
+    number = int(view.number_of(terms).min()) if len(terms) else 0
+    return math.log1p((len(view.unit_file) - number + 0.5) / (number + 0.5)) if number else 0.0
 
 
 def encode_text(facts: FileFacts, text: str) -> EncodedText:

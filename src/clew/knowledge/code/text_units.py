@@ -17,7 +17,7 @@ from clew.knowledge.code.words import terms_of
 from clew.trail.readable import find_words
 from clew.trail.text import split_text
 
-FORMAT = 1
+FORMAT = 2
 """Changes whenever what is packed does: what was packed by another number is made anew."""
 MAX_UNITS = 4_000
 """What a file defines beyond these counts for the file as a whole."""
@@ -31,10 +31,12 @@ _decode = msgspec.msgpack.Decoder(list[tuple[str, str]]).decode
 _OPENING = frozenset(("function", "method", "class", "interface"))
 _CLOSED = frozenset(("function", "method"))
 _LEADING = ("//", "/*", "*", "#", "@", "--")
-_QUOTED = r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''
+_QUOTED = r'"(?:[^"\\\n]++|\\.)*+"?|\'(?:[^\'\\\n]++|\\.)*+\'?'
+"""One that does not end goes on to the end of its line, so that no sign in it is taken for the beginning of another."""
 _HASHES = re.compile(rf'("""[\s\S]*?(?:"""|\Z)|\'\'\'[\s\S]*?(?:\'\'\'|\Z)|#[^\n]*|{_QUOTED})')
 _SLASHES = re.compile(rf"(/\*[\s\S]*?(?:\*/|\Z)|//[^\n]*|{_QUOTED}|`[^`]*`)")
-_PROSE = {"python": _HASHES, "ruby": _HASHES, "rust": re.compile(r'(/\*[\s\S]*?(?:\*/|\Z)|//[^\n]*|"(?:[^"\\]|\\.)*")')}
+_RUST = re.compile(r'(/\*[\s\S]*?(?:\*/|\Z)|//[^\n]*|\'\\?"\'|"(?:[^"\\]++|\\[\s\S])*+"?)')
+_PROSE = {"python": _HASHES, "ruby": _HASHES, "rust": _RUST}
 
 
 class PackedText(msgspec.Struct, array_like=True, frozen=True):

@@ -6,11 +6,14 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+import time
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from clew.errors import SourceError
+from clew.knowledge.git import QUICK_SECONDS, is_stuck, note_stuck, start_git
 from clew.secrecy import is_secret_file
 from clew.tools.ignoring import NEVER_READ, TOOLS_OWN, rules_above
 
@@ -18,15 +21,15 @@ ALWAYS_LEFT_OUT = NEVER_READ | TOOLS_OWN | frozenset((".idea", ".vscode", ".cach
 LEFT_OUT_UNTRACKED = frozenset(("vendor", "dist", "build"))
 """Folders of what was built or copied, unless their files are tracked: then somebody writes them."""
 
-GIT_SECONDS = 60.0
+GIT_SECONDS = QUICK_SECONDS
+"""What git may take for a list. Beyond that the folder is walked through, so waiting longer gains nothing."""
 COARSE_NS, FINE_NS = 2_000_000_000, 50_000_000
 """How long after a change another one may leave the times of a file as they were: where times have whole seconds only,
 and elsewhere."""
 
 _SECOND_NS = 1_000_000_000
 _LINK, _MODULE = "120000", "160000"
-_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
-"""A repository's settings may name a program for git to run; this one is not wanted."""
+_TRACKED, _OTHERS = "ls-files", "ls-files --others"
 
 
 class Status(NamedTuple):
@@ -101,19 +104,47 @@ class Tree:
     def _list(self) -> Iterable[str]:
         """Names that count. A folder that its repository ignores is looked at as if there were no git."""
         by_git = self._list_git() if _is_repository(self.root) else []
-        return by_git or [path for _, files in _walk(self.root) for path in files]
+        return by_git or self._walked()
 
     def _list_git(self, only: Iterable[str] = ()) -> list[str]:
-        """What git tracks, and what it neither tracks nor ignores; empty when git cannot say."""
-        chosen = ["--", *(f":(literal){path}" for path in only)] if only else []
-        commands = (("--stage",), ("--others", "--exclude-standard"))
-        running = [_start_git(self.root, ["ls-files", "-z", *options, *chosen]) for options in commands]
-        tracked, others = [_output(process) for process in running]
-        if tracked is None or others is None:
+        """What git tracks, and what it neither tracks nor ignores; empty when git cannot say. Where it does not come to
+        an end with what it does not track, the folder's rules decide on that."""
+        if is_stuck(self.root, _TRACKED):
+            return []
+        chosen = ["--", *only] if only else []
+        deadline = time.monotonic() + GIT_SECONDS
+        commands = {_TRACKED: ("--stage",), _OTHERS: ("--others", "--exclude-standard")}
+        running = {
+            command: _start_git(self.root, ["ls-files", "-z", *options, *chosen])
+            for command, options in commands.items()
+            if not is_stuck(self.root, command)
+        }
+        tracked, others = (self._output(command, running.get(command), deadline) for command in commands)
+        if tracked is None:
             return []
         found = [path for path in map(_tracked_path, tracked) if _is_wanted(path)]
-        found += [path for path in others if _is_wanted(path) and _is_own(path)]
+        if others is None:
+            wanted = set(only)
+            found += [path for path in self._walked() if not wanted or path in wanted]
+        else:
+            found += [path for path in others if _is_wanted(path) and _is_own(path)]
         return list(dict.fromkeys(found))
+
+    def _walked(self) -> list[str]:
+        return [path for _, files in _walk(self.root) for path in files]
+
+    def _output(self, command: str, process: subprocess.Popen[bytes] | None, deadline: float) -> list[str] | None:
+        """The names that git prints; None when it fails or takes too long, which is remembered."""
+        if process is None:
+            return None
+        with process:
+            try:
+                content, _ = process.communicate(timeout=max(deadline - time.monotonic(), 0.1))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                note_stuck(self.root, command)
+                return None
+        return [line for line in os.fsdecode(content).split("\0") if line] if process.returncode == 0 else None
 
 
 def _is_wanted(path: str) -> bool:
@@ -149,33 +180,10 @@ def _tracked_path(line: str) -> str:
 
 
 def _start_git(root: str, arguments: list[str]) -> subprocess.Popen[bytes] | None:
-    """Git, untouched by variables that another git may have left for a hook."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    environment |= {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     try:
-        return subprocess.Popen(
-            [*_GIT, *arguments],
-            cwd=root,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-    except OSError:
+        return start_git(root, arguments, errors=subprocess.DEVNULL)
+    except SourceError:
         return None
-
-
-def _output(process: subprocess.Popen[bytes] | None) -> list[str] | None:
-    """The names that git prints; None when it fails or takes too long."""
-    if process is None:
-        return None
-    with process:
-        try:
-            content, _ = process.communicate(timeout=GIT_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return None
-    return [line for line in os.fsdecode(content).split("\0") if line] if process.returncode == 0 else None
 
 
 def _walk(root: str) -> Iterator[tuple[str, list[str]]]:

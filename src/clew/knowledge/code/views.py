@@ -32,7 +32,8 @@ SYMBOL_TYPES = (*_TYPES, *_ALIASES)
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
     """What is reached from a symbol: over which kind of edge, after how many steps, from where (`via`, a node id), and
-    the line of the use, in the file of whichever end uses the other. `is_guess` where only a name speaks for it."""
+    the line of the use, in the file of whichever end uses the other, with all `lines` of it. `is_guess` where only a
+    name speaks for it."""
 
     node: Node
     edge_type: str
@@ -40,6 +41,30 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     via: str
     line: int
     is_guess: bool = False
+    lines: Sequence[int] = ()
+
+
+class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call in a line of a file, inside of the symbol `caller`, of which only the name is known."""
+
+    path: str
+    line: int
+    caller: str
+
+
+class CalledSymbol(msgspec.Struct, frozen=True, kw_only=True):
+    node: Node
+    callers: Sequence[Link]
+
+
+class Callers(msgspec.Struct, frozen=True, kw_only=True):
+    """What calls the symbols that a name may mean. Besides, `untold` calls are of the name and could not be told apart;
+    the first of them are `places`. `certain` is false where no call is sure though there may be some."""
+
+    certain: bool
+    symbols: Sequence[CalledSymbol]
+    untold: int = 0
+    places: Sequence[NamedCall] = ()
 
 
 class Located(msgspec.Struct, frozen=True, kw_only=True):

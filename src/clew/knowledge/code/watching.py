@@ -136,6 +136,8 @@ class CodeWatch:
             await work
         except ClewError as error:
             _log.warning("what changed below %s is not known yet: %s", self._graph.tree.root, error)
+        except Exception as error:  # a task: one file that nobody foresaw does not end the watching of all
+            _log.warning("what changed below %s is not known: %s", self._graph.tree.root, type(error).__name__)
 
     async def _refresh(self) -> None:
         self._pending = _Pending()

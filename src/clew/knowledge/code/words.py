@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from clew.trail.text import MAX_PARTS, STOP, split_word, term_id
@@ -46,6 +46,13 @@ def terms_of(word: str) -> tuple[int, ...]:
     if 1 < len(parts) <= MAX_PARTS:
         terms.append(term_id("".join(parts), SALT))
     return tuple(terms)
+
+
+def spelled_terms(word: str) -> Iterator[tuple[int, str]]:
+    """The terms of one word, each with the part of the word that it stands for."""
+    parts = split_word(word[:MAX_WORD])
+    kept = [part for part in parts if part not in STOP] if len(parts) > 1 else [word]
+    return zip(terms_of(word), [*kept, word], strict=False)
 
 
 def count_terms(words: Iterable[str]) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""The domain `code`: what exists. Three tools are found by `ask`; the others are shown by the results of these."""
+"""The domain `code`: what exists. Four tools are found by `ask`; the others are shown by the results of these."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 
 from clew.catalog.domain import Domain
-from clew.catalog.text import fence, inline
+from clew.catalog.text import code_span, fence, inline
+from clew.knowledge.domains.devtools import devtools_tools
 from clew.knowledge.domains.project import project_tools
-from clew.knowledge.domains.shown import READS, link_line, node_line, node_lines, symbol_ref
-from clew.tools import Guidance, GuidedContent, Tool, guide, tool
+from clew.knowledge.domains.shown import READS, caller_lines, link_line, node_line, node_lines, symbol_ref
+from clew.knowledge.evidence.naming import on_one_line
+from clew.tools import Guidance, GuidedContent, Tool, ToolContext, guide, tool
 from clew.trail.nodes import Node, ScoredNode
 
 if TYPE_CHECKING:  # parsers and the rest of knowledge are for the first tool that runs
     from clew.knowledge.base import Knowledge
-    from clew.knowledge.code.views import Folder
+    from clew.knowledge.code.graph import CodeGraph
+    from clew.knowledge.code.views import Folder, Link
     from clew.knowledge.history.commits import Commit
 
 NAME = "code"
+STILL_READING = "None is known yet, but not all files have been read: ask again in a moment."
 
 Query = Annotated[str, msgspec.Meta(description="a name, or what to look for in your own words")]
 SymbolId = Annotated[str, msgspec.Meta(description="`path#qualname`, a name, or the path of a file")]
@@ -41,6 +45,7 @@ def build_code(open_knowledge: OpenKnowledge) -> Domain:
             *_of_symbols(open_knowledge),
             *_of_files(open_knowledge),
             *project_tools(open_knowledge),
+            *devtools_tools(open_knowledge),
         ),
     )
 
@@ -65,7 +70,9 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
     ) -> GuidedContent:
         """Find the files that an issue, an error or a change is about, with the best line of each."""
         found = await (await known()).code.locate(query, limit=limit)
-        lines = [f"- {each.path}:{each.line} {each.symbol} ({inline(each.why, 120)})" for each in found]
+        lines = [
+            f"- {on_one_line(each.path)}:{each.line} {inline(each.symbol)} ({inline(each.why, 120)})" for each in found
+        ]
         route = f"{NAME}://tools/hidden/get_file_symbols"
         steps = [guide(route, "what the first of them defines", file_path=each.path) for each in found[:1]]
         return GuidedContent(content="\n".join(lines) or "No file is about that.", guidance=steps)
@@ -73,8 +80,9 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="what_calls", title="What calls this", effects=READS)
     async def what_calls(symbol: SymbolId, depth: Depth = 1) -> GuidedContent:
         """Find what calls a function, method or class, over so many steps."""
-        links = await (await known()).code.dependents(symbol, edge_type="calls", depth=depth)
-        return GuidedContent(content="\n".join(map(link_line, links)) or "Nothing in this repository calls it.")
+        code = (await known()).code
+        found = caller_lines(await code.callers(symbol, depth=depth))
+        return GuidedContent(content=found or _linked(code, (), "Nothing in this repository calls it."))
 
     return search_code, locate, what_calls
 
@@ -87,20 +95,22 @@ def _of_symbols(known: OpenKnowledge) -> Sequence[Tool]:
         node = await code.symbol(symbol_id)
         parts = [node_line(node)]
         if include_source:
-            parts.append(fence(await code.source(node.id), f"From `{node.path}`.", limit=40_000))
+            parts.append(fence(await code.source(node.id), f"From {code_span(node.path or '')}.", limit=40_000))
         return GuidedContent(content="\n\n".join(parts), guidance=_next_steps(node))
 
     @tool(name="get_dependencies", effects=READS, searchable=False)
     async def get_dependencies(symbol_id: SymbolId, edge_type: EdgeKind = "all", depth: Depth = 1) -> str:
         """List what a symbol or a file uses."""
-        links = await (await known()).code.dependencies(symbol_id, edge_type=edge_type, depth=depth)
-        return "\n".join(map(link_line, links)) or "It uses nothing of this repository."
+        code = (await known()).code
+        links = await code.dependencies(symbol_id, edge_type=edge_type, depth=depth)
+        return _linked(code, links, "It uses nothing of this repository.")
 
     @tool(name="get_dependents", effects=READS, searchable=False)
     async def get_dependents(symbol_id: SymbolId, edge_type: EdgeKind = "all", depth: Depth = 1) -> str:
         """List what uses a symbol or a file."""
-        links = await (await known()).code.dependents(symbol_id, edge_type=edge_type, depth=depth)
-        return "\n".join(map(link_line, links)) or "Nothing of this repository uses it."
+        code = (await known()).code
+        links = await code.dependents(symbol_id, edge_type=edge_type, depth=depth)
+        return _linked(code, links, "Nothing of this repository uses it.")
 
     @tool(name="find_similar_symbols", effects=READS, searchable=False)
     async def find_similar_symbols(
@@ -123,12 +133,17 @@ def _of_files(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_history_for_code", effects=READS, searchable=False)
     async def get_history_for_code(
         file_path: FilePath,
+        ctx: ToolContext,
         line: Annotated[int, msgspec.Meta(ge=0, description="only what concerns it")] = 0,
         limit: Limit = 10,
     ) -> str:
-        """List the commits that touched a file, or made a line of it what it is, newest first."""
-        commits = await (await known()).code.commits_of(file_path, line=line or None, limit=limit)
-        return "\n".join(map(commit_line, commits)) or "No commit touched it."
+        """List what was noted of a file, and the commits that touched it or made a line of it what it is, newest
+        first."""
+        knowledge = await known()
+        noted = await knowledge.archive(ctx.by).get_history_for_code(file_path, limit)
+        commits = await knowledge.code.commits_of(file_path, line=line or None, limit=limit)
+        told = [*map(node_line, noted), *map(commit_line, commits)]
+        return "\n".join(told) or "Nothing was noted of it, and no commit touched it."
 
     @tool(name="list_files", effects=READS, searchable=False)
     async def list_files(
@@ -137,7 +152,9 @@ def _of_files(known: OpenKnowledge) -> Sequence[Tool]:
     ) -> str:
         """List the files of this repository."""
         files = await (await known()).code.files(pattern)
-        lines = [f"- {each.path} ({each.language or 'text'}, {each.lines:,} lines)" for each in files[:limit]]
+        lines = [
+            f"- {on_one_line(each.path)} ({each.language or 'text'}, {each.lines:,} lines)" for each in files[:limit]
+        ]
         more = [f"… and {len(files) - limit:,} more"] if len(files) > limit else []
         return "\n".join([*lines, *more]) or "No file matches that."
 
@@ -153,7 +170,14 @@ def _of_files(known: OpenKnowledge) -> Sequence[Tool]:
 
 def commit_line(commit: Commit) -> str:
     """One commit on a line: when, what, and its name."""
-    return f"- {commit.at:%Y-%m-%d} {inline(commit.subject, 120)} ({commit.sha[:10]})"
+    return f"- {commit.at:%Y-%m-%d} {inline(commit.subject, 300)} ({commit.sha[:10]})"
+
+
+def _linked(code: CodeGraph, links: Sequence[Link], none: str) -> str:
+    """The links, a line each. That there are none is only said for sure where all are known."""
+    if links:
+        return "\n".join(map(link_line, links))
+    return none if code.is_current else STILL_READING
 
 
 def _found(found: Sequence[ScoredNode]) -> GuidedContent:
@@ -174,7 +198,7 @@ def _next_steps(node: Node) -> list[Guidance]:
 def _outline(folder: Folder, indent: int = 0) -> list[str]:
     languages = ", ".join(sorted(folder.languages, key=lambda name: -folder.languages[name])[:3])
     size = f"{folder.count:,} files, {folder.lines:,} lines"
-    line = f"{'  ' * indent}- {folder.path or '.'}/ ({', '.join(filter(None, (size, languages)))})"
+    line = f"{'  ' * indent}- {on_one_line(folder.path) or '.'}/ ({', '.join(filter(None, (size, languages)))})"
     below = [each for part in folder.folders for each in _outline(part, indent + 1)]
-    files = [f"{'  ' * (indent + 1)}- {name}" for name in folder.files]
+    files = [f"{'  ' * (indent + 1)}- {on_one_line(name)}" for name in folder.files]
     return [line, *below, *files]

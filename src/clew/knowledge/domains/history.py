@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
@@ -10,26 +11,39 @@ import msgspec
 from clew.catalog.domain import Domain
 from clew.catalog.text import inline
 from clew.errors import InvalidInput
-from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query, commit_line
+from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query
 from clew.knowledge.domains.shown import READS, node_line, node_lines
+from clew.knowledge.evidence.naming import COMMIT_PREFIX, on_one_line
 from clew.knowledge.history.archive import Include, SummaryType
 from clew.knowledge.history.briefing import Tier, brief
+from clew.knowledge.history.entries import NO_SESSION
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, guide, tool
+from clew.trail.kinds import NodeDomain
+from clew.trail.nodes import UNVERIFIED
 
 if TYPE_CHECKING:
+    from clew.knowledge.history.archive import Stored
+    from clew.knowledge.history.commits import Commit
     from clew.knowledge.history.why import Why
 
 NAME = "history"
 WRITES = Effects(reaches_out=False)
-NO_SESSION = "outside"
-"""The session of what is stored where the caller is in none."""
+REASON = 300
+TITLE = 160
+HOW_TO_NOTE = (
+    f'To note something: `clew get {NAME}://tools/store_summary content="…" summary_type=decision`'
+    " (or mistake, preference, failure)."
+)
+Topic = Annotated[str, msgspec.Meta(description="on what, in your own words; empty: the newest")]
+PARAGRAPH = 500
 
 
 def build_history(open_knowledge: OpenKnowledge) -> Domain:
     """The domain over the history of a folder; `open_knowledge` is called by the first tool that runs."""
     return Domain(
         name=NAME,
-        description="What was done in this repository: decisions, failures and their fixes, sessions, why a line is so",
+        description="What was done in this repository: decisions, failures and their fixes, sessions, commits, why a "
+        "line is so. Decisions, mistakes and preferences are noted here",
         tools=(*_entry_points(open_knowledge), *_of_sessions(open_knowledge), *_of_topics(open_knowledge)),
     )
 
@@ -39,11 +53,20 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
     async def search_history(
         query: Query, ctx: ToolContext, limit: Limit = 10, summary_type: SummaryType | Literal["any"] = "any"
     ) -> GuidedContent:
-        """Find decisions, failures, fixes and other entries of all sessions."""
-        archive = (await known()).archive(ctx.by)
-        found = await archive.search_history(query, limit, summary_type)
+        """Find decisions, failures, fixes and other entries of all sessions, and commits by their messages."""
+        knowledge = await known()
+        shelf = knowledge.shelves[NodeDomain.HISTORY]
+        await shelf.catch_up()
+        is_known = shelf.contains(query, by=ctx.by)
+        found = await knowledge.archive(ctx.by).search_history(query, limit, summary_type) if is_known else []
+        if summary_type == "any":
+            commits = await knowledge.commits.search(query, limit=limit)
+            turns = zip_longest(found, commits)  # what was noted and what was committed are measured differently
+            found = [each for turn in turns for each in turn if each is not None][:limit]
         if not found:
-            return GuidedContent(content="Nothing was noted on that.")
+            return GuidedContent(content=f"Nothing was noted on that. {HOW_TO_NOTE}")
+        if found[0].node.id.startswith(COMMIT_PREFIX):
+            return GuidedContent(content=node_lines(found))
         step = guide(f"{NAME}://tools/hidden/get_code_for_history", "its code", history_id=found[0].node.id)
         return GuidedContent(content=node_lines(found), guidance=[step])
 
@@ -64,20 +87,27 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
 
 
 def _of_sessions(known: OpenKnowledge) -> Sequence[Tool]:
-    @tool(name="store_summary", effects=WRITES, searchable=False)
+    @tool(name="store_summary", title="Note a decision, a mistake or a preference", effects=WRITES)
     async def store_summary(
-        content: str,
+        content: Annotated[str, msgspec.Meta(description="what to remember, in a sentence or a few")],
         summary_type: SummaryType,
         ctx: ToolContext,
+        title: Annotated[str, msgspec.Meta(description="a short name; empty: how it begins")] = "",
+        outcome: Annotated[str, msgspec.Meta(description="what came of it; of a failure or mistake, its fix")] = "",
         code_references: Annotated[
             Sequence[str], msgspec.Meta(description="the code that it is about: path, path:line or path#qualname")
         ] = (),
         tags: Sequence[str] = (),
+        inspired_by: Annotated[Sequence[str], msgspec.Meta(description="ids of references that led to it")] = (),
     ) -> str:
-        """Note what was done, decided or broken, with the code that it is about."""
-        archive = (await known()).archive(ctx.by)
-        stored = await archive.store_summary(content, summary_type, ctx.by.session or NO_SESSION, code_references, tags)
-        return f"Stored as {stored.node_id} with {stored.edges} edges to code."
+        """Note what was done, decided or broken, with the code that it is about. It is held against the code first:
+        what that does not bear out is kept, but marked."""
+        knowledge, session = await known(), ctx.by.session or NO_SESSION
+        stored = await knowledge.archive(ctx.by).store_summary(
+            content, summary_type, session, code_references, tags, inspired_by=inspired_by, title=title, outcome=outcome
+        )
+        knowledge.resolver.cache.history_grew()
+        return stored_line(stored)
 
     @tool(name="get_session_history", effects=READS, searchable=False)
     async def get_session_history(
@@ -101,17 +131,17 @@ def _of_sessions(known: OpenKnowledge) -> Sequence[Tool]:
 
 def _of_topics(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_decisions", effects=READS, searchable=False)
-    async def get_decisions(query: Query, ctx: ToolContext, limit: Limit = 10) -> str:
-        """List the decisions on a topic, with where each is told."""
+    async def get_decisions(ctx: ToolContext, query: Topic = "", limit: Limit = 10) -> str:
+        """List the decisions on a topic, or the newest, with where each is told."""
         found = await (await known()).archive(ctx.by).get_decisions(query, limit)
-        return node_lines(found) or "Nothing was decided on that."
+        return node_lines(found) or f"Nothing was decided on that. {HOW_TO_NOTE}"
 
     @tool(name="find_failures", effects=READS, searchable=False)
-    async def find_failures(query: Query, ctx: ToolContext, limit: Limit = 10, resolved_only: bool = False) -> str:
-        """List past failures like a description, with how they were resolved."""
+    async def find_failures(ctx: ToolContext, query: Topic = "", limit: Limit = 10, resolved_only: bool = False) -> str:
+        """List past failures and mistakes like a description, or the newest, with how they were resolved."""
         found = await (await known()).archive(ctx.by).find_failures(query, limit, resolved_only)
         lines = [f"{node_line(each.node)} {_resolution(each.node.metadata.get('resolution'))}" for each in found]
-        return "\n".join(lines) or "No failure like that was noted."
+        return "\n".join(lines) or f"No failure like that was noted. {HOW_TO_NOTE}"
 
     @tool(name="find_patterns", effects=READS, searchable=False)
     async def find_patterns(query: Query, ctx: ToolContext, min_occurrences: int = 2, category: str = "") -> str:
@@ -123,14 +153,38 @@ def _of_topics(known: OpenKnowledge) -> Sequence[Tool]:
     return get_decisions, find_failures, find_patterns
 
 
+def stored_line(stored: Stored) -> str:
+    """What became of a summary, and why it is not believed, on one line."""
+    told = f"Stored as {stored.node_id} with {stored.edges} edge{'' if stored.edges == 1 else 's'} to code"
+    if stored.is_verified:
+        return f"{told}; the code bears it out."
+    return f"{told}, marked {UNVERIFIED}: {inline('; '.join(stored.warnings), REASON)}."
+
+
 def why_lines(why: Why) -> list[str]:
-    """What explains a line, one line a source."""
+    """What explains a line, one line a source; below a commit, what its message says first."""
+    span = f"-{why.last_line}" if why.last_line > why.line else ""
     return [
-        f"{why.path}:{why.line}",
-        *(f"{commit_line(each)}" for each in why.commits),
-        *(f"- decided: {inline(each.title, 120)} ({each.cited})" for each in why.decisions),
+        f"{on_one_line(why.path)}:{why.line}{span}",
+        *_uncommitted(why),
+        *(line for each in why.commits for line in _why_commit(each)),
+        *(f"- decided: {inline(each.title, TITLE)} ({on_one_line(each.cited)})" for each in why.decisions),
         *(node_line(each) for each in why.history),
     ]
+
+
+def _uncommitted(why: Why) -> list[str]:
+    if not why.uncommitted:
+        return []
+    if why.line == why.last_line:
+        return ["- not committed yet: the line is new, or changed on disk"]
+    return [f"- not committed yet: line{'s' * (len(why.uncommitted) > 1)} {', '.join(map(str, why.uncommitted))}"]
+
+
+def _why_commit(commit: Commit) -> list[str]:
+    reason = next((part for part in commit.body.split("\n\n") if part.strip()), "")
+    said = [f"  {inline(reason, PARAGRAPH)}"] if reason else []
+    return [f"- {commit.at:%Y-%m-%d} {inline(commit.subject, PARAGRAPH)} ({commit.sha[:10]})", *said]
 
 
 def _resolution(text: object) -> str:

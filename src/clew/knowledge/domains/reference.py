@@ -12,7 +12,8 @@ from clew.catalog.text import inline
 from clew.knowledge.domains.code import Limit, OpenKnowledge, Query
 from clew.knowledge.domains.shown import READS
 from clew.knowledge.references.ingesting import Kind, NewSource
-from clew.tools import Effects, Tool, ToolContext, tool
+from clew.tools import Effects, Guidance, GuidedContent, Tool, ToolContext, guide, tool
+from clew.trail.kinds import NodeDomain
 
 if TYPE_CHECKING:
     from clew.knowledge.references.answers import Findings
@@ -39,10 +40,11 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
         focus_areas: Sequence[str] = (),
         include_papers: bool = True,
         include_docs: bool = True,
-    ) -> str:
+    ) -> GuidedContent:
         """Find what documents, packages, papers and standards say on a topic, with their sources."""
         library = (await known()).library(ctx.by)
-        return findings_text(await library.research(query, depth, focus_areas, include_papers, include_docs))
+        found = await library.research(query, depth, focus_areas, include_papers, include_docs)
+        return GuidedContent(content=findings_text(found), guidance=_next_steps(found))
 
     @tool(name="compare_approaches", title="Compare approaches", effects=READS)
     async def compare_approaches(
@@ -88,10 +90,12 @@ def _kept(known: OpenKnowledge) -> Sequence[Tool]:
 
     @tool(name="ingest_source", effects=Effects(reaches_out=False), searchable=False)
     async def ingest_source(kind: Kind, ctx: ToolContext, path: str = "", text: str = "", title: str = "") -> str:
-        """Take a file of this folder, or a text, in as a reference; the same one again is taken in once."""
+        """Take a file of this folder, or a text, in as a reference; the same one again is taken in once. It stays
+        unverified until a person has looked at it."""
         source = NewSource(kind=kind, path=path, text=text, title=title)
-        done = await (await known()).library(ctx.by).ingest_source(source)
-        became = f"{done.written} parts written, {done.superseded} superseded, trust {done.trust}"
+        by = msgspec.structs.replace(ctx.by, steers=False)  # no person vouches for what a tool is given
+        done = await (await known()).library(by).ingest_source(source)
+        became = f"{done.written} parts written, {done.superseded} superseded, unverified, trust {done.trust}"
         return f"{inline(done.title, 120)}: {became}."
 
     return (
@@ -102,6 +106,18 @@ def _kept(known: OpenKnowledge) -> Sequence[Tool]:
         get_history_for_academic,
         ingest_source,
     )
+
+
+def _next_steps(found: Findings) -> list[Guidance]:
+    best = [each.id for each in found.sources if each.domain == NodeDomain.ACADEMIC.label][:1]
+    return [
+        step
+        for id in best
+        for step in (
+            guide(f"{NAME}://tools/hidden/get_code_for_academic", "the code that the first is about", academic_id=id),
+            guide("history://tools/store_summary", "note what you make of it", inspired_by=[id]),
+        )
+    ]
 
 
 def findings_text(found: Findings) -> str:

@@ -13,7 +13,7 @@ from clew.trail.kinds import NodeDomain
 from clew.trail.nodes import UNVERIFIED, Node, ScoredNode
 
 if TYPE_CHECKING:
-    from clew.knowledge.code.views import Link
+    from clew.knowledge.code.views import Callers, Link
 
 WIDTH = 160
 READS = Effects(reads_only=True, reaches_out=False)
@@ -42,4 +42,21 @@ def link_line(link: Link) -> str:
     """One step along an edge: what is reached, over which kind of edge, and at which line."""
     guess = ", by its name alone" if link.is_guess else ""
     step = f", step {link.depth}" if link.depth > 1 else ""
-    return f"{node_line(link.node)} {link.edge_type} at line {link.line}{step}{guess}"
+    at = f"lines {', '.join(map(str, link.lines))}" if len(link.lines) > 1 else f"line {link.line}"
+    return f"{node_line(link.node)} {link.edge_type} at {at}{step}{guess}"
+
+
+def caller_lines(found: Callers) -> str:
+    """What calls a name, under each symbol that it may mean, and which calls of it could not be told apart."""
+    lines: list[str] = []
+    for each in found.symbols:
+        head = f"{symbol_ref(each.node)}, {len(each.callers):,} callers:"
+        lines += [inline(head, WIDTH)] if len(found.symbols) > 1 else []
+        lines += map(link_line, each.callers)
+    if found.untold:
+        sure = "" if found.certain else "No call of it is certain. "
+        lines.append(f"{sure}{found.untold:,} calls of this name could not be told apart, among them:")
+        lines += [
+            f"- {inline(f'{call.path}:{call.line} {call.caller}', WIDTH)}, by its name alone" for call in found.places
+        ]
+    return "\n".join(lines)

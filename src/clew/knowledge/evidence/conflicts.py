@@ -11,7 +11,10 @@ from itertools import combinations
 import msgspec
 
 from clew.catalog.text import inline
+from clew.knowledge.evidence.naming import COMMIT_PREFIX
+from clew.knowledge.evidence.opposites import are_opposed
 from clew.knowledge.evidence.trust import level_of, trust_of
+from clew.knowledge.history.wording import stems
 from clew.trail.kinds import ConflictKind, NodeDomain
 from clew.trail.nodes import UNVERIFIED, Node
 
@@ -67,10 +70,11 @@ def detect(nodes: Sequence[Node], at: datetime, *, in_code: Callable[[str], bool
     """The conflicts among nodes: over time, then history against code, then in what they say.
 
     `in_code` tells whether a name stands anywhere in the code; without it only the given nodes of code are looked at.
-    What was superseded is settled and takes no part.
+    What was superseded is settled and takes no part; nor do commits, which tell of what was done and not of what is.
     """
-    standing = [node for node in nodes if node.superseded_by is None]
-    return [*_over_time(standing, at), *_against_code(standing, in_code), *_in_words(standing, at)]
+    standing = [node for node in nodes if node.superseded_by is None and not node.id.startswith(COMMIT_PREFIX)]
+    found = [*_over_time(standing, at), *_against_code(standing, in_code), *_in_words(standing, at)]
+    return [*found, *_opposed(standing, at)]
 
 
 def claims_of(text: str) -> list[str]:
@@ -121,6 +125,24 @@ def _in_words(nodes: Sequence[Node], at: datetime) -> Iterator[Conflict]:
         if a.id != b.id and uses_a.isdisjoint(uses_b) and len(shared) >= SHARED_WORDS:
             told = f"'{inline(first)}' contradicts '{inline(second)}'"
             yield _conflict(ConflictKind.SEMANTIC, " ".join(sorted(shared)), a, b, told, _believe(a, b, at))
+
+
+def _opposed(nodes: Sequence[Node], at: datetime) -> Iterator[Conflict]:
+    """Pairs of nodes, one of them noted here, that say different numbers of the same, or the opposite. Code is not
+    among them: its words are no statements."""
+    told = [(node, claim) for node in nodes if node.domain is not NodeDomain.CODE for claim in claims_of(node.content)]
+    seen: set[frozenset[str]] = set()
+    for (a, first), (b, second) in combinations(told[:MOST_CLAIMS], 2):
+        pair, is_noted = frozenset((a.id, b.id)), any(_is_noted(node) for node in (a, b))
+        if len(pair) == 2 and is_noted and pair not in seen and are_opposed(first, second):
+            seen.add(pair)
+            shared = " ".join(sorted(stems(first) & stems(second)))
+            description = f"'{inline(first)}' contradicts '{inline(second)}'"
+            yield _conflict(ConflictKind.SEMANTIC, shared, a, b, description, _believe(a, b, at))
+
+
+def _is_noted(node: Node) -> bool:
+    return node.domain is NodeDomain.HISTORY and not node.path
 
 
 def _conflict(kind: ConflictKind, subject: str, a: Node, b: Node, description: str, resolution: str) -> Conflict:

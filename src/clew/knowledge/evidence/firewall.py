@@ -69,7 +69,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 async def examine(content: str, files: Sequence[str], ground: Ground) -> Verdict:
     """Check what a text claims and the files that it refers to.
 
-    The text is verified against the code if there was something to check, all claims hold and the confidence is SURE.
+    The text is verified against the code if something in the code bears it out, be it that a file it refers to is
+    there, all claims hold and the confidence is SURE.
     """
     claims = find_claims(content)
     support = [(claim, await ground.supports(claim)) for claim in claims]
@@ -78,15 +79,15 @@ async def examine(content: str, files: Sequence[str], ground: Ground) -> Verdict
     against = [_told(claim, node) for claim in claims for node in await ground.contradicts(claim)]
     factor = UNSUPPORTED ** len(unsupported) * MISSING_FILE ** len(missing) * (CONTRADICTED if against else 1.0)
     present = [path for path in dict.fromkeys(files) if path not in missing]
-    checked = bool(claims or files)
+    evidence = tuple(dict.fromkeys([*(ref for _, found in support for ref in found), *present]))
     return Verdict(
-        verified=checked and not unsupported and factor >= SURE,
+        verified=bool(evidence) and not unsupported and factor >= SURE,
         confidence=factor,
-        checked=checked,
+        checked=bool(claims or files),
         unsupported=tuple(claim.text for claim in unsupported),
         missing=tuple(missing),
         contradictions=tuple(against),
-        evidence=tuple(dict.fromkeys([*(ref for _, found in support for ref in found), *present])),
+        evidence=evidence,
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from clew.access import Principal
-from clew.errors import NotFound
+from clew.errors import Busy, NotFound
+from clew.knowledge.code.path_kinds import TEXT, kind_of
 from clew.knowledge.evidence.claims import Claim, disagreeing
 from clew.knowledge.shelves import Shelf
 from clew.trail.kinds import NodeDomain
@@ -16,14 +17,19 @@ PREFIX = "code:"
 """What the id of a node of code begins with; the reference to the code follows."""
 LOOKED_AT, REMEMBERED = 10, 20
 
+ReadSource = Callable[[str], Awaitable[str]]
+"""From the id of a node of code to its lines. Raises NotFound, Busy."""
+
 _PLACE = re.compile(r"(?::\d+(?:-\d+)?|#.*)$")
 
 
 class KnowledgeGround:
-    """The shelf of code and the history of one owner."""
+    """The shelf of code and the history of one owner. With `source` the lines of programs bear claims out as well, not
+    only what is indexed of them."""
 
-    def __init__(self, code: Shelf, graph: NodeGraph, by: Principal) -> None:
+    def __init__(self, code: Shelf, graph: NodeGraph, by: Principal, source: ReadSource | None = None) -> None:
         self._code = code
+        self._source = source
         self._graph = graph
         self._by = by
 
@@ -38,7 +44,17 @@ class KnowledgeGround:
     async def supports(self, claim: Claim) -> Sequence[str]:
         """The code that names what a claim is about, at its place where the claim gives one."""
         found = await self._code.search(claim.subject, by=self._by, limit=LOOKED_AT)
-        return [each.node.id.removeprefix(PREFIX) for each in found if _bears_out(each.node, claim)]
+        return [each.node.id.removeprefix(PREFIX) for each in found if await self._bears_out(each.node, claim)]
+
+    async def _bears_out(self, node: Node, claim: Claim) -> bool:
+        if _bears_out(node, claim):
+            return True
+        if self._source is None or not node.path or kind_of(node.path) & TEXT:
+            return False
+        try:
+            return _bears_out(node, claim, await self._source(node.id))
+        except (NotFound, Busy):  # it was just removed, or is being written
+            return False
 
     async def contradicts(self, claim: Claim) -> Sequence[Node]:
         """History that is about the same, still stands and says otherwise."""
@@ -46,8 +62,8 @@ class KnowledgeGround:
         return disagreeing(claim, [each for each in found if each.node.superseded_by is None])
 
 
-def _bears_out(node: Node, claim: Claim) -> bool:
-    text = "\n".join(filter(None, (node.name, node.signature, node.content, node.path)))
+def _bears_out(node: Node, claim: Claim, source: str = "") -> bool:
+    text = "\n".join(filter(None, (node.name, node.signature, node.content, node.path, source)))
     if not _names(text, claim.subject):
         return False
     match claim.kind:

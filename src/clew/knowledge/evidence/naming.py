@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from clew.catalog.text import inline
 from clew.fences import clean
 from clew.trail.kinds import NodeDomain
 from clew.trail.nodes import Node
 
+COMMIT_PREFIX = "commit:"
+"""What the id of a commit begins with."""
+MAX_ADDRESS = 1_000
 _SHORT_HASH = 10
+_ADDRESS = re.compile(r"[\w./@(\[$%{~][^`<>]*")
 
 
 def name_of(node: Node) -> str:
@@ -18,12 +24,12 @@ def name_of(node: Node) -> str:
         case NodeDomain.HISTORY:
             return f"History: {inline(node.name)} ({node.at:%Y-%m-%d})"
         case _:
-            return f"Academic: {inline(node.name)}" + (f" ({_on_one_line(node.url)})" if node.url else "")
+            return f"Academic: {inline(node.name)}" + (f" ({on_one_line(node.url)})" if node.url else "")
 
 
 def place_of(node: Node) -> str:
     """Where code stands: path and lines, and the content that they hold for, as far as these are known."""
-    place = _on_one_line(node.path) if node.path else inline(node.name)
+    place = on_one_line(node.path) if node.path else inline(node.name)
     if node.line_start is not None:
         last = node.line_end if node.line_end is not None else node.line_start
         place += f":{node.line_start}" + (f"-{last}" if last > node.line_start else "")
@@ -31,12 +37,17 @@ def place_of(node: Node) -> str:
 
 
 def citation_of(node: Node) -> str:
-    """The shortest text that leads back to a source: the place in a file, an address, or else the node's id."""
+    """The shortest text that leads back to a source: the place in a file, a commit and its day, an
+    address, or else the node's id."""
     if node.path:
         return place_of(node)
-    return _on_one_line(node.url) if node.url else node.id
+    if node.id.startswith(COMMIT_PREFIX):
+        return f"commit {node.id.removeprefix(COMMIT_PREFIX)[:_SHORT_HASH]} {node.at:%Y-%m-%d}"
+    return on_one_line(node.url) if node.url else node.id
 
 
-def _on_one_line(address: str) -> str:
-    """A path or url as it is, brackets and all: it has to lead somewhere."""
-    return " ".join(clean(address).split())
+def on_one_line(address: str) -> str:
+    """A path or url as it is, brackets and all: it has to lead somewhere. One that would begin a heading, a list or a
+    block where it is shown loses its marks."""
+    plain = " ".join(clean(address).split())
+    return plain if _ADDRESS.fullmatch(plain) else inline(plain, MAX_ADDRESS)

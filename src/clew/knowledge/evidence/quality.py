@@ -78,9 +78,14 @@ def evidence_of(found: ScoredNode, at: datetime) -> Evidence:
 def select(found: Sequence[Evidence], *, budget: int = BUDGET) -> list[Evidence]:
     """The best that fit into the budget, best first, none below MIN_QUALITY. One that is too long for what is left is
     passed over."""
+    return fitting(sorted(found, key=lambda each: -each.score), budget=budget)
+
+
+def fitting(found: Sequence[Evidence], *, budget: int = BUDGET) -> list[Evidence]:
+    """The same in the order given, which is that of how well they answer."""
     chosen: list[Evidence] = []
     left = budget
-    for each in sorted(found, key=lambda each: -each.score):
+    for each in found:
         if each.score >= MIN_QUALITY and each.tokens <= left:
             chosen.append(each)
             left -= each.tokens

@@ -18,7 +18,7 @@ BETWEEN = 60
 LEVELS: tuple[tuple[Trust, str, str], ...] = (
     (Trust.GROUND, "Ground truth (code)", ""),
     (Trust.RECENT, "Recent, verified", "From recent history; it may have to be checked"),
-    (Trust.STANDARD, "Authoritative", "From outside documents; check that it applies here"),
+    (Trust.STANDARD, "Authoritative", "From documents; check that it still applies here"),
     (Trust.ACADEMIC, "Academic", "From literature; it may not apply directly"),
     (Trust.OLD_HISTORY, "Old history", "⚠️ Old: check that it still holds"),
     (Trust.BLOG, "Informal", "⚠️ Informal source: check it elsewhere"),

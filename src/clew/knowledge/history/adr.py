@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from clew.fences import clean
 from clew.knowledge.code.blobs import blob_id
 from clew.knowledge.history.decision import Decision, find_date
+from clew.knowledge.history.headings import read_heading
 from clew.secrecy import mask_document
 
 MAX_SIZE = 500_000
@@ -15,7 +16,6 @@ MAX_PART = 8_000
 
 _FOLDER = re.compile(r"(?:^|/)(?:adrs?|decisions?|decision[-_]records?|architecture[-_]decisions?)/", re.IGNORECASE)
 _OTHER = re.compile(r"(?:^|[-_/])(?:readme|index|template|adr-template|toc)\.md$|/template", re.IGNORECASE)
-_HEADING = re.compile(r"(#{1,6})\s+(.+?)\s*#*")
 _RUN_IN = re.compile(r"\*\*([A-Z][A-Za-z ]{2,40}?)[.:]\*\*[.:]?\s*(.*)")
 _FIELD = re.compile(
     r"(?:[*-]\s+)?\**(status|date|deciders|supersedes|superseded[ -]by|amends)\**\s*:\**\s*(.*)", re.IGNORECASE
@@ -68,11 +68,11 @@ def _told(lines: list[str]) -> Iterator[tuple[int, str, str]]:
             yield number, "fields", line
             continue
         is_code ^= _FENCE.match(line) is not None
-        heading = _HEADING.fullmatch(line) if not is_code else None
-        if heading and len(heading[1]) == 1:
-            yield number, "title", heading[2]
+        heading = read_heading(line) if not is_code else None
+        if heading and heading.level == 1:
+            yield number, "title", heading.text
         elif heading:
-            part = _PARTS.get(heading[2].strip(" .:").lower(), "other")
+            part = _PARTS.get(heading.text.strip(" .:").lower(), "other")
         elif run_in := _RUN_IN.match(line) if not is_code else None:
             part = _PARTS.get(run_in[1].strip().lower(), "other")
             yield number, part, run_in[2]

@@ -52,6 +52,12 @@ def parse_ref(ref: str) -> CodeRef:
     return CodeRef(path=path, qualname=qualname.strip(), line=int(lined["line"]) if lined else 0)
 
 
+def references_of(node: Node) -> list[CodeRef]:
+    """The places that an entry was noted for; none where it was written without any."""
+    given = node.metadata.get("code_references", ())
+    return [parse_ref(ref) for ref in given if isinstance(ref, str)]
+
+
 def anchor_id(owner_id: str, ref: str) -> str:
     """The id of the node that stands for a place, whether it is there yet or not."""
     return keyed_id(owner_id, parse_ref(ref).key)

@@ -12,24 +12,36 @@ import msgspec
 from clew.access import Principal
 from clew.errors import InvalidInput
 from clew.knowledge.evidence.firewall import Firewall
-from clew.knowledge.history.anchors import parse_ref
+from clew.knowledge.history.anchors import parse_ref, references_of
 from clew.knowledge.history.chronicle import NewEntry, list_all, write_entry
 from clew.knowledge.history.cross_domain import CrossDomain, search_nodes
 from clew.knowledge.history.entries import Category
-from clew.knowledge.history.links import link_code
+from clew.knowledge.history.links import link_code, link_inspiration, link_pattern
 from clew.knowledge.history.wording import likeness, stems
 from clew.trail.breadcrumb import Change
-from clew.trail.kinds import NodeDomain, NodeType
-from clew.trail.nodes import Node, NodeFilter, ScoredNode, to_node, to_selector
+from clew.trail.kinds import NodeDomain, NodeType, SourceKind
+from clew.trail.nodes import Node, NodeFilter, NodeGraph, ScoredNode, to_node, to_selector
 from clew.trail.store import Trail
 
-SummaryType = Literal["task_completion", "decision", "failure", "pattern", "refactoring", "bug_fix", "feature"]
+SummaryType = Literal[
+    "decision",
+    "failure",
+    "mistake",
+    "preference",
+    "pattern",
+    "task_completion",
+    "refactoring",
+    "bug_fix",
+    "feature",
+]
 Include = Literal["all", "decisions", "tasks", "failures"]
 
 _CATEGORIES: dict[str, Category] = {
     "task_completion": Category.TASK_STATE,
     "decision": Category.DECISION,
     "failure": Category.FAILURE,
+    "mistake": Category.FAILURE,
+    "preference": Category.USER_VOICE,
     "pattern": Category.PATTERN,
     "refactoring": Category.TIMELINE,
     "bug_fix": Category.TIMELINE,
@@ -43,11 +55,14 @@ _ALIKE = 0.6
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a summary: its node, and how many edges to code it has."""
+    """What became of a summary: its node, and how many edges to code it has. `warnings` are what is wrong with one that
+    the check did not bear out."""
 
     node_id: str
     edges: int
     stored: bool = True
+    is_verified: bool = True
+    warnings: tuple[str, ...] = ()
 
 
 class Recurring(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,29 +89,54 @@ class Archive:
         code_references: Sequence[str] = (),
         tags: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
+        inspired_by: Sequence[str] = (),
+        title: str = "",
+        outcome: str = "",
     ) -> Stored:
         """Store what an agent did, with an edge to each piece of code that it names (`path`, `path:line` or
-        `path#qualname`). `metadata` may say agent, task_id, confidence, and of a failure its resolution.
+        `path#qualname`), from that code to a pattern, and from the references that inspired it. `metadata` may say
+        agent, task_id, confidence, and of a failure its resolution, which its `outcome` is as well. A preference counts
+        as said by the user.
 
-        Everything is checked before anything is written. Raises InvalidInput.
+        Everything is checked before anything is written. Raises InvalidInput, and NotFound for no reference.
         """
         _check_choice("summary_type", summary_type, get_args(SummaryType))
         more = dict(metadata or {})
         _check_confidence(more.get("confidence"))
         places = [parse_ref(ref) for ref in code_references]
-        if summary_type == "failure":
+        await self._check_references(inspired_by)
+        if _CATEGORIES[summary_type] is Category.FAILURE:
+            more |= {"resolution": outcome} if outcome.strip() else {}
             more["resolved"] = bool(more.get("resolved") or more.get("resolution"))
         summary = NewEntry(
-            content=content,
+            content=f"{content}\n\nOutcome: {outcome}" if content.strip() and outcome.strip() else content,
+            title=title,
             category=_CATEGORIES[summary_type],
             session_id=session_id,
+            said_by=SourceKind.USER if summary_type == "preference" else SourceKind.LLM_INFERENCE,
             source=str(more.get("agent", "")),
-            metadata={**more, "summary_type": summary_type, "tags": list(tags)},
+            metadata={
+                **more,
+                "summary_type": summary_type,
+                "tags": list(tags),
+                "code_references": list(code_references),
+            },
             files=[place.path for place in places],
         )
         entry = await write_entry(self._trail, self._by, summary, self._firewall)
         edges = await link_code(self._trail, entry.id, code_references, by=self._by)
-        return Stored(node_id=entry.id, edges=len(edges))
+        for code in code_references if summary_type == "pattern" else ():
+            await link_pattern(self._trail, code, entry.id, by=self._by)
+        for reference in inspired_by:
+            await link_inspiration(self._trail, reference, entry.id, by=self._by)
+        kept = entry.metadata if self._firewall is not None else {}
+        warnings = (*kept.get("warnings", ()), *kept.get("contradictions", ()))
+        return Stored(node_id=entry.id, edges=len(edges), is_verified=not warnings, warnings=warnings)
+
+    async def _check_references(self, ids: Sequence[str]) -> None:
+        for id in ids:
+            if (await NodeGraph(self._trail, self._by).get_node(id)).domain is not NodeDomain.ACADEMIC:
+                raise InvalidInput("inspired_by", f"{id} is no reference", hint="Give ids that `research` shows")
 
     async def search_history(
         self,
@@ -127,14 +167,15 @@ class Archive:
         groups = [group for group in _group(tagged) if len(group) >= min_occurrences]
         return sorted((_recurring(group) for group in groups), key=lambda each: (-each.occurrences, -each.similarity))
 
-    async def find_failures(self, query: str, limit: int = 10, resolved_only: bool = False) -> list[ScoredNode]:
-        """Failures that fit a description, best first; how they were resolved is `resolution` of their metadata."""
+    async def find_failures(self, query: str = "", limit: int = 10, resolved_only: bool = False) -> list[ScoredNode]:
+        """Failures that fit a description, best first, or the newest without one; how they were resolved is
+        `resolution` of their metadata."""
         wanted = NodeFilter(
             domain=NodeDomain.HISTORY,
             node_types=(NodeType.FAILURE,),
             metadata={"resolved": True} if resolved_only else {},
         )
-        return await search_nodes(self._trail, self._by, query, limit, wanted)
+        return await self._fitting(query, limit, wanted)
 
     async def get_session_history(
         self, session_id: str = "", chronological: bool = True, include: Include = "all"
@@ -150,14 +191,30 @@ class Archive:
         return [node for node in map(to_node, found) if _is_included(node, include)]
 
     async def get_code_for_history(self, history_id: str) -> list[Node]:
-        """The code that an entry changed or refers to. Raises NotFound when there is no such entry."""
-        await self._trail.records.get(history_id, by=self._by)
-        return await CrossDomain(self._trail, self._by).code_for_history(history_id)
+        """The code that an entry changed or refers to, with the lines that it was noted for. Raises NotFound when there
+        is no such entry."""
+        entry = to_node(await self._trail.records.get(history_id, by=self._by))
+        lines = {ref.key: ref.line for ref in references_of(entry) if ref.line}
+        found = await CrossDomain(self._trail, self._by).code_for_history(history_id)
+        noted = ((each, lines.get(str(each.metadata.get("ref")))) for each in found)
+        return [msgspec.structs.replace(each, line_start=line) if line else each for each, line in noted]
 
-    async def get_decisions(self, query: str, limit: int = 10) -> list[ScoredNode]:
-        """Decisions about a topic, best first."""
+    async def get_history_for_code(self, code: str, limit: int = 10) -> list[Node]:
+        """What was noted about a file or a symbol (`path`, `path#qualname`), newest first."""
+        return (await CrossDomain(self._trail, self._by).history_for_code(code))[:limit]
+
+    async def get_decisions(self, query: str = "", limit: int = 10) -> list[ScoredNode]:
+        """Decisions about a topic, best first, or the newest without one."""
         wanted = NodeFilter(domain=NodeDomain.HISTORY, node_types=(NodeType.DECISION,))
-        return await search_nodes(self._trail, self._by, query, limit, wanted)
+        return await self._fitting(query, limit, wanted)
+
+    async def _fitting(self, query: str, limit: int, wanted: NodeFilter) -> list[ScoredNode]:
+        """What fits a text, best first; without one the newest by when it happened."""
+        if query.strip():
+            return await search_nodes(self._trail, self._by, query, limit, wanted)
+        found = await list_all(self._trail, to_selector(wanted), self._by, _SESSION_MOST)
+        newest = sorted(map(to_node, found), key=_when, reverse=True)[:limit]
+        return [ScoredNode(node=node, similarity=0.0) for node in newest]
 
     async def resolve_failure(self, failure_id: str, resolution: str) -> Node:
         """Note how a failure was resolved. Raises NotFound, InvalidInput for what is no failure."""
@@ -167,6 +224,11 @@ class Archive:
         metadata = {**found.context["metadata"], "resolved": True, "resolution": resolution}
         change = Change(context={**found.context, "metadata": metadata})
         return to_node(await self._trail.records.update(found.id, change, expect=found.version, by=self._by))
+
+
+def _when(node: Node) -> tuple[bool, datetime]:
+    """When it happened; what a file tells of without a day comes before all else."""
+    return node.timestamp is not None or "kind" not in node.metadata, node.at
 
 
 def _check_choice(field: str, value: str, choices: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from clew.knowledge.history.values import normal_name, normal_value
 from clew.knowledge.history.versions import version_key
 from clew.trail.nodes import DEFAULT_TRUST
 
-MAX_TEXT = 20_000
+MAX_TEXT, MAX_PLACE = 20_000, 2_000
 _BEGINNING, _END = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 Relation = Literal["same", "supersedes", "superseded", "contradicts", "unrelated"]
@@ -103,6 +103,8 @@ def check_fact(fact: Fact) -> Fact:
         raise InvalidInput("valid_to", "must be after valid_from")
     if max(map(len, (fact.subject, fact.attribute, fact.value, fact.text))) > MAX_TEXT:
         raise InvalidInput("fact", f"has a part of over {MAX_TEXT:,} characters")
+    if max(map(len, (fact.condition, fact.source, fact.version, fact.cite))) > MAX_PLACE:
+        raise InvalidInput("fact", f"has a condition, source, version or cite of over {MAX_PLACE:,} characters")
     return fact
 
 

@@ -35,7 +35,14 @@ from clew.trail.store import Trail
 
 SCHEMA = "belief.v1"
 MOST = 100_000
+_TOLD = ("subject", "attribute", "value", "condition", "source", "version", "cite", "text")
+"""What a fact says in words: keys in it are masked."""
 _encode = msgspec.to_builtins
+
+
+def _check_moment(field: str, moment: datetime | None) -> None:
+    if moment is not None and moment.tzinfo is None:
+        raise InvalidInput(field, "must carry a time zone", hint="For example 2026-01-01T00:00:00Z")
 
 
 class BeliefLedger:
@@ -50,7 +57,7 @@ class BeliefLedger:
         check_fact(fact)
         for id in fact.supersedes:
             await self._get(id)
-        fact = msgspec.structs.replace(fact, value=mask_keys(fact.value), text=mask_keys(fact.text))
+        fact = msgspec.structs.replace(fact, **{field: mask_keys(getattr(fact, field)) for field in _TOLD})
         id = keyed_id(self._by.owner_id, f"belief:{_digest(fact, scopes)}")
         present = await self._find(id)
         if present is not None and not await self._retractions([id]):
@@ -90,6 +97,7 @@ class BeliefLedger:
     ) -> list[Standing]:
         """What was valid at one moment as far as was recorded by another, both being now where not given; oldest
         record first. What disagrees is there from both sides."""
+        _check_moment("valid", valid)
         moment = valid or self._clock.now()
         standing = await self._standing(recorded, subject, attribute)
         return [each for each in standing if counts_at(each, moment)]
@@ -119,6 +127,7 @@ class BeliefLedger:
 
     async def _recorded(self, recorded: datetime | None, subject: str, kind: str) -> list[Belief]:
         """Beliefs that were recorded by a moment and not retracted by then."""
+        _check_moment("recorded", recorded)
         selector = Selector(
             schema_name=SCHEMA,
             all_tags=(_subject_tag(subject),) if subject else (),

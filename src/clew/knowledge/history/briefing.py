@@ -13,7 +13,8 @@ import msgspec
 from clew.catalog.text import inline
 from clew.errors import InvalidInput
 from clew.knowledge.history.chronicle import Chronicle
-from clew.knowledge.history.entries import ArchiveQuery, Category, Entry
+from clew.knowledge.history.decisions import REPOSITORY
+from clew.knowledge.history.entries import NO_SESSION, ArchiveQuery, Category, Entry
 from clew.llm.tokens import count_tokens
 
 Tier = Literal["micro", "standard", "full"]
@@ -22,6 +23,14 @@ _ENTRIES = 1_000
 _SHORT, _LONG = 160, 600
 _STANDARD_LINES, _FULL_LINES = 5, 40
 
+_NAMES: dict[str, tuple[str, str]] = {
+    Category.TASK_STATE: ("state of a task", "states of tasks"),
+    Category.TIMELINE: ("piece of work", "pieces of work"),
+    Category.USER_VOICE: ("word of the user", "words of the user"),
+    Category.HYPOTHESIS: ("hypothesis", "hypotheses"),
+    Category.OPEN_THREAD: ("open thread", "open threads"),
+    Category.GENERAL: ("other entry", "other entries"),
+}
 _STANDARD = (
     ("Open threads", Category.OPEN_THREAD),
     ("Decisions", Category.DECISION),
@@ -69,6 +78,7 @@ async def brief(chronicle: Chronicle, tier: str = "standard") -> Briefing:
     _write_micro(page, chronicle.session_id, own)
     if size != "micro":
         _write_sections(page, own, _STANDARD, _STANDARD_LINES, _SHORT)
+        await _write_project(page, chronicle, _FULL_LINES if size == "full" else _STANDARD_LINES)
     if size == "full":
         _write_sections(page, own, _FULL, _FULL_LINES, _LONG)
         page.list("Timeline", list(reversed(own)), _FULL_LINES, _LONG)
@@ -134,11 +144,32 @@ def told(entry: Entry, width: int) -> str:
 
 def _write_micro(page: _Page, session_id: str, entries: Sequence[Entry]) -> None:
     counts = Counter(entry.category.value for entry in entries)
-    numbers = ", ".join(f"{count} {category}" for category, count in sorted(counts.items())) or "nothing recorded yet"
-    page.say(f"Session {inline(session_id, _SHORT)}: {numbers}.")
+    numbers = ", ".join(f"{count} {_called(category, count)}" for category, count in sorted(counts.items()))
+    who = "This terminal" if session_id == NO_SESSION else f"Session {inline(session_id, _SHORT)}"
+    page.say(f"{who}: {numbers or 'nothing recorded yet'}.")
     newest = next((entry for entry in entries if entry.category is Category.TASK_STATE), None)
     if newest is not None:
         page.say(f"Now: {told(newest, _SHORT)} [{page.cite(newest)}]")
+
+
+def _called(category: str, count: int) -> str:
+    """A category as people call it, one of it or several."""
+    one, several = _NAMES.get(category, (category, f"{category}s"))
+    return one if count == 1 else several
+
+
+async def _write_project(page: _Page, chronicle: Chronicle, most: int) -> None:
+    """The newest decisions that the files of the repository tell of, where there are any."""
+    wanted = ArchiveQuery(cross_session=True, sources=(REPOSITORY,), categories=(Category.DECISION,), limit=_ENTRIES)
+    found = sorted(await chronicle.query(wanted), key=lambda entry: str(entry.metadata.get("day", "")), reverse=True)
+    if not found:
+        return
+    page.say(f"\nDecisions of the project: {len(found):,}, newest first")
+    for entry in found[:most]:
+        when = entry.metadata.get("day") or entry.metadata.get("version") or "undated"
+        page.say(f"- {inline(str(when), 40)} {told(entry, _SHORT)} [{page.cite(entry)}]")
+    if len(found) > most:
+        page.say(f"- … and {len(found) - most:,} more")
 
 
 def _write_sections(

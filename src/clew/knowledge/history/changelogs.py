@@ -13,6 +13,7 @@ import msgspec
 from clew.fences import clean
 from clew.knowledge.code.blobs import blob_id
 from clew.knowledge.history.decision import Decision, find_date
+from clew.knowledge.history.headings import MAX_HEADING, read_heading
 from clew.secrecy import mask_document
 
 MAX_SIZE = 4_000_000
@@ -22,11 +23,10 @@ ChangeKind = Literal["added", "changed", "deprecated", "removed", "fixed", "secu
 
 _NAME = re.compile(r"(?:changelog|changes|history|news|releases?|release[-_]notes)(?:\.(?:md|rst|txt))?", re.IGNORECASE)
 _VERSION = re.compile(
-    r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*(?:[-.]?(?:a|b|rc|alpha|beta|dev|post)[-.]?\d*)?)(?![\w.]*\d)", re.IGNORECASE
+    r"(?<![\w.])v?(\d++\.\d++(?:\.\d++)*+(?:[-.]?(?:a|b|rc|alpha|beta|dev|post)[-.]?\d*)?)(?![\w.]*\d)", re.IGNORECASE
 )
 _UNRELEASED = re.compile(r"\bunreleased\b", re.IGNORECASE)
 _UNDERLINE = re.compile(r"([=\-~^*#+])\1{2,}\s*")
-_HEADING = re.compile(r"(#{1,6})\s+(.+?)\s*#*")
 _BULLET = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.+)")
 _RELEASED = re.compile(r"\s*:?\**(?:released|release date)\b|\s*[_*]*\d{4}-\d\d-\d\d[_*]*\s*$", re.IGNORECASE)
 _LABEL = re.compile(r"\*\*(.{2,30}?):?\*\*")
@@ -110,10 +110,10 @@ def _notes(path: str, hash: str, lines: list[str]) -> Iterator[ChangeNote]:
 
 def _heading(lines: list[str], at: int) -> str | None:
     """The heading on a line, by its marks or by the line drawn below it."""
-    marked = _HEADING.fullmatch(lines[at])
-    if marked:
-        return marked[2]
-    line = lines[at].rstrip()
+    marked = read_heading(lines[at])
+    if marked is not None:
+        return marked.text
+    line = lines[at].rstrip()[:MAX_HEADING]
     is_underlined = at + 1 < len(lines) and _UNDERLINE.fullmatch(lines[at + 1]) is not None
     return line if line and not line[0].isspace() and is_underlined and not _BULLET.fullmatch(line) else None
 

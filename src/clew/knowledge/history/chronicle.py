@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from clew.errors import InvalidInput, NotFound
 from clew.knowledge.evidence.firewall import Firewall
 from clew.knowledge.history.entries import (
     EVERY_ENTRY,
+    NO_SESSION,
     NODE_TYPES,
     PROMOTED,
     ArchiveQuery,
@@ -24,6 +26,7 @@ from clew.knowledge.history.entries import (
     check_category,
     to_entry,
 )
+from clew.knowledge.neighbours import link_in_order
 from clew.secrecy import mask_keys
 from clew.trail.breadcrumb import Breadcrumb, Change
 from clew.trail.kinds import NodeDomain, NodeType, SourceKind
@@ -34,6 +37,8 @@ from clew.trail.store import Trail
 
 MAX_NAME = 120
 _PAGE = 200
+_LOOKED_BACK = 100
+"""So many entries that were written at the same time are looked through for the one before."""
 
 
 class Chronicle:
@@ -148,8 +153,9 @@ class NewEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def write_entry(trail: Trail, by: Principal, entry: NewEntry, firewall: Firewall | None = None) -> Entry:
-    """Write one entry with its vector, through the firewall where there is one. The title is the beginning of the
-    content where none is given. Raises InvalidInput for an entry without content or session."""
+    """Write one entry with its vector, through the firewall where there is one, and link it to the one before it in
+    its session. The title is the beginning of the content where none is given. Raises InvalidInput for an entry without
+    content or session."""
     if not entry.content.strip():
         raise InvalidInput("content", "is empty")
     if not entry.session_id.strip():
@@ -170,7 +176,32 @@ async def write_entry(trail: Trail, by: Principal, entry: NewEntry, firewall: Fi
         node, _ = await firewall.store(
             name, content, files=entry.files, said_by=entry.said_by, node_type=node_type, **fields
         )
+    await _follow(trail, node.id, entry.session_id, by)
     return to_entry(await trail.records.get(node.id, by=by))
+
+
+async def _follow(trail: Trail, id: str, session_id: str, by: Principal) -> None:
+    """Link an entry to the one that was written before it in its session. Who is in no session follows nobody."""
+    before = await _entry_before(trail, id, session_id, by) if session_id != NO_SESSION else None
+    if before is not None:
+        with contextlib.suppress(NotFound):  # it was removed meanwhile
+            await link_in_order(trail, [before, id], by=by)
+
+
+async def _entry_before(trail: Trail, id: str, session_id: str, by: Principal) -> str | None:
+    """The entry right before this one, whatever others write meanwhile."""
+    selector = build_selector(ArchiveQuery(current_only=True), session_id)
+    cursor, is_passed = None, False
+    for _ in range(_LOOKED_BACK):
+        page = await trail.records.list(selector, by=by, limit=2, cursor=cursor)
+        for each in page.items:
+            if is_passed:
+                return each.id
+            is_passed = each.id == id
+        cursor = page.cursor
+        if cursor is None:
+            break
+    return None
 
 
 async def list_all(

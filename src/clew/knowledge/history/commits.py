@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from clew.fences import clean
-from clew.knowledge.history.git_commands import folder_in_repository, is_partial, stream_git
+from clew.knowledge.git import folder_in_repository, is_partial, stream_git
 from clew.secrecy import mask_keys
 
 NEWEST = 20_000
@@ -25,8 +25,12 @@ TouchKind = Literal["created", "modified", "deleted", "renamed"]
 
 _FORMAT = "--format=%x01%H%x00%P%x00%ct%x00%an%x00%s%x00%b%x00%(trailers:only,unfold)"
 _HEADER = 7
+_BEYOND = 1_000
+"""Characters after the last that is kept, among which an address or a key may end."""
 _KINDS: dict[str, TouchKind] = {"A": "created", "C": "created", "D": "deleted", "R": "renamed"}
-_ADDRESS = re.compile(r"\s*<[^<>\s]{1,200}@[^<>\s]{1,200}>|\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}\b")
+_ADDRESS = re.compile(
+    r"(?:(?<!\s)\s{1,20}+)?<[^<>\s]{1,200}@[^<>\s]{1,200}>|\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}\b"
+)
 _TRAILER = re.compile(r"([A-Za-z][A-Za-z0-9-]{1,40}|BREAKING CHANGE):\s+(.+)")
 
 
@@ -105,9 +109,9 @@ def _commit(header: Sequence[str], files: Sequence[Touched]) -> Commit:
         sha=sha.lstrip("\n\x01"),
         parents=tuple(parents.split()),
         at=datetime.fromtimestamp(int(seconds or 0), UTC),
-        author=_without_addresses(author)[:200],
-        subject=_without_addresses(subject)[:500],
-        body=_without_addresses(body).strip()[:MAX_BODY],
+        author=_without_addresses(author, 200),
+        subject=_without_addresses(subject, 500),
+        body=_without_addresses(body.strip(), MAX_BODY).strip(),
         trailers=tuple(_trailers(trailers)),
         files=tuple(files),
     )
@@ -117,11 +121,12 @@ def _trailers(text: str) -> Iterator[tuple[str, str]]:
     for line in text.splitlines()[:50]:
         found = _TRAILER.fullmatch(line.strip())
         if found:
-            yield found[1], _without_addresses(found[2])[:500]
+            yield found[1], _without_addresses(found[2], 500)
 
 
-def _without_addresses(text: str) -> str:
-    return mask_keys(_ADDRESS.sub("", clean(text)))
+def _without_addresses(text: str, limit: int) -> str:
+    """At most so many characters of a text. Little more of it is looked at: it may have any length."""
+    return mask_keys(_ADDRESS.sub("", clean(text[: limit + _BEYOND])))[:limit]
 
 
 def _text(piece: bytes) -> str:

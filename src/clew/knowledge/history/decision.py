@@ -54,8 +54,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """All of it, for searching and showing."""
-        parts = (self.title, self.context, self.decision, self.consequences)
+        """All of it, for searching and showing; a title that only begins what was decided is not said twice."""
+        is_repeated = bool(self.title) and self.decision.startswith(self.title.removesuffix("…"))
+        parts = ("" if is_repeated else self.title, self.context, self.decision, self.consequences)
         return "\n\n".join(part for part in parts if part)
 
     def mentions(self, name: str) -> bool:

@@ -22,6 +22,8 @@ from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
 from clew.trail.nodes import NodeFields, NodeGraph, build_node
 from clew.trail.store import Trail
 
+REPOSITORY = "repository"
+"""The source of decisions that files of the repository tell of."""
 _PATH = re.compile(r"(?<![\w/.-])((?:[\w-]+/){1,12}[\w.-]+\.[A-Za-z]\w{0,5})(?![\w/])")
 _DIGITS = re.compile(r"\d+")
 
@@ -75,7 +77,7 @@ async def _keep(trail: Trail, decision: Decision, by: Principal) -> bool:
     """Whether there was anything to write."""
     fields: NodeFields = {
         "category": "decision",
-        "source": "repository",
+        "source": REPOSITORY,
         "content_hash": decision.hash,
         "trust": Trust.RECENT,
         "verification": Verification.CODE,
@@ -98,7 +100,13 @@ async def _keep(trail: Trail, decision: Decision, by: Principal) -> bool:
 
 
 def _metadata(decision: Decision) -> dict[str, Any]:
-    told = {"kind": decision.kind, "status": decision.status, "number": decision.number, "version": decision.version}
+    told = {
+        "kind": decision.kind,
+        "status": decision.status,
+        "number": decision.number,
+        "version": decision.version,
+        "day": decision.day.isoformat() if decision.day else "",
+    }
     return {name: value for name, value in told.items() if value}
 
 

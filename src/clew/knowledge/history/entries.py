@@ -17,6 +17,8 @@ from clew.trail.nodes import SCHEMA, to_node
 from clew.trail.selector import ContextMatch, Selector
 
 PROMOTED = "chronicle:promoted"
+NO_SESSION = "outside"
+"""The session of what is stored where the writer is in none."""
 MAX_LIMIT = 1_000
 
 PromotedBecause = Literal["user", "session_success", "inspector", "uses"]

@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 
 from clew.knowledge.code.store import CodeStore, Sql
+from clew.knowledge.git import GitFailed, find_head, run_git
 from clew.knowledge.history.blame import find_origin, read_line_history
+from clew.knowledge.history.commit_words import ensure_index, find_commits, has_words, named_commits
 from clew.knowledge.history.commits import NEWEST, Commit, Touched, read_commits
-from clew.knowledge.history.git_commands import GitFailed, find_head, run_git
 
 _BATCH = 500
 _SHORTEST = 4
@@ -33,6 +34,7 @@ CREATE INDEX IF NOT EXISTS git_touched_commit ON git_touched(of_commit);
 CREATE INDEX IF NOT EXISTS git_commits_at ON git_commits(at);
 CREATE TABLE IF NOT EXISTS git_state(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 """
+_NAMES = ("git_commits", "git_paths", "git_touched", "git_state")
 _COLUMNS = "c.number, c.sha, c.parents, c.at, c.author, c.subject, c.body, c.trailers"
 
 
@@ -50,7 +52,7 @@ class GitLog:
     def __init__(self, store: CodeStore, root: Path) -> None:
         self._store, self._root = store, root
         with store.writing() as sql:
-            sql.execute(_TABLES)
+            _prepare(sql)
 
     def refresh(self, *, limit: int = NEWEST) -> LogRefresh:
         """Follow the repository: read commits that are new, forget those that what is checked out no longer has.
@@ -62,7 +64,7 @@ class GitLog:
         if head == known:
             return LogRefresh(head=head)
         with self._store.writing() as sql:
-            sql.execute(_TABLES)
+            _prepare(sql)
             removed = self._forget(sql, head, known)
         known = self.head
         revisions = [head, f"^{known}"] if head and known else [head] if head else []
@@ -113,10 +115,9 @@ class GitLog:
 
     def recent(self, *, since: datetime | None = None, limit: int = 50) -> list[Commit]:
         """The newest commits, those since a moment where one is given, newest first."""
-        seconds = int(since.timestamp()) if since is not None else -(1 << 62)
         rows = self._rows(
             f"SELECT {_COLUMNS} FROM git_commits c WHERE c.at >= ? ORDER BY c.at DESC, c.number LIMIT ?",
-            (seconds, limit),
+            (_seconds(since), limit),
         )
         return [self._commit(row) for row in rows]
 
@@ -128,6 +129,24 @@ class GitLog:
             f"SELECT {_COLUMNS} FROM git_commits c WHERE c.sha >= ? AND c.sha < ? LIMIT 2", (sha, f"{sha}g")
         )
         return self._commit(rows[0]) if len(rows) == 1 else None
+
+    def search(self, text: str, *, limit: int = 10, since: datetime | None = None) -> list[tuple[Commit, float]]:
+        """Commits that a text is about, by their messages, best first, each with how much of the text it has, from 0 to
+        1. One that the text names comes before all others."""
+        named = [found for found in map(self.find, named_commits(text)) if found is not None]
+        with self._store.reading() as sql:
+            scored = find_commits(sql, text, limit, _seconds(since))
+        marks = ",".join("?" * len(scored))
+        rows = self._rows(f"SELECT {_COLUMNS} FROM git_commits c WHERE c.number IN ({marks})", [n for n, _ in scored])
+        known = {row[0]: row for row in rows}
+        found = [(self._commit(known[number]), share) for number, share in scored if number in known]
+        once = {each.sha: (each, share) for each, share in [*found, *((each, 1.0) for each in named)]}
+        return sorted(once.values(), key=lambda each: -(each[1] + (each[0] in named)))[:limit]
+
+    def has_words(self, text: str) -> bool:
+        """Whether any commit has a word of a text, or is named by it."""
+        with self._store.reading() as sql:
+            return has_words(sql, text) or any(map(self.find, named_commits(text)))
 
     def _forget(self, sql: Sql, head: str | None, known: str | None) -> int:
         """Drop what the new head does not have; all of it where git no longer knows the old one."""
@@ -164,6 +183,21 @@ class GitLog:
             trailers=msgspec.json.decode(trailers, type=tuple[tuple[str, str], ...]),
             files=tuple(Touched(*file) for file in files),
         )
+
+
+def _prepare(sql: Sql) -> None:
+    """Make the tables; where some of them are gone, all anew, so that they belong together."""
+    found = sql.execute(f"SELECT name FROM sqlite_schema WHERE name IN ({','.join('?' * len(_NAMES))})", _NAMES)
+    present = {name for (name,) in found}
+    if present and present != set(_NAMES):
+        for name in ("git_words", *_NAMES):
+            sql.execute(f"DROP TABLE IF EXISTS {name}")
+    sql.execute(_TABLES)
+    ensure_index(sql)
+
+
+def _seconds(since: datetime | None) -> int:
+    return int(since.timestamp()) if since is not None else -(1 << 62)
 
 
 def _write(sql: Sql, commit: Commit, paths: dict[str, int]) -> int:

@@ -4,6 +4,7 @@ the same thing write the same breadcrumb."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from uuid import UUID, uuid5
 
 import msgspec
@@ -45,6 +46,20 @@ async def put_keyed(
         except (AlreadyExists, Conflict):
             continue
     return await _put_once(trail, key, draft, change, by)
+
+
+async def keep_keyed(trail: Trail, key: str, draft: Draft, *, by: Principal) -> None:
+    """Write the draft under a name, in the place of what is there, if the caller may write at all. Seen by those who
+    may see as much as the caller; never embedded. Where others do the same at this very moment, theirs stays."""
+    if not (by.may("create") and by.may("update")):
+        return
+    draft = msgspec.structs.replace(draft, scopes=sorted(by.scopes), embed="never")
+
+    def change(present: Breadcrumb) -> Change:
+        return Change(context=draft.context, embed="never")
+
+    with suppress(AlreadyExists, Conflict):
+        await put_keyed(trail, key, draft, change, by=by)
 
 
 async def _put_once(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -75,11 +76,7 @@ class Mistakes:
         )
 
         def again(present: Breadcrumb) -> Change:
-            was = present.context
-            count = was["occurrences"] + 1
-            kept = {"context": masked["context"] or was["context"], "tags": list(dict.fromkeys([*was["tags"], *tags]))}
-            counted = {"occurrences": count, "confidence": confidence_after(count), "last_seen_at": now}
-            return Change(context={**was, **masked, **kept, **counted})
+            return Change(context=_told_again(present.context, masked, tags, now))
 
         key = f"mistake:{' '.join(sorted(stems(pattern))) or pattern.strip()}"
         return _to_mistake(await put_keyed(self._trail, key, draft, again, by=self._by))
@@ -98,6 +95,13 @@ class Mistakes:
 def confidence_after(occurrences: int) -> float:
     """How sure a mistake is after so many reports."""
     return round(min(MOST_CONFIDENCE, FIRST_CONFIDENCE + CONFIDENCE_STEP * (occurrences - 1)), 2)
+
+
+def _told_again(was: dict[str, Any], told: dict[str, str], tags: Sequence[str], now: str) -> dict[str, Any]:
+    count = was["occurrences"] + 1
+    kept = {"context": told["context"] or was["context"], "tags": list(dict.fromkeys([*was["tags"], *tags]))}
+    counted = {"occurrences": count, "confidence": confidence_after(count), "last_seen_at": now}
+    return {**was, **told, **kept, **counted}
 
 
 def _is_like(approach: str, mistake: Mistake) -> bool:

@@ -13,13 +13,13 @@ from clew.errors import InvalidInput
 from clew.knowledge.history.keyed import put_keyed
 from clew.secrecy import mask_keys
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.bulk import each_record
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
 
 SCHEMA = "preference.v1"
 FIRST, REINFORCED, DIMINISHED = 0.6, 0.1, 0.2
 MAX_EVIDENCE = 50
-_PAGE = 200
 
 Response = Literal["accepted", "rejected"]
 
@@ -113,15 +113,8 @@ class UserPreferences:
 
     async def _records(self) -> list[Breadcrumb]:
         """Those for good, and those of this session."""
-        found, cursor = list[Breadcrumb](), None
-        while True:
-            page = await self._trail.records.list(
-                Selector(schema_name=SCHEMA), by=self._by, limit=_PAGE, cursor=cursor, oldest_first=True
-            )
-            found += [record for record in page.items if record.session in (None, self._session)]
-            cursor = page.cursor
-            if cursor is None:
-                return found
+        wanted = each_record(self._trail, Selector(schema_name=SCHEMA), by=self._by)
+        return [record async for record in wanted if record.session in (None, self._session)]
 
 
 def judge(known: Inferred | None, suggestion: str, response: Response, now: datetime) -> Inferred | None:

@@ -14,7 +14,7 @@ _QUOTES = "\"'`“”‘’"
 _MARKS = re.compile(r"[`'\"*]+")
 _CODE = re.compile(r"[./#:()]")
 _SPACES = re.compile(r"\s+")
-_AROUND = re.compile(r"\s*([,()\[\]{}:=<>|])\s*")
+_AROUND = re.compile(r"(?:(?<!\s)\s++)?([,()\[\]{}:=<>|])\s*+")
 _WORDS = {
     **dict.fromkeys(("none", "null", "nil", "undefined", "not set", "unset"), "none"),
     **dict.fromkeys(("true", "yes", "on", "enabled"), "true"),

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from clew.knowledge.code.facts import Symbol
-from clew.knowledge.project.texts import FileText, clip
+from clew.knowledge.lines import clip
+from clew.knowledge.project.texts import FileText
 
 MAX_PROPS = 40
 _HEAD_LINES, _USE_LINES = 30, 12

@@ -16,10 +16,11 @@ from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.refs import node_id
 from clew.knowledge.code.rows import SymbolRow, find_symbols
+from clew.knowledge.lines import clip
 from clew.knowledge.project.component_parts import Prop, cut_use, read_props, read_variants
 from clew.knowledge.project.needs import Need, alike, read_need, terms_in
 from clew.knowledge.project.style_names import is_component
-from clew.knowledge.project.texts import FileText, clip, read_file
+from clew.knowledge.project.texts import FileText, read_file
 from clew.trail.text import split_word
 
 ComponentType = Literal["ui", "hook", "utility", "pattern"]

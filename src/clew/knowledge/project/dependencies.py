@@ -15,9 +15,12 @@ from clew.knowledge.code.facts import Import
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.views import FileInfo
-from clew.knowledge.project.manifests import MAX_DECLARED, Declared, PackageType, normal_name, parser_of
+from clew.knowledge.lines import clip
+from clew.knowledge.manifests.reading import is_manifest, parse_manifest
+from clew.knowledge.manifests.records import Declared, Manifest, PackageType, normal_name
 from clew.knowledge.project.needs import Need, read_need, terms_in
-from clew.knowledge.project.texts import FileText, clip, load_data, own_files, read_files
+from clew.knowledge.project.tables import load_table
+from clew.knowledge.project.texts import MAX_TEXT, FileText, own_files, read_file, read_files
 
 MAX_MANIFESTS, MAX_CODE = 200, 1_000
 _EXAMPLES = 3
@@ -67,12 +70,13 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DependencyAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """`manifests` are the files that were read for it."""
+    """`manifests` are the files that were read for it; `problems` say which of them could not be, and why."""
 
     already_available: bool
     packages: Sequence[Package] = ()
     suggestions: Sequence[Suggestion] = ()
     manifests: Sequence[str] = ()
+    problems: Sequence[str] = ()
 
 
 class _Capability(msgspec.Struct, frozen=True):
@@ -95,45 +99,62 @@ async def check_dependency(code: CodeGraph, need: str) -> DependencyAnswer:
 
 
 async def list_packages(code: CodeGraph) -> list[Declared]:
-    """All packages that the manifests of a project declare, in the order of their paths."""
+    """All packages that the manifests of a project declare, those of the upper folders first."""
     files = await code.files()
-    return await asyncio.to_thread(lambda: _declared(code, files)[0])
+    return _declared(await asyncio.to_thread(_read_manifests, code, files))
 
 
 def _check(code: CodeGraph, files: Sequence[FileInfo], need: Need) -> DependencyAnswer:
-    declared, manifests = _declared(code, files)
+    manifests = _read_manifests(code, files)
+    declared = _declared(manifests)
+    fitting = _fitting(need, declared)
+    used: set[str] = {each.ecosystem for each in declared} or _ecosystems(files)
+    examples = _find_uses(code, files, fitting)
+    return DependencyAnswer(
+        already_available=bool(fitting),
+        packages=[_shown(each, examples.get(each.name, ())) for each in fitting],
+        suggestions=_suggest(need, used) if not fitting else (),
+        manifests=[each.path for each in manifests],
+        problems=[f"{each.path} {each.problem}" for each in manifests if each.problem],
+    )
+
+
+def _fitting(need: Need, declared: Sequence[Declared]) -> list[Declared]:
+    """The packages that do what is needed, the best first, each once."""
     scores = {id(each): _fit(need, each) for each in declared}
     fitting = [each for each in declared if scores[id(each)] >= _ENOUGH]
     fitting.sort(key=lambda each: (-scores[id(each)], ("runtime", "peer", "dev").index(each.type), each.name))
-    if not fitting:
-        used = {each.ecosystem for each in declared} or _ecosystems(files)
-        return DependencyAnswer(already_available=False, suggestions=_suggest(need, used), manifests=manifests)
-    once = list({(each.ecosystem, each.name): each for each in reversed(fitting)}.values())[::-1][:_MOST]
-    examples = _find_uses(code, files, once)
-    packages = [
-        Package(
-            name=each.name,
-            version=each.version,
-            type=each.type,
-            ecosystem=each.ecosystem,
-            source=each.source,
-            capabilities=_abilities(each.ecosystem, each.name),
-            usage_examples=examples.get(each.name, ()),
-        )
-        for each in once
-    ]
-    return DependencyAnswer(already_available=True, packages=packages, manifests=manifests)
+    return list({(each.ecosystem, each.name): each for each in reversed(fitting)}.values())[::-1][:_MOST]
 
 
-def _declared(code: CodeGraph, files: Sequence[FileInfo]) -> tuple[list[Declared], list[str]]:
-    named = [file.path for file in files if parser_of(file.path) and not _COPIED.search(file.path)]
+def _shown(package: Declared, examples: Sequence[UsageExample]) -> Package:
+    return Package(
+        name=package.name,
+        version=package.version,
+        type=package.type,
+        ecosystem=package.ecosystem,
+        source=package.source,
+        capabilities=_abilities(package.ecosystem, package.name),
+        usage_examples=examples,
+    )
+
+
+def _read_manifests(code: CodeGraph, files: Sequence[FileInfo]) -> list[Manifest]:
+    named = [file.path for file in files if is_manifest(file.path) and not _COPIED.search(file.path)]
     own = [path for path in named if not kind_of(path) & (TEST | ASIDE)]
-    paths = (own or named)[:MAX_MANIFESTS]
-    found: list[Declared] = []
-    for file in read_files(code, sorted(paths, key=lambda path: (path.count("/"), path))):
-        parse = parser_of(file.path)
-        found += islice(parse(file), MAX_DECLARED) if parse else ()
-    return found, paths
+    paths = sorted((own or named)[:MAX_MANIFESTS], key=lambda path: (path.count("/"), path))
+    return [_read_manifest(code, path) for path in paths]
+
+
+def _read_manifest(code: CodeGraph, path: str) -> Manifest:
+    file = read_file(code, path)
+    if file is None:
+        return Manifest(path=path, problem=f"is gone, no text, or over {MAX_TEXT:,} bytes")
+    return parse_manifest(path, file.text)
+
+
+def _declared(manifests: Sequence[Manifest]) -> list[Declared]:
+    return [package for each in manifests for package in each.packages if package.is_direct]
 
 
 def _fit(need: Need, package: Declared) -> float:
@@ -157,7 +178,7 @@ def _closeness(need: Need, capability: _Capability) -> float:
 
 @cache
 def _load() -> _Known:
-    return load_data("capabilities.json", _Known)
+    return load_table("capabilities.json", _Known)
 
 
 def _provides(capability: _Capability, ecosystem: str, name: str) -> bool:

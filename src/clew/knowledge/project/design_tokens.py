@@ -14,8 +14,9 @@ import msgspec
 from clew.errors import InvalidInput
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.views import FileInfo
+from clew.knowledge.lines import clip
 from clew.knowledge.project.colours import Colour, read_colour
-from clew.knowledge.project.texts import clip, read_files
+from clew.knowledge.project.texts import read_files
 from clew.knowledge.project.token_naming import Category, DesignToken, classify
 from clew.knowledge.project.token_sources import Raw, reader_of
 

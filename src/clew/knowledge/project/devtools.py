@@ -33,6 +33,8 @@ from clew.knowledge.project.devtools_records import (
     DiscoveredTool,
     Recommendation,
     Research,
+    ToolCategory,
+    ToolChoice,
     ToolDiscoveryRequest,
     ToolDiscoveryResponse,
 )
@@ -80,6 +82,16 @@ class ToolDiscovery:
             after = msgspec.structs.replace(grounds, user_overrides=await chosen.read())
             await self._cache.keep(request, after, response)
             return response
+
+    async def prefer(self, category: ToolCategory, choice: ToolChoice, language: str = "") -> str:
+        """Remember what the user chose, for all sessions, and return for which language: without one it is that of most
+        files, and empty where none is known. Raises InvalidInput for a choice that names no tool."""
+        checked = checked_choice(choice)
+        files = await asyncio.to_thread(ProjectFiles, self._root, "")
+        found = normal_language(language) or next(iter(await asyncio.to_thread(files.languages)), "")
+        preferences = UserPreferences(self._trail, self._by, self._clock)
+        await ToolPreferences(preferences, category).write(found, checked)
+        return found
 
     async def _discover(
         self, request: ToolDiscoveryRequest, files: ProjectFiles, chosen: ToolPreferences, before: dict[str, str]

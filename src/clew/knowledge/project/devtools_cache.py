@@ -10,15 +10,15 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.errors import AlreadyExists, Conflict, SourceError
-from clew.knowledge.history.git_commands import find_head, run_git
-from clew.knowledge.history.keyed import find_keyed, keyed_id, put_keyed
+from clew.errors import SourceError
+from clew.knowledge.git import find_head, run_git
+from clew.knowledge.history.keyed import find_keyed, keep_keyed, keyed_id
 from clew.knowledge.project.devtools_records import (
     ToolDiscoveryEntry,
     ToolDiscoveryRequest,
     ToolDiscoveryResponse,
 )
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.breadcrumb import Breadcrumb, Draft
 from clew.trail.store import Trail
 
 SCHEMA = "system.devtools.v1"
@@ -51,7 +51,7 @@ class DiscoveryCache:
     async def keep(self, request: ToolDiscoveryRequest, grounds: Grounds, response: ToolDiscoveryResponse) -> None:
         """Keep a discovery in the place of the last one, if the caller may write at all. One that waits for the user is
         not kept."""
-        if response.requires_user or not (self._by.may("create") and self._by.may("update")):
+        if response.requires_user:
             return
         key = self._key(request)
         entry = ToolDiscoveryEntry(
@@ -66,22 +66,8 @@ class DiscoveryCache:
             checkout=grounds.checkout,
             files=grounds.files,
         )
-        context = msgspec.to_builtins(entry)
-        draft = Draft(
-            title=f"Tools: {request.tool_category}",
-            context=context,
-            schema_name=SCHEMA,
-            scopes=sorted(self._by.scopes),
-            embed="never",
-        )
-
-        def change(present: Breadcrumb) -> Change:
-            return Change(context=context, embed="never")
-
-        try:
-            await put_keyed(self._trail, key, draft, change, by=self._by)
-        except (AlreadyExists, Conflict):
-            return  # others keep the same at this very moment
+        draft = Draft(title=f"Tools: {request.tool_category}", context=msgspec.to_builtins(entry), schema_name=SCHEMA)
+        await keep_keyed(self._trail, key, draft, by=self._by)
 
     def _key(self, request: ToolDiscoveryRequest) -> str:
         asked = [self._project, request.tool_category, request.target_path, request.languages, sorted(self._by.scopes)]

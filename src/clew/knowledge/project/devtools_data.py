@@ -4,16 +4,13 @@ of 22 languages. The tables are JSON files beside this one, read once when first
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
-from typing import TypeVar
 
 import msgspec
 
 from clew.knowledge.project.devtools_records import ToolCategory
+from clew.knowledge.project.tables import load_table
 
 ANY = "*"
-
-_Table = TypeVar("_Table", bound=msgspec.Struct)
 
 
 class ConfigRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,17 +104,17 @@ class _Toolsets(msgspec.Struct, frozen=True):
 
 @cache
 def detection() -> Detection:
-    return _read("devtools_detection.json", Detection)
+    return load_table("devtools_detection.json", Detection)
 
 
 @cache
 def known_tools() -> dict[str, KnownTool]:
-    return _read("devtools_tools.json", _Tools).tools
+    return load_table("devtools_tools.json", _Tools).tools
 
 
 @cache
 def _languages() -> _Toolsets:
-    return _read("devtools_toolsets.json", _Toolsets)
+    return load_table("devtools_toolsets.json", _Toolsets)
 
 
 def default_toolsets() -> dict[str, LanguageToolset]:
@@ -154,7 +151,3 @@ def install_of(tool: str, category: ToolCategory, language: str) -> str:
     if usual is not None and usual.name == tool:
         return usual.install_cmd
     return known_tools()[tool].install_cmd if tool in known_tools() else ""
-
-
-def _read(name: str, table: type[_Table]) -> _Table:
-    return msgspec.json.decode(files("clew.knowledge.project").joinpath(name).read_bytes(), type=table)

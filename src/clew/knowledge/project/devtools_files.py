@@ -15,6 +15,7 @@ from clew.tools.ignoring import NEVER_READ, TOOLS_OWN
 MAX_TEXT = 500_000
 """A larger file is there, but nothing is read from it: nobody writes such a configuration."""
 MAX_LISTED = 50
+SHORT_HASH = 10
 MAX_WALKED = 5_000
 MANIFESTS = {"package.json": "javascript", "pyproject.toml": "python", "go.mod": "go", "Cargo.toml": "rust"}
 LOCKS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
@@ -39,6 +40,15 @@ class ProjectFiles:
             fits = content is not None and len(content.body) <= MAX_TEXT
             self._texts[path] = content.body.decode("utf-8-sig", "replace") if content is not None and fits else ""
         return self._texts[path]
+
+    def place(self, path: str, word: str) -> str:
+        """Where a file first has a word, above all in the head of a section, at its content: `path:line@blob`; a file
+        without it, by itself."""
+        content, text = read_content(self.root, path), self.text(path).casefold()
+        blob = f"@{content.blob[:SHORT_HASH]}" if content is not None and content.blob else ""
+        having = [(number, each) for number, each in enumerate(text.splitlines(), 1) if word.casefold() in each]
+        line, _ = min(having, key=lambda each: (not each[1].startswith("["), each[0]), default=(0, ""))
+        return f"{path}:{line}{blob}" if line else f"{path}{blob}"
 
     def fingerprint(self) -> dict[str, str]:
         """The content of each file as it is now: the id of its blob. Of lock files only that they are there."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
+import re
 import shutil
-from pathlib import PurePosixPath
+from pathlib import Path
 
-from clew.knowledge.code.blobs import read_content
+from clew.knowledge.manifests.installed import find_npm, find_python
 from clew.knowledge.project.devtools_data import known_tools
-from clew.knowledge.project.devtools_manifests import MAX_VERSION, read_json
 
+MAX_VERSION = 60
+_VERSION = re.compile(r"[\w.*^~<>=!|, +-]+")
 _BINARIES = ("node_modules/.bin", ".venv/bin", "venv/bin", ".venv/Scripts", "venv/Scripts", "vendor/bin", "bin")
-_LIBRARIES = (".venv/lib", "venv/lib")
 
 
 def is_installed(root: str, tool: str, run_command: str = "") -> bool:
@@ -28,23 +28,15 @@ def installed_version(root: str, tool: str) -> str:
     """The version of a tool that is installed in the project itself; empty where it cannot be told."""
     known = known_tools().get(tool)
     package = (known.package if known else "") or tool
-    content = (
-        read_content(root, str(PurePosixPath("node_modules", package, "package.json"))) if _plain(package) else None
-    )
-    if content is not None:
-        said = read_json(content.body.decode("utf-8", "replace")).get("version")
-        return said if isinstance(said, str) and len(said) <= MAX_VERSION and said.isprintable() else ""
-    return _python_version(root, package)
+    found = find_npm(Path(root), package) or find_python(Path(root), package)
+    version = found.version if found is not None else ""
+    return version if len(version) <= MAX_VERSION and version.isprintable() else ""
 
 
-def _python_version(root: str, package: str) -> str:
-    wanted = f"{package.replace('-', '_')}-*.dist-info"
-    for library in _LIBRARIES:
-        for python in _listed(os.path.join(root, library)):
-            names = _listed(os.path.join(root, library, python, "site-packages"))
-            for name in fnmatch.filter(names, wanted):
-                return name.removesuffix(".dist-info").rpartition("-")[2][:MAX_VERSION]
-    return ""
+def shown_version(said: str) -> str:
+    """A version as manifests write it, or nothing: what else may stand there is not shown."""
+    is_one = len(said) <= MAX_VERSION and _VERSION.fullmatch(said) and re.search(r"\d", said)
+    return said if is_one else ""
 
 
 def _program(tool: str, run_command: str) -> str:
@@ -52,14 +44,3 @@ def _program(tool: str, run_command: str) -> str:
     if known is not None:
         return known.binary or tool
     return (run_command or tool).split()[0] if (run_command or tool).strip() else ""
-
-
-def _plain(package: str) -> bool:
-    return ".." not in package and not package.startswith("/") and " " not in package
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []

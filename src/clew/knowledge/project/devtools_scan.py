@@ -12,6 +12,9 @@ from typing import NamedTuple
 import msgspec
 
 from clew.catalog.text import inline
+from clew.knowledge.manifests.formats import has_section
+from clew.knowledge.manifests.reading import parse_manifest
+from clew.knowledge.manifests.scripts import read_scripts
 from clew.knowledge.project.devtools_data import (
     ANY,
     command_of,
@@ -21,11 +24,12 @@ from clew.knowledge.project.devtools_data import (
     serves,
 )
 from clew.knowledge.project.devtools_files import ProjectFiles
-from clew.knowledge.project.devtools_installed import installed_version, is_installed
-from clew.knowledge.project.devtools_manifests import has_section, read_dependencies, read_scripts
+from clew.knowledge.project.devtools_installed import installed_version, is_installed, shown_version
 from clew.knowledge.project.devtools_records import CATEGORIES, Confidence, DiscoveredTool, Source, ToolCategory
 
 MAX_LINE = 2_000
+_MANIFESTS = {"npm": "package.json", "python": "pyproject.toml", "go": "go.mod", "rust": "Cargo.toml"}
+"""The manifest whose rules are for the packages of an ecosystem."""
 
 
 class Evidence(NamedTuple):
@@ -92,11 +96,12 @@ def _from_configs(files: ProjectFiles, category: ToolCategory) -> Iterator[Evide
 def _from_packages(files: ProjectFiles, category: ToolCategory) -> Iterator[Evidence]:
     rules = [rule for rule in detection().packages if rule.category == category]
     for path in files.paths:
-        for given in read_dependencies(path, files.text(path)):
+        for given in parse_manifest(path, files.text(path)).packages:
             for rule in rules:
-                is_it = given.package == rule.package or given.package.startswith(f"{rule.package}/")
-                if rule.manifest == given.kind and is_it:
-                    yield Evidence(rule.tool, rule.language, path, False, "package_manifest", given.version)
+                is_it = given.name == rule.package or given.name.startswith(f"{rule.package}/")
+                if rule.manifest == _MANIFESTS.get(given.ecosystem) and is_it:
+                    version = shown_version(given.version)
+                    yield Evidence(rule.tool, rule.language, path, False, "package_manifest", version)
 
 
 def _from_scripts(files: ProjectFiles, category: ToolCategory, languages: Sequence[str]) -> Iterator[Evidence]:
@@ -156,7 +161,7 @@ def _to_tool(files: ProjectFiles, category: ToolCategory, first: Evidence, found
         install_cmd=install_of(first.tool, category, first.language),
         is_installed=is_installed(files.root, first.tool),
         source=first.source,
-        rationale=inline(f"{first.tool} is {why} in {first.path}"),
+        rationale=inline(f"{first.tool} is {why} in {files.place(first.path, first.tool)}"),
     )
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from clew.errors import InvalidInput
 from clew.knowledge.code.words import terms_of
-from clew.knowledge.project.texts import load_data
+from clew.knowledge.project.tables import load_table
 from clew.trail.text import STOP, split_word
 
 MAX_NEED = 300
@@ -61,7 +61,7 @@ def alike(word: str) -> frozenset[int]:
 
 @cache
 def _groups() -> tuple[frozenset[int], ...]:
-    groups = load_data("synonyms.json", list[list[str]])
+    groups = load_table("synonyms.json", list[list[str]])
     return tuple(frozenset(term for word in group for term in terms_of(word)) for group in groups)
 
 

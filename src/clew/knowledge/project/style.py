@@ -12,11 +12,12 @@ from clew.errors import InvalidInput
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.languages import LANGUAGES
 from clew.knowledge.code.views import FileInfo
+from clew.knowledge.lines import clip
 from clew.knowledge.project.code_text import strip_code
 from clew.knowledge.project.style_layout import count_layout, has_semicolons, name_comma
 from clew.knowledge.project.style_names import count_names, name_case
 from clew.knowledge.project.style_patterns import count_ways, groups_of, name_exports, name_way, order_groups
-from clew.knowledge.project.texts import FileText, clip, own_files, read_files
+from clew.knowledge.project.texts import FileText, own_files, read_files
 
 MAX_FILES = 300
 """Files of a language that are counted; of more, every second, third and so on."""

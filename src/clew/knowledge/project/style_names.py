@@ -13,7 +13,7 @@ _CASES = (
     ("UPPER_SNAKE_CASE", re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")),
     ("snake_case", re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")),
     ("kebab-case", re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+")),
-    ("camelCase", re.compile(r"[a-z]+[a-z0-9]*(?:[A-Z][A-Za-z0-9]*)+")),
+    ("camelCase", re.compile(r"[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*")),
     ("PascalCase", re.compile(r"[A-Z][A-Z0-9]*[a-z][A-Za-z0-9]*")),
     ("lowercase", re.compile(r"[a-z][a-z0-9]*")),
     ("UPPERCASE", re.compile(r"[A-Z][A-Z0-9]*")),

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import combinations
 
 from clew.knowledge.code.facts import Import
-from clew.knowledge.project.texts import load_data
+from clew.knowledge.project.tables import load_table
 
 Shapes = Mapping[str, Mapping[str, re.Pattern[str]]]
 
@@ -28,7 +28,7 @@ _MAX_LINE = 500
 
 @cache
 def load_shapes(language: str) -> Shapes:
-    known = load_data("patterns.json", dict[str, dict[str, dict[str, str]]])
+    known = load_table("patterns.json", dict[str, dict[str, dict[str, str]]])
     found = known.get("javascript" if language == "typescript" else language, {})
     return {aspect: {name: re.compile(shape) for name, shape in ways.items()} for aspect, ways in found.items()}
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from importlib.resources import files as package_files
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -18,8 +16,6 @@ from clew.knowledge.code.parsing import make_readable
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.rows import decode_facts, find_facts
 from clew.knowledge.code.views import FileInfo
-
-T = TypeVar("T")
 
 MAX_TEXT = 300_000
 """Bytes of a file that is worth reading for what it says of its project; what is larger was generated."""
@@ -68,16 +64,6 @@ def own_files(files: Sequence[FileInfo], limit: int) -> list[FileInfo]:
     own = [file for file in small if not kind_of(file.path) & (TEST | ASIDE)] or small
     step = max(1, -(-len(own) // limit))
     return own[::step]
-
-
-def load_data(name: str, type: type[T]) -> T:
-    """A table that comes with this package."""
-    return msgspec.json.decode(package_files("clew.knowledge.project").joinpath(name).read_bytes(), type=type)
-
-
-def clip(text: str, limit: int = 200) -> str:
-    line = re.sub(r"\s+", " ", text).strip()
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def _facts(code: CodeGraph, blob: str, readable: Any) -> FileFacts:

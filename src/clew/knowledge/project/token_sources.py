@@ -16,7 +16,7 @@ _COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)")
 _PROPERTY = re.compile(
     r"(?<![\w-])(--[A-Za-z_][\w-]{0,100}|[$@][A-Za-z_][\w-]{0,100})\s*:\s*([^;{}\n]{1,300})(?=[;}\n])"
 )
-_FLAG = re.compile(r"\s*!(?:default|global|important)\s*")
+_FLAG = re.compile(r"(?:(?<!\s)\s++)?!(?:default|global|important)\s*+")
 _THEME = re.compile(r"(?<![\w.])theme\s*:\s*\{")
 _JSON_FILE = re.compile(
     r"(?:^|/)(?:[\w.-]*tokens?[\w.-]*|theme|colou?rs|spacing|typography|design[\w.-]*)\.json$"

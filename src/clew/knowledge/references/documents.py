@@ -21,6 +21,7 @@ from clew.knowledge.history.anchors import ensure_anchors
 from clew.knowledge.history.decisions import is_told
 from clew.knowledge.references.keeping import Document, Kept, drop, keep, read_heads
 from clew.knowledge.references.sections import Piece, markdown_pieces, plain_pieces, restructured_pieces
+from clew.skills.formats.telling import Telling
 from clew.trail.edge import Edge, EdgeType
 from clew.trail.kinds import NodeType, Trust, Verification
 from clew.trail.store import Trail
@@ -111,9 +112,10 @@ async def keep_documents(
     trail: Trail, root: Path, paths: Iterable[str], clock: Clock, *, by: Principal
 ) -> KeptDocuments:
     """Let the trail have the documents among the files of a repository as they are now. `paths` are all its files:
-    those that git ignores are not among them. Documents that are gone are removed; an unchanged one costs no write."""
+    those that git ignores are not among them; what tells agents what to do is no document. Documents that are gone are
+    removed; an unchanged one costs no write."""
     known = frozenset(paths)
-    wanted = sorted((path for path in known if is_document(path)), key=_order)
+    wanted = await asyncio.to_thread(_choose, os.path.realpath(root), known)
     left_out = dict.fromkeys(wanted[MAX_DOCUMENTS:], f"over {MAX_DOCUMENTS:,} documents")
     heads = await read_heads(trail, COLLECTION, by=by)
     here, changed, nodes, edges = set[str](), 0, 0, 0
@@ -138,6 +140,12 @@ async def keep_documents(
     return KeptDocuments(
         documents=len(here), changed=changed, removed=len(gone), nodes=nodes, edges=edges, left_out=left_out
     )
+
+
+def _choose(root: str, paths: Iterable[str]) -> list[str]:
+    """The documents among files, the most telling first."""
+    telling = Telling(root)
+    return sorted((path for path in paths if is_document(path) and not telling.tells(path)), key=_order)
 
 
 def _read(root: str, path: str) -> bytes | str:

@@ -90,14 +90,17 @@ class _Read(msgspec.Struct, frozen=True, kw_only=True):
     authors: Sequence[str] = ()
     published_at: datetime | None = None
     url: str = ""
+    claimed_url: str = ""
+    """The address that a page says it is from: anybody can say so, and nobody is led there."""
     abstract: str = ""
 
 
 async def ingest_source(trail: Trail, source: NewSource, *, by: Principal, root: Path | None = None) -> Ingested:
     """Take a source in. A relative path is one below `root`, where no link is followed.
 
-    What a person takes in stands for what it is. What an agent's own tool takes in is unverified, and marked so, until
-    a person has looked at it. Raises InvalidInput, TooLarge, SourceError, FormatError.
+    What a person takes in stands for what it is. What an agent's own tool takes in is unverified, whatever it says that
+    it is, and marked so, until a person has looked at it; it supersedes nothing that a person took in. Raises
+    InvalidInput, TooLarge, SourceError, FormatError.
     """
     by.require("create")
     node_type, trust = _kind_of(source)
@@ -109,15 +112,7 @@ async def ingest_source(trail: Trail, source: NewSource, *, by: Principal, root:
     if not read.pieces:
         raise FormatError(name, "has no text")
     state = hashlib.sha256("\n".join((hashlib.sha256(body).hexdigest(), *_said(source))).encode()).hexdigest()
-    document = Document(
-        key=f"source:{source.url or read.url or source.path or read.title}",
-        collection=COLLECTION,
-        state=state,
-        node_type=node_type,
-        pieces=read.pieces,
-        fields=_fields(source, read, state, trust, is_verified=by.steers),
-    )
-    kept = await keep_version(trail, document, by=by)
+    kept = await keep_version(trail, _document(source, read, state, is_verified=by.steers), by=by)
     return Ingested(
         title=read.title,
         node_type=node_type.label,
@@ -126,6 +121,19 @@ async def ingest_source(trail: Trail, source: NewSource, *, by: Principal, root:
         written=kept.written,
         superseded=kept.removed,
         is_verified=by.steers,
+    )
+
+
+def _document(source: NewSource, read: _Read, state: str, *, is_verified: bool) -> Document:
+    node_type, trust = KINDS[source.kind]
+    name = source.url or (read.url if is_verified else "") or source.path or read.title
+    return Document(
+        key=f"source:{name}" if is_verified else f"unverified source:{name}",
+        collection=COLLECTION,
+        state=state,
+        node_type=node_type,
+        pieces=read.pieces,
+        fields=_fields(source, read, state, trust, is_verified=is_verified),
     )
 
 
@@ -236,7 +244,7 @@ def _read_page(source: NewSource, text: str) -> _Read:
         pieces=pieces,
         authors=page.authors,
         published_at=to_moment(page.published_at),
-        url=page.url if page.url.startswith(("https://", "http://")) else "",
+        claimed_url=page.url[:2_000] if page.url.startswith(("https://", "http://")) else "",
     )
 
 
@@ -248,6 +256,9 @@ def _fields(source: NewSource, read: _Read, state: str, trust: Trust, *, is_veri
         **({"venue": source.venue[:200]} if source.venue else {}),
         **({} if is_verified else {"needs_review": True}),
     }
+    claimed = read.claimed_url if is_verified else read.claimed_url or read.url
+    if claimed and claimed != source.url:
+        metadata["claimed_url"] = mask_keys(claimed)
     fields: NodeFields = {
         "source": source.path or source.url or read.title,
         "authors": [each[:200] for each in (source.authors or read.authors)][:50],
@@ -258,7 +269,7 @@ def _fields(source: NewSource, read: _Read, state: str, trust: Trust, *, is_veri
         "verification": Verification.USER if is_verified else Verification.NONE,
         "scopes": source.scopes,
     }
-    address = mask_keys(source.url or read.url)
+    address = mask_keys(source.url or (read.url if is_verified else ""))
     return {**fields, **({"url": address} if address else {})}
 
 

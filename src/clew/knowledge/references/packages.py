@@ -18,9 +18,11 @@ from clew.clock import Clock
 from clew.errors import NotFound
 from clew.knowledge.code.blobs import blob_id, read_content
 from clew.knowledge.code.parsing import readable_text
+from clew.knowledge.manifests.installed import Place, find_npm, find_python
+from clew.knowledge.manifests.reading import read_manifests
+from clew.knowledge.manifests.records import Declared, Manifest, normal_name
 from clew.knowledge.references.docstrings import docstring_pieces, offered_modules
 from clew.knowledge.references.keeping import Document, Kept, keep, read_heads
-from clew.knowledge.references.manifests import Named, named_packages, normal_name
 from clew.knowledge.references.sections import (
     MAX_PIECES,
     Piece,
@@ -33,14 +35,15 @@ from clew.trail.store import Trail
 
 COLLECTION = "packages"
 MAX_MODULES = 200
-_ENVIRONMENTS = (".venv", "venv", "env")
-_INFO = ".dist-info"
+MAX_NAMES = 1_000
+_READ = ("npm", "python")
+"""The ecosystems whose installed packages say something of themselves."""
 
 
 class Installed(msgspec.Struct, frozen=True, kw_only=True):
     """A package as it is installed. `place` is the folder that its files are below, `home` its address."""
 
-    named: Named
+    named: Declared
     version: str
     place: str
     home: str = ""
@@ -53,11 +56,11 @@ class Packages:
     def __init__(self, trail: Trail, clock: Clock, root: Path, *, by: Principal) -> None:
         self._trail, self._clock, self._root, self._by = trail, clock, root, by
 
-    async def names(self) -> list[Named]:
-        """What the manifests name, in order."""
-        return await asyncio.to_thread(named_packages, self._root)
+    async def names(self) -> list[Declared]:
+        """What the manifests name, in order, each once."""
+        return _named(await asyncio.to_thread(read_manifests, self._root))
 
-    async def mentioned(self, text: str) -> list[Named]:
+    async def mentioned(self, text: str) -> list[Declared]:
         """The packages that a text names as a whole word."""
         words = {normal_name(word.strip(".,;:!?()`'\"")) for word in text.split()}
         return [each for each in await self.names() if normal_name(each.name) in words]
@@ -67,10 +70,7 @@ class Packages:
 
         Raises NotFound for a package that no manifest names or that is not installed.
         """
-        wanted = next((each for each in await self.names() if name in (each.name, normal_name(each.name))), None)
-        wanted = wanted or next((each for each in await self.names() if each.name == normal_name(name)), None)
-        if wanted is None:
-            raise NotFound("package in the manifests of this project", name)
+        wanted = await self._find_named(name)
         place, version = await asyncio.to_thread(_find, self._root, wanted)
         key = f"package:{wanted.ecosystem}:{wanted.name}"
         head = (await read_heads(self._trail, COLLECTION, by=self._by)).get(key)
@@ -78,6 +78,16 @@ class Packages:
             return Kept(ids=head.ids)
         installed = await asyncio.to_thread(read_package, wanted, version, place)
         return await keep(self._trail, self._document(key, installed), by=self._by)
+
+    async def _find_named(self, name: str) -> Declared:
+        manifests = await asyncio.to_thread(read_manifests, self._root)
+        for spelling in (name, normal_name(name)):
+            for each in _named(manifests):
+                if spelling in (each.name, normal_name(each.name)):
+                    return each
+        broken = "; ".join(f"{each.path} {each.problem}" for each in manifests if each.problem)
+        hint = f"Mend these first: {broken}" if broken else ""
+        raise NotFound("package in the manifests of this project", name, hint=hint)
 
     def _document(self, key: str, installed: Installed) -> Document:
         source = f"{installed.named.name} {installed.version}"
@@ -102,16 +112,13 @@ class Packages:
         )
 
 
-def find_sites(root: Path) -> list[str]:
-    """The folders that packages of Python are installed in, of environments that stand in a project."""
-    found = []
-    for name in _ENVIRONMENTS:
-        inside = [root / name / "Lib" / "site-packages", *sorted((root / name).glob("lib/python3*/site-packages"))]
-        found += [os.path.realpath(folder) for folder in inside if folder.is_dir()]
-    return found
+def _named(manifests: Sequence[Manifest]) -> list[Declared]:
+    found = [each for manifest in manifests for each in manifest.packages if each.ecosystem in _READ]
+    once = {(each.ecosystem, each.name): each for each in reversed(found)}
+    return [once[key] for key in sorted(once)][:MAX_NAMES]
 
 
-def read_package(named: Named, version: str, place: str) -> Installed:
+def read_package(named: Declared, version: str, place: str) -> Installed:
     """What a package says of itself, in pieces: its description first, then its docstrings."""
     if named.ecosystem == "npm":
         return _read_npm(named, version, place)
@@ -123,19 +130,12 @@ def read_package(named: Named, version: str, place: str) -> Installed:
     return Installed(named=named, version=version, place=place, home=home, pieces=list(reversed(unique.values())))
 
 
-def _find(root: Path, wanted: Named) -> tuple[str, str]:
+def _find(root: Path, wanted: Declared) -> Place:
     """Where a package is installed and in which version. Raises NotFound."""
-    if wanted.ecosystem == "npm":
-        place = os.path.realpath(root / "node_modules" / wanted.name)
-        manifest = read_content(place, "package.json")
-        if manifest is not None and place.startswith(os.path.realpath(root) + os.sep):
-            return place, _npm_version(manifest.body)
-    for site in find_sites(root) if wanted.ecosystem == "python" else ():
-        for entry in sorted(os.listdir(site)):
-            name, _, version = entry.removesuffix(_INFO).rpartition("-")
-            if entry.endswith(_INFO) and normal_name(name) == wanted.name:
-                return f"{site}/{entry}", version
-    raise NotFound("package installed in this project", wanted.name)
+    found = find_npm(root, wanted.name) if wanted.ecosystem == "npm" else find_python(root, wanted.name)
+    if found is None:
+        raise NotFound("package installed in this project", wanted.name)
+    return Place(found.path, found.version[:50] or "0")
 
 
 def _metadata(site: str, info: str) -> Message:
@@ -202,7 +202,7 @@ def _addresses(told: Message) -> list[str]:
     return [*(each[2].strip() for each in ranked), str(told.get("Home-page", ""))]
 
 
-def _read_npm(named: Named, version: str, place: str) -> Installed:
+def _read_npm(named: Declared, version: str, place: str) -> Installed:
     names = (name for name in ("README.md", "readme.md", "Readme.md", "README.markdown", "README"))
     found = next((content for name in names if (content := read_content(place, name)) is not None), None)
     if found is None or found.left_out:
@@ -213,11 +213,3 @@ def _read_npm(named: Named, version: str, place: str) -> Installed:
         for piece in markdown_pieces(readable_text(found.body), f"{named.name} {version}")
     ]
     return Installed(named=named, version=version, place=place, pieces=pieces)
-
-
-def _npm_version(manifest: bytes) -> str:
-    try:
-        said = msgspec.json.decode(manifest)
-    except msgspec.DecodeError:
-        return "0"
-    return str(said.get("version", "0"))[:50] if isinstance(said, dict) else "0"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from io import BytesIO
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 MAX_PAGES = 300
 MAX_TEXT = 3_000_000
 MAX_ABSTRACT = 2_000
+MAX_STREAM, MAX_MARKS = 20_000_000, 400_000
+"""Bytes and marks of a page, unpacked: one with more is a drawing, or made to keep us busy, and left out."""
+MAX_SECONDS = 20.0
+"""Of computing for all pages; what was read until then counts."""
 MAX_FIRST = 20_000
 """Letters of the first page in which an abstract is looked for."""
 
@@ -52,13 +57,21 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_paper(body: bytes, name: str) -> Paper:
     """The text of a PDF without keys. Raises FormatError for a file that is broken, encrypted or has no text."""
+    from pypdf import apply_configuration  # native-sized import that only papers need
+
     try:
-        reader = _open(body, name)
-        texts = _texts(reader)
-        told = reader.metadata
-        title, author = (told.title or "", told.author or "") if told else ("", "")
-        created = told.creation_date if told else None
-        count = len(reader.pages)
+        with apply_configuration(
+            zlib_maximum_output_length=MAX_STREAM,
+            array_based_stream_maximum_output_length=MAX_STREAM,
+            stream_decoding_work_maximum_length=2 * MAX_STREAM,
+            stream_parsing_work_maximum_count=MAX_MARKS,
+        ):
+            reader = _open(body, name)
+            texts = _texts(reader)
+            told = reader.metadata
+            title, author = (told.title or "", told.author or "") if told else ("", "")
+            created = told.creation_date if told else None
+            count = len(reader.pages)
     except FormatError:
         raise
     except Exception as error:  # a stranger's file: the parser promises no more than that it may raise anything
@@ -78,8 +91,7 @@ def read_paper(body: bytes, name: str) -> Paper:
 
 
 def _open(body: bytes, name: str) -> PdfReader:
-    # native-sized import that only papers need
-    from pypdf import PdfReader
+    from pypdf import PdfReader  # as above
 
     reader = PdfReader(BytesIO(body), strict=False)
     if reader.is_encrypted and not reader.decrypt(""):
@@ -88,11 +100,17 @@ def _open(body: bytes, name: str) -> PdfReader:
 
 
 def _texts(reader: PdfReader) -> list[str]:
-    texts, size = [], 0
+    from pypdf.errors import LimitReachedError  # as above
+
+    texts, size, began = [], 0, time.thread_time()
     for number, page in enumerate(reader.pages):
-        if number >= MAX_PAGES or size >= MAX_TEXT:
+        if number >= MAX_PAGES or size >= MAX_TEXT or time.thread_time() - began > MAX_SECONDS:
             break
-        text = clean(mask_document((page.extract_text() or "")[: MAX_TEXT - size]))
+        try:
+            said = page.extract_text() or ""
+        except LimitReachedError:
+            said = ""
+        text = clean(mask_document(said[: MAX_TEXT - size]))
         size += len(text)
         texts.append(text)
     return texts

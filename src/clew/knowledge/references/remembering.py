@@ -13,13 +13,12 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.text import inline
 from clew.clock import Clock
-from clew.errors import AlreadyExists, Conflict
-from clew.knowledge.history.keyed import find_keyed, put_keyed
+from clew.knowledge.history.keyed import find_keyed, keep_keyed
 from clew.knowledge.references.answers import Worded
 from clew.knowledge.resolving.cache import LIFETIMES
 from clew.knowledge.resolving.phrases import Intent, Target
 from clew.secrecy import mask_keys
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.breadcrumb import Draft
 from clew.trail.node import as_text
 from clew.trail.nodes import Node
 from clew.trail.store import Trail
@@ -55,26 +54,13 @@ class Memory:
 
     async def keep(self, asked: Mapping[str, Any], nodes: Sequence[Node], worded: Worded) -> None:
         """Keep what was said for the next who asks, if the caller may write at all."""
-        if LIFETIME is None or not (self._by.may("create") and self._by.may("update")):
+        if LIFETIME is None:
             return
         until = as_text(self._clock.now() + LIFETIME, "until")
         kept = _Kept(rests_on=rests_on(nodes), until=until, text=worded.text, tokens=worded.tokens)
-        context = msgspec.to_builtins(kept)
-        draft = Draft(
-            title=inline(mask_keys(f"{asked['skill']}: {asked['question']}"), 200),
-            context=context,
-            schema_name=SCHEMA,
-            scopes=sorted(self._by.scopes),
-            embed="never",
-        )
-
-        def change(present: Breadcrumb) -> Change:
-            return Change(context=context, embed="never")
-
-        try:
-            await put_keyed(self._trail, self._key(asked), draft, change, by=self._by)
-        except (AlreadyExists, Conflict):
-            return  # others keep the same at this very moment
+        title = inline(mask_keys(f"{asked['skill']}: {asked['question']}"), 200)
+        draft = Draft(title=title, context=msgspec.to_builtins(kept), schema_name=SCHEMA)
+        await keep_keyed(self._trail, self._key(asked), draft, by=self._by)
 
     def _key(self, asked: Mapping[str, Any]) -> str:
         plain = msgspec.json.encode([_folded(asked), sorted(self._by.scopes)], order="deterministic")

@@ -4,22 +4,20 @@ across sessions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, Literal
-
-import msgspec
+from typing import Literal
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.errors import InvalidInput, ModelError, NotFound
-from clew.knowledge.evidence.conflicts import detect
+from clew.errors import InvalidInput, NotFound
 from clew.knowledge.history.cross_domain import CrossDomain
-from clew.knowledge.references.answers import NOTHING, Cited, Findings, Said, Worded, ask_model, cite, judge
+from clew.knowledge.references.answering import Answering, Asked
+from clew.knowledge.references.answers import Findings
 from clew.knowledge.references.ingesting import Ingested, NewSource, ingest_source
 from clew.knowledge.references.packages import Packages
 from clew.knowledge.references.remembering import Memory
-from clew.knowledge.references.wording import compared, gaps_in, listed, proposed, side_by_side
+from clew.knowledge.references.wording import compared, gaps_in, proposed, side_by_side
 from clew.knowledge.searching import Shelves
 from clew.llm.requests import Model
 from clew.trail.kinds import NodeDomain, NodeType
@@ -41,8 +39,6 @@ DOCS = (NodeType.DOCUMENTATION, NodeType.RFC, NodeType.TUTORIAL)
 ADVICE = (NodeType.BEST_PRACTICE, NodeType.DOCUMENTATION)
 _MORE = 10
 
-Compose = Callable[[Sequence[Cited]], str]
-
 
 class Library:
     """What one principal sees of the references. Calls raise InvalidInput for what cannot be asked, and what the trail
@@ -59,10 +55,9 @@ class Library:
         packages: Packages | None = None,
         root: Path | None = None,
     ) -> None:
-        self._trail, self._clock, self._by = trail, clock, by
-        self._shelves, self._model = shelves, model
+        self._trail, self._by, self._shelves = trail, by, shelves
         self._packages, self._root = packages, root
-        self._memory = Memory(trail, clock, by)
+        self._answers = Answering(Memory(trail, clock, by), clock, model)
 
     async def research(
         self,
@@ -84,7 +79,7 @@ class Library:
         focus = f" Look at {', '.join(focus_areas)} above all." if focus_areas else ""
         task = f"What do the sources say on this: {query}{focus}"
         settings = {"depth": steps, "focus": list(focus_areas), "papers": include_papers, "docs": include_docs}
-        return await self._answer("research", query, settings, found, listed, task)
+        return await self._answers.answer(Asked(skill="research", question=query, settings=settings, task=task), found)
 
     async def find_best_practices(self, topic: str, technology: str = "", limit: int = DEFAULT_LIMIT) -> Findings:
         """What is recommended on a topic, with a technology where one is named."""
@@ -92,7 +87,8 @@ class Library:
         found = await self._search(NodeDomain.ACADEMIC, query, limit, ADVICE)
         task = f"Which practices do the sources recommend for {query}?"
         settings = {"technology": technology, "limit": limit}
-        return await self._answer("find_best_practices", topic, settings, found, listed, task)
+        asked = Asked(skill="find_best_practices", question=topic, settings=settings, task=task)
+        return await self._answers.answer(asked, found)
 
     async def find_papers(
         self, query: str, limit: int = DEFAULT_LIMIT, min_year: int | None = None, venues: Sequence[str] = ()
@@ -111,7 +107,8 @@ class Library:
             papers.values(), key=lambda each: str(each.node.metadata.get("venue", "")).casefold() not in wanted
         )
         settings = {"limit": limit, "min_year": min_year, "venues": list(venues)}
-        return await self._answer("find_papers", query, settings, ranked[:limit], listed, "")
+        asked = Asked(skill="find_papers", question=query, settings=settings)
+        return await self._answers.answer(asked, ranked[:limit])
 
     async def compare_approaches(
         self, approaches: Sequence[str], context: str = "", criteria: Sequence[str] = ()
@@ -120,25 +117,18 @@ class Library:
         names = list(dict.fromkeys(each.strip() for each in approaches if each.strip()))
         if not 2 <= len(names) <= 4:
             raise InvalidInput("approaches", "must be two to four that differ", hint="For example REST and gRPC")
-        found: dict[str, ScoredNode] = {}
-        belongs: dict[str, list[str]] = {}
-        for name in names:
-            query = f"{name} for {context}" if context else name
-            for each in await self._search(NodeDomain.ACADEMIC, query, PER_APPROACH):
-                found.setdefault(each.node.id, each)
-                belongs.setdefault(each.node.id, []).append(name)
+        found, approach = await self._search_each(names, context)
         question = " or ".join(names) + (f" for {context}" if context else "")
         by = f" by {', '.join(criteria)}" if criteria else ""
-        approach = {id: ", ".join(of) for id, of in belongs.items()}
-        return await self._answer(
-            "compare_approaches",
-            question,
-            {"approaches": names, "criteria": list(criteria)},
-            list(found.values()),
-            lambda sources: compared(names, criteria, sources),
-            f"Compare {question}{by}. Say what speaks for and against each.",
+        asked = Asked(
+            skill="compare_approaches",
+            question=question,
+            settings={"approaches": names, "criteria": list(criteria)},
+            compose=lambda sources: compared(names, criteria, sources),
+            task=f"Compare {question}{by}. Say what speaks for and against each.",
             approach=approach,
         )
+        return await self._answers.answer(asked, found)
 
     async def synthesize_with_codebase(self, topic: str, show_gaps: bool = False) -> Findings:
         """What others recommend beside what the code does. With `show_gaps`, also the recommendations of which the code
@@ -146,11 +136,15 @@ class Library:
         theory = await self._search(NodeDomain.ACADEMIC, topic, PER_DOMAIN)
         practice = await self._search(NodeDomain.CODE, topic, PER_DOMAIN)
         task = f"How is this done here, and how do others do it: {topic}" + (" Name the gaps." if show_gaps else "")
-        gaps = gaps_in(theory, practice) if show_gaps else ()
-        found = [*theory, *practice]
-        return await self._answer(
-            "synthesize_with_codebase", topic, {"gaps": show_gaps}, found, side_by_side, task, gaps=gaps
+        asked = Asked(
+            skill="synthesize_with_codebase",
+            question=topic,
+            settings={"gaps": show_gaps},
+            compose=side_by_side,
+            task=task,
+            gaps=gaps_in(theory, practice) if show_gaps else (),
         )
+        return await self._answers.answer(asked, [*theory, *practice])
 
     async def get_code_for_academic(self, academic_id: str, limit: int = DEFAULT_LIMIT) -> Findings:
         """The code that a reference documents, or that implements or uses it; then the code most like it. `how` tells
@@ -174,72 +168,19 @@ class Library:
         past = await self._search(NodeDomain.HISTORY, query, PER_DOMAIN)
         gaps = gaps_in(theory, practice)
         task = f"Write a design proposal, with the problem, options, a recommendation and open questions: {query}"
-        return await self._answer(
-            "design_proposal",
-            request,
-            {"context": context},
-            [*practice, *past, *theory],
-            lambda sources: proposed(request, sources, gaps),
-            task,
+        asked = Asked(
+            skill="design_proposal",
+            question=request,
+            settings={"context": context},
+            compose=lambda sources: proposed(request, sources, gaps),
+            task=task,
             gaps=gaps,
         )
+        return await self._answers.answer(asked, [*practice, *past, *theory])
 
     async def ingest_source(self, source: NewSource) -> Ingested:
         """Take a source in. Raises as `ingesting.ingest_source`."""
         return await ingest_source(self._trail, source, by=self._by, root=self._root)
-
-    async def _answer(
-        self,
-        skill: str,
-        question: str,
-        settings: Mapping[str, Any],
-        found: Sequence[ScoredNode],
-        compose: Compose,
-        task: str,
-        *,
-        approach: Mapping[str, str] | None = None,
-        how: Mapping[str, str] | None = None,
-        gaps: Sequence[str] = (),
-    ) -> Findings:
-        """The answer that is kept, or else a new one. Without a `task` no model is asked."""
-        if not found:
-            return Findings(skill=skill, question=question, status="no_matches", text=NOTHING)
-        nodes, model, now = [each.node for each in found], self._model if task else None, self._clock.now()
-        sources = tuple(
-            cite(
-                each,
-                number,
-                question,
-                now,
-                approach=(approach or {}).get(each.node.id, ""),
-                how=(how or {}).get(each.node.id, ""),
-            )
-            for number, each in enumerate(found, 1)
-        )
-        conflicts = detect(nodes, now)
-        answer = Findings(
-            skill=skill,
-            question=question,
-            status="ok",
-            text=compose(sources),
-            sources=sources,
-            warnings=tuple(dict.fromkeys(each.warning for each in sources if each.warning)),
-            conflicts=tuple(f"{each.description}; believe {each.resolution}" for each in conflicts),
-            gaps=tuple(gaps),
-        )
-        asked = {"skill": skill, "question": question, "model": model is not None, **settings}
-        worded = kept = await self._memory.recall(asked, nodes)
-        if worded is None and model is not None:
-            try:
-                worded = await ask_model(model, task, found, conflicts, question, now)
-            except ModelError as error:
-                told = f"the model did not answer ({error.kind}); these are the sources' own words"
-                return msgspec.structs.replace(answer, warnings=(*answer.warnings, told))
-        if kept is None:
-            await self._memory.keep(asked, nodes, worded or Worded())
-        if worded is not None and model is not None:
-            answer = _put_into_words(answer, judge(worded.text, found, question, now), worded.tokens)
-        return msgspec.structs.replace(answer, is_cached=kept is not None)
 
     async def _around(self, skill: str, node: Node, linked: Sequence[Node], domain: NodeDomain, limit: int) -> Findings:
         _at_least_one(limit)
@@ -250,7 +191,19 @@ class Library:
             alike = await self._search(domain, query, limit, exclude=how.keys())
             found += alike[: limit - len(found)]
         how = {each.node.id: how.get(each.node.id, "similarity") for each in found}
-        return await self._answer(skill, node.name, {"id": node.id, "limit": limit}, found, listed, "", how=how)
+        asked = Asked(skill=skill, question=node.name, settings={"id": node.id, "limit": limit}, how=how)
+        return await self._answers.answer(asked, found)
+
+    async def _search_each(self, names: Sequence[str], context: str) -> tuple[list[ScoredNode], dict[str, str]]:
+        """What is found for some approaches, each source once, and the approaches that it was found for."""
+        found: dict[str, ScoredNode] = {}
+        belongs: dict[str, list[str]] = {}
+        for name in names:
+            query = f"{name} for {context}" if context else name
+            for each in await self._search(NodeDomain.ACADEMIC, query, PER_APPROACH):
+                found.setdefault(each.node.id, each)
+                belongs.setdefault(each.node.id, []).append(name)
+        return list(found.values()), {id: ", ".join(of) for id, of in belongs.items()}
 
     async def _reference(self, id: str) -> Node:
         shelf = self._shelves.get(NodeDomain.ACADEMIC)
@@ -295,17 +248,6 @@ class Library:
 
     compare = compare_approaches
     best_practices = find_best_practices
-
-
-def _put_into_words(answer: Findings, said: Said, tokens: int) -> Findings:
-    return msgspec.structs.replace(
-        answer,
-        text=said.text,
-        is_verified=said.is_verified,
-        is_synthesised=True,
-        warnings=(*answer.warnings, *said.doubts),
-        tokens=tokens,
-    )
 
 
 def _check(query: str) -> None:

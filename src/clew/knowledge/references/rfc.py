@@ -19,7 +19,7 @@ _MONTHS = (
     *("July", "August", "September", "October", "November", "December"),
 )
 _DATE = re.compile(rf"\b({'|'.join(_MONTHS)})\s+(?:\d{{1,2}},?\s+)?(\d{{4}})\b")
-_AUTHOR = re.compile(r"\s{3,}((?:[A-Z]\.[ -]?){1,3}(?:[a-z]+ )?[A-Z][\w'’-]+(?:, Ed\.)?)\s*$")
+_AUTHOR = re.compile(r"(?<!\s)\s{3,}+((?:[A-Z]\.[ -]?){1,3}(?:[a-z]+ )?[A-Z][\w'’-]+(?:, Ed\.)?)\s*$")
 _SECTION = re.compile(r"(?:Appendix\s+)?(\d{1,2}(?:\.\d{1,3}){0,4}|[A-Z](?:\.\d{1,2}){0,3})\.?\s{1,3}(\S.*)")
 _FOOT = re.compile(r".{0,120}\[Page \d+\]\s*$")
 _RUNNING = re.compile(r"RFC \d{1,5}\s{2,}.*\s{2,}.*\d{4}\s*$")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
@@ -29,6 +30,7 @@ _ASKED = {
     "callers": r"\b(?:who|what|which \w+|that) (?:calls?|invokes?)\b|\bcallers?\b|\bcalls to\b|\bcall sites?\b"
     r"|\b(?:is|are|gets?|being) (?:\S+ ){0,4}?(?:called|invoked)\b(?! by)",
     "callees": rf"\bcallees?\b|\bcalled by\b|\b(?:does|do|did) {_SOMETHING}(?:call|import|inherit|invoke|extend)\b",
+    "failed": r"^(?:did|do|does|has|have|is|are|was|were)\b.*\b(?:fail(?:s|ed|ing)?|a failure|break|broke|broken)\b",
     "uses": rf"^(?:where|which {_THING}(?:e?s)?|which tests?)\b.*\b(?:uses?|used)\b",
 }
 _PATTERNS = {mark: re.compile(pattern) for mark, pattern in _ASKED.items()}
@@ -54,7 +56,11 @@ _BARE = re.compile(
 )
 _JOINTS = re.compile(r"[_\s-]+")
 _WORD = re.compile(r"[^\W_]+(?:'\w+)?")
-_KINDS = re.compile(r"\b(class|function|method|module|package|constant|variable|table|test)(?:e?s)?\b")
+_KINDS = re.compile(
+    r"\b(class|function|method|module|package|constant|variable|table|test|(?<!which )(?<!what )file)(?:e?s)?\b"
+)
+_OPERATOR = re.compile(r"(?<!\S)[<>=+*/%&|^!-]{1,3}(?!\S)")
+_LETTER = re.compile(r"(?<![\w'’.+#-])[b-hj-zB-HJ-Z](?![\w'’.+#-])")
 _LINKS = frozenset(("of", "for"))
 _BEFORE_VERBS = frozenset(("we", "to", "that", "i", "you", "they", "which", "who", "not"))
 
@@ -125,14 +131,25 @@ def _turns(line: str) -> Iterator[str]:
 
 
 def _spellings(text: str, line: str) -> Iterator[str]:
-    """Words that can only be names, of several parts, with a digit, a dot or a capital within, or in quotes; and a word
-    that stands for itself and is not its own stem: `dumps` is another function than `dump`."""
+    """Words that can only be names, of several parts, with a digit, a dot or a capital within, or in quotes; operators,
+    single letters and letters with accents; and a word that stands for itself and is not its own stem or has capitals:
+    `dumps` is another function than `dump`, and `Run` than `run`."""
     tokens = [token.strip(".:/-'") for token in _TOKEN.findall(text)]
     for name in (*filter(_OF_A_NAME.search, tokens), *_QUOTED.findall(text)):
         yield "=" + _JOINTS.sub("", name.lower())
+    yield from (f"={sign}" for sign in (*_OPERATOR.findall(text), *map(str.lower, _LETTER.findall(text))))
+    yield from (f"={token.lower()}" for token in tokens if not token.isascii() and _has_accent(token))
     found = _BARE.search(line)
-    if found is not None and _is_telling(found[1]) and stem_of(found[1]) != found[1]:
-        yield "=" + _JOINTS.sub("", found[1])
+    if found is not None and _is_telling(found[1]):
+        written = next((token for token in reversed(tokens) if token.lower() == found[1]), found[1])
+        if written != found[1] and not _OF_A_NAME.search(written):
+            yield f"={written}"
+        elif stem_of(found[1]) != found[1]:
+            yield "=" + _JOINTS.sub("", found[1])
+
+
+def _has_accent(token: str) -> bool:
+    return any(unicodedata.combining(each) for each in unicodedata.normalize("NFD", token))
 
 
 def _first_telling(words: Iterable[str]) -> list[str]:

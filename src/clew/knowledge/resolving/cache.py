@@ -1,7 +1,7 @@
 """Answers kept by what was wanted and of what, so that the same question in other words is answered at once.
 
-How long an answer holds depends on the intent: that of code until a file that it rests on changes, that of history
-until something is added. An answer that nothing vouches for is not kept at all.
+An answer is for those who may see the same, and holds for the state of what is known in which it was given: once code
+or history are known otherwise, it is worked out anew. Beside that, how long it holds depends on the intent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from clew.clock import Clock
 from clew.knowledge.resolving.aspects import are_at_odds, aspect_of
 from clew.knowledge.resolving.intents import TRUSTED, Classified, asking_words
 from clew.knowledge.resolving.phrases import Intent, Target
-from clew.knowledge.resolving.subjects import MAX_WORDS, subject_key, subject_words
+from clew.knowledge.resolving.rewording import reword
+from clew.knowledge.resolving.subjects import EMPTY, MAX_WORDS, subject_key, subject_words
 from clew.llm.semantic_cache import SemanticCache
 from clew.trail.store import Embedder
 
@@ -40,7 +41,7 @@ LIFETIMES: dict[Kind, timedelta | None] = {
     (Target.ARCHIVALIST, Intent.GENERAL): timedelta(minutes=15),
     (Target.ACADEMIC, Intent.GENERAL): timedelta(hours=24),
 }
-"""None holds until a file changes."""
+"""None holds for as long as nothing changes."""
 BY_MEANING = frozenset(
     {
         (Target.LIBRARIAN, Intent.GENERAL),
@@ -60,17 +61,17 @@ by being all but the same."""
 
 
 class Kept(msgspec.Struct, kw_only=True):
-    """An answer with the question that it was given to and what it rests on: `files` by their hashes, a `version` of
-    what it tells the state of."""
+    """An answer with the question that it was given to, who may see it, and what it rests on: `files` by their hashes,
+    a `version` of all that is known."""
 
     question: str
     value: Any
     created_at: datetime
     expires_at: datetime | None
     files: Mapping[str, str] = {}
+    audience: str = ""
     session_id: str = ""
     version: str = ""
-    is_complete: bool = True
     hit_count: int = 0
 
 
@@ -105,9 +106,12 @@ class IntentCache:
             }
         self._hits = self._misses = self._invalidated = 0
 
-    def get(self, question: str, what: Classified, *, session_id: str = "", version: str = "") -> Kept | None:
-        """The answer, where one is kept and still holds. A question that was not understood for sure has none."""
-        found = self._find(question, what, session_id, version)
+    def get(
+        self, question: str, what: Classified, *, audience: str = "", session_id: str = "", version: str = ""
+    ) -> Kept | None:
+        """The answer, where one is kept for this audience and still holds. A question that was not understood for sure
+        has none."""
+        found = self._find(question, what, (audience, session_id, version))
         if found is None:
             self._misses += 1
             return None
@@ -122,67 +126,54 @@ class IntentCache:
         value: Any,
         *,
         files: Mapping[str, str] | None = None,
+        audience: str = "",
         session_id: str = "",
         version: str = "",
-        is_complete: bool = True,
     ) -> None:
-        """Keep an answer. `version` names the state that it tells of: another version is another answer."""
+        """Keep an answer for those who may see the same: `audience` says who. `version` names the state that it tells
+        of: another version is another answer. One to a question that names nothing is not kept."""
         kind = (what.target, what.intent)
-        if kind not in LIFETIMES:
+        if kind not in LIFETIMES or _names_nothing(question, what):
             return
-        now, lifetime = self._clock.now(), LIFETIMES[kind] if is_complete else None
+        now, lifetime = self._clock.now(), LIFETIMES[kind]
         kept = Kept(
             question=question,
             value=value,
             created_at=now,
             expires_at=now + lifetime if lifetime is not None else None,
             files=dict(files or {}),
+            audience=audience,
             session_id=session_id,
             version=version,
-            is_complete=is_complete,
         )
         if kind in self._similar:
             self._similar[kind].set(question, kept, ttl=lifetime)
         if kind in BY_MEANING:
             return
-        self._kept.pop(key := _key(question, what, session_id), None)
+        self._kept.pop(key := _key(question, what, audience, session_id), None)
         self._kept[key] = kept
         while len(self._kept) > MAX_ENTRIES:
             del self._kept[next(iter(self._kept))]
 
-    def files_changed(self, changed: Iterable[str], added: Iterable[str] = ()) -> None:
-        """Forget what rests on files that changed or are gone, and patterns of folders that got or lost a file; after
-        many changes at once, all that is about code."""
-        paths, new = set(changed), set(added)
-        folders = {path.rpartition("/")[0] for path in paths | new}
-        is_bulk = len(paths | new) > BULK
-        stale = [
-            key
-            for key, kept in self._kept.items()
-            if key[0] == Target.LIBRARIAN
-            and (is_bulk or _rests_on(kept, paths) or (key[1] == Intent.PATTERN and _is_near(kept, folders, new)))
-        ]
-        self._forget(stale)
-        self._drop_similar(paths, everything=is_bulk)
-
-    def something_happened(self, session_id: str) -> None:
-        """Forget the activity and the state of a session in which something was done."""
-        wanted = (Intent.ACTIVITY, Intent.RESUME)
-        self._forget([key for key, kept in self._kept.items() if key[1] in wanted and kept.session_id == session_id])
-        for intent in wanted:
-            if (similar := self._similar.get((Target.ARCHIVALIST, intent))) is not None:
-                similar.clear()
-
-    def outcome_updated(self, subject: str) -> None:
-        """Forget how something that goes on turned out so far."""
-        wanted = subject_key(subject)
+    def files_changed(self, changed: Iterable[str]) -> None:
+        """Forget what rests on files that changed or are gone; after many changes at once, all that is about code."""
+        paths = set(changed)
+        is_bulk = len(paths) > BULK
         self._forget(
             [
                 key
                 for key, kept in self._kept.items()
-                if key[1] == Intent.OUTCOME and key[2] == wanted and not kept.is_complete
+                if key[0] == Target.LIBRARIAN and (is_bulk or _rests_on(kept, paths))
             ]
         )
+        self._drop_similar(paths, everything=is_bulk)
+
+    def history_grew(self) -> None:
+        """Forget all that is about history: what was added may belong to any answer."""
+        self._forget([key for key in self._kept if key[0] == Target.ARCHIVALIST])
+        for (target, _), similar in self._similar.items():
+            if target is Target.ARCHIVALIST:
+                similar.clear()
 
     def report(self) -> CacheReport:
         similar = sum(self._similar[kind].size for kind in BY_MEANING if kind in self._similar)
@@ -190,19 +181,29 @@ class IntentCache:
             size=len(self._kept) + similar, hits=self._hits, misses=self._misses, invalidated=self._invalidated
         )
 
-    def _find(self, question: str, what: Classified, session_id: str, version: str) -> Kept | None:
-        kind = (what.target, what.intent)
+    def _find(self, question: str, what: Classified, wanted: tuple[str, str, str]) -> Kept | None:
+        """An answer to the question for an audience, in a session, at a version."""
+        kind, (audience, session_id, version) = (what.target, what.intent), wanted
         if kind not in BY_MEANING:
             if what.confidence < TRUSTED:
                 return None
-            found = self._alive(_key(question, what, session_id), version)
-            if found is not None and not are_at_odds(question, found.question):
+            found = self._alive(_key(question, what, audience, session_id), version)
+            if found is not None and not are_at_odds(reword(question), reword(found.question)):
                 return found
-        hit = self._similar[kind].get(question) if kind in self._similar else None
-        if hit is None or not are_about_the_same(question, hit.query, what.intent):
+        return self._find_similar(question, what, wanted)
+
+    def _find_similar(self, question: str, what: Classified, wanted: tuple[str, str, str]) -> Kept | None:
+        similar = self._similar.get((what.target, what.intent))
+        hit = similar.get(question) if similar is not None else None
+        if similar is None or hit is None or not are_about_the_same(question, hit.query, what.intent):
             return None
         kept: Kept = hit.value
-        return kept if (kept.session_id, kept.version) == (session_id, version) else None
+        if (kept.audience, kept.session_id, kept.version) == wanted:
+            return kept
+        if (kept.audience, kept.session_id) == wanted[:2]:
+            similar.delete(hit.query)
+            self._invalidated += 1
+        return None
 
     def _alive(self, key: Key, version: str) -> Kept | None:
         kept = self._kept.get(key)
@@ -231,6 +232,7 @@ class IntentCache:
 def are_about_the_same(one: str, other: str, intent: Intent) -> bool:
     """Whether two questions that ask for one intent are about the same and want the same of it; near in meaning is not
     enough: the same sentence about another thing is near."""
+    one, other = reword(one), reword(other)
     return _wanted(one, intent) == _wanted(other, intent) and not are_at_odds(one, other)
 
 
@@ -239,23 +241,30 @@ def _wanted(text: str, intent: Intent) -> tuple[str, str]:
     return subject_key("_".join(words)), aspect_of(text)
 
 
-def _key(question: str, what: Classified, session_id: str) -> Key:
+def _names_nothing(question: str, what: Classified) -> bool:
+    """Whether a question has no word that says what it is about, so that any other such question would be the same."""
+    if what.intent is Intent.RESUME or what.time_scope or what.subject not in ("", EMPTY):
+        return False
+    question = reword(question)
+    return not subject_words(question, asking_words(question, what.intent))
+
+
+def _key(question: str, what: Classified, audience: str, session_id: str) -> Key:
     """The subject as it was understood; all else that tells the question from others is read off its words. What a
     session is asked to go on with is its own, however that is asked."""
     of_session = what.intent in (Intent.ACTIVITY, Intent.RESUME)
+    question = reword(question)
     words = subject_words(question, asking_words(question, what.intent))
+    is_read_off = what.by == "rules" and what.intent is not Intent.RESUME
+    subject = "_".join(words[:MAX_WORDS]) if is_read_off and words else what.subject
     aspect = "" if what.intent is Intent.RESUME else f"{aspect_of(question)}|{subject_key('_'.join(words[MAX_WORDS:]))}"
     return (
         what.target,
         what.intent,
-        subject_key(what.subject),
-        f"{what.time_scope}:{aspect}:{session_id if of_session else ''}",
+        subject_key(subject),
+        f"{what.time_scope}:{aspect}:{session_id if of_session else ''}:{audience}",
     )
 
 
 def _rests_on(kept: Kept, paths: set[str]) -> bool:
     return not paths.isdisjoint(kept.files)
-
-
-def _is_near(kept: Kept, folders: set[str], new: set[str]) -> bool:
-    return bool(new) and any(path.rpartition("/")[0] in folders for path in kept.files)

@@ -10,17 +10,14 @@ from typing import Literal
 import msgspec
 
 from clew.knowledge.resolving.phrases import (
-    COMMANDS,
-    DOING,
     HISTORY_INTENTS,
     OF_CODE,
     OF_CODE_IN_GENERAL,
     OF_HISTORY,
-    OF_OTHERS,
-    SESSIONS,
     Intent,
     Target,
 )
+from clew.knowledge.resolving.request_phrases import COMMANDS, DOING, OF_OTHERS, SESSIONS
 from clew.knowledge.resolving.subjects import subject_of, time_scope_of
 from clew.knowledge.resolving.wordings import ASKING
 
@@ -33,6 +30,7 @@ TRUSTED = 0.8
 MAX_LOOKED_AT = 2_000
 
 _COMMAND = re.compile(r"/([a-z][\w-]*)(?:\s+(.*))?\Z", re.DOTALL | re.IGNORECASE)
+_TICKET = re.compile(r"[A-Z][A-Z0-9]{1,9}-\d{1,7}|#\d{1,7}")
 _POLITE = re.compile(
     r"^(?:(?:please|hey|hi|ok|okay|so|and|can you|could you|would you|i want to|i need to|let's|lets)\b[\s,]*)+"
 )
@@ -42,7 +40,8 @@ _QUESTIONS = frozenset(_QUESTION_WORDS.split())
 
 
 class Classified(msgspec.Struct, frozen=True, kw_only=True):
-    """Who answers, what is wanted, of what, and how sure that is. `time_scope` is for history alone."""
+    """Who answers, what is wanted, of what, and how sure that is. `time_scope` is for history alone; `tokens` are what
+    it took to find out."""
 
     target: Target
     intent: Intent = Intent.GENERAL
@@ -50,6 +49,7 @@ class Classified(msgspec.Struct, frozen=True, kw_only=True):
     time_scope: str = ""
     confidence: float = UNSURE
     by: By = "rules"
+    tokens: int = 0
 
 
 def read_command(text: str) -> Classified | None:
@@ -90,6 +90,8 @@ def _classify_question(text: str, line: str, *, asks: bool) -> Classified:
     intent, confidence = classify_history(line)
     if intent is not Intent.GENERAL:
         return _of_history(text, intent, confidence)
+    if _TICKET.fullmatch(text.strip()):  # what else than what was done about it
+        return _of_history(text, Intent.HISTORICAL, LIKELY)
     intent, confidence = classify_code(line)
     if intent is Intent.GENERAL and time_scope_of(text) and asks:
         return _of_history(text, Intent.GENERAL, LIKELY)

@@ -18,6 +18,8 @@ from clew.llm.requests import Model, ModelRequest
 
 REMEMBERED = 1_000
 MAX_MESSAGE = 4_000
+PATIENCE = 8.0
+"""So many seconds a model has to say who answers."""
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +69,7 @@ class Router:
         key = " ".join(text.lower().split())
         if key in self._known:
             self._known.move_to_end(key)
-            return msgspec.structs.replace(self._known[key], by="cache")
+            return msgspec.structs.replace(self._known[key], by="cache", tokens=0)
         ruled = classify(text)
         if ruled.confidence >= TRUSTED or self._model is None:
             return ruled
@@ -87,12 +89,14 @@ class Router:
             Message(role="user", content=fenced(text[:MAX_MESSAGE], "text")),
         )
         try:
-            answer = await model.answer(ModelRequest(messages=messages, output_schema=_SCHEMA, temperature=0.0))
+            async with asyncio.timeout(PATIENCE):
+                answer = await model.answer(ModelRequest(messages=messages, output_schema=_SCHEMA, temperature=0.0))
             said = msgspec.json.decode(answer.content.encode(), type=Classified)
-        except (ModelError, msgspec.MsgspecError) as error:
-            _log.info("the model could not say who answers: %s", error)
+        except (ModelError, TimeoutError, msgspec.MsgspecError) as error:
+            _log.info("the model could not say who answers: %s", error or "it took too long")
             return ruled
-        found = msgspec.structs.replace(said, by="model", confidence=min(1.0, max(0.0, said.confidence)))
+        sure, taken = min(1.0, max(0.0, said.confidence)), answer.usage.input_tokens + answer.usage.output_tokens
+        found = msgspec.structs.replace(said, by="model", confidence=sure, tokens=taken)
         self._known[key] = found
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)

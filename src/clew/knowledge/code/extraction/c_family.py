@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clew.knowledge.code.extraction.grammar import Handler, Shape
+from clew.knowledge.code.extraction.nodes import named_at
+from clew.knowledge.code.extraction.scopes import Lead
 from clew.knowledge.code.extraction.taking import (
     skip,
     take_call,
@@ -13,7 +16,7 @@ from clew.knowledge.code.extraction.taking import (
     take_type,
     take_type_parameter,
 )
-from clew.knowledge.code.extraction.walking import Handler, Lead, Shape, Walk, named_at
+from clew.knowledge.code.extraction.walking import Walk
 from clew.knowledge.code.facts import SymbolKind
 
 if TYPE_CHECKING:
@@ -137,8 +140,7 @@ def _declaration(walk: Walk, node: Node, start: int) -> bool:
         if name is None:
             continue
         if walk.scope.role == "function":
-            walk.skips.add(name.start_byte)
-            walk.scope.bound.add(walk.raw(name))
+            walk.bind(name)
         elif _is_prototype(declarator):
             walk.skips.add(name.start_byte)
             _open_function(walk, node, name, None)
@@ -220,8 +222,7 @@ def _parameter(walk: Walk, node: Node, start: int) -> bool:
     declarator = node.child_by_field_name("declarator")
     name = _declared_name(declarator) if declarator is not None else None
     if name is not None:
-        walk.skips.add(name.start_byte)
-        walk.scope.bound.add(walk.raw(name))
+        walk.bind(name)
     return True
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from clew.knowledge.code.extraction.grammar import Handler, Shape
+from clew.knowledge.code.extraction.nodes import named_at
 from clew.knowledge.code.extraction.taking import skip, take_call, take_comment, take_dotted, take_name
-from clew.knowledge.code.extraction.walking import Handler, Shape, Walk, named_at
+from clew.knowledge.code.extraction.walking import Walk
 from clew.knowledge.code.facts import SymbolKind
 
 if TYPE_CHECKING:
@@ -136,7 +138,7 @@ def _value(is_constant: bool) -> Handler:
         for name in node.children_by_field_name("name"):
             if name.type != "identifier":
                 continue
-            _bind(walk, name)
+            walk.bind(name)
             if walk.scope.role == "module" and walk.raw(name) != b"_":
                 walk.define_value(walk.text(name), node, is_constant=is_constant)
         return True
@@ -147,19 +149,14 @@ def _value(is_constant: bool) -> Handler:
 def _short(walk: Walk, node: Node, start: int) -> bool:
     left = node.child_by_field_name("left") or node.child_by_field_name("alias")
     for name in _names(left) if left is not None else ():
-        _bind(walk, name)
+        walk.bind(name)
     return True
 
 
 def _parameter(walk: Walk, node: Node, start: int) -> bool:
     for name in node.children_by_field_name("name"):
-        _bind(walk, name)
+        walk.bind(name)
     return True
-
-
-def _bind(walk: Walk, name: Node) -> None:
-    walk.skips.add(name.start_byte)
-    walk.scope.bound.add(walk.raw(name))
 
 
 def _names(left: Node) -> Iterator[Node]:

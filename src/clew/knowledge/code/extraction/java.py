@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clew.knowledge.code.extraction.grammar import Handler, Shape
+from clew.knowledge.code.extraction.nodes import named_at
+from clew.knowledge.code.extraction.scopes import Role
 from clew.knowledge.code.extraction.taking import (
     skip,
     take_comment,
     take_dotted,
+    take_key,
     take_name,
     take_type,
     take_type_parameter,
 )
-from clew.knowledge.code.extraction.walking import Handler, Role, Shape, Walk, named_at
+from clew.knowledge.code.extraction.walking import Walk
 from clew.knowledge.code.facts import SymbolKind
 
 if TYPE_CHECKING:
@@ -81,11 +85,6 @@ def _annotation(walk: Walk, node: Node, start: int) -> bool:
     return True
 
 
-def _key(walk: Walk, node: Node, start: int) -> bool:
-    walk.skips.add(start)
-    return True
-
-
 def _fields(walk: Walk, node: Node, start: int) -> bool:
     modifiers = named_at(node)
     words = walk.raw(modifiers).split() if modifiers is not None and modifiers.type == "modifiers" else []
@@ -109,8 +108,7 @@ def _enum_constant(walk: Walk, node: Node, start: int) -> bool:
 def _bind_name(walk: Walk, node: Node, start: int) -> bool:
     name = node.child_by_field_name("name")
     if name is not None and name.start_byte not in walk.skips:
-        walk.skips.add(name.start_byte)
-        walk.scope.bound.add(walk.raw(name))
+        walk.bind(name)
     return True
 
 
@@ -121,8 +119,7 @@ def _lambda(walk: Walk, node: Node, start: int) -> bool:
         return True
     for each in parameters.named_children if parameters.type == "inferred_parameters" else [parameters]:
         if each.type == "identifier":
-            walk.skips.add(each.start_byte)
-            walk.scope.bound.add(walk.raw(each))
+            walk.bind(each)
     return True
 
 
@@ -189,7 +186,7 @@ TABLE: dict[str, Handler] = {
     "extends_interfaces": _inherit,
     "annotation": _annotation,
     "marker_annotation": _annotation,
-    "element_value_pair": _key,
+    "element_value_pair": take_key,
     "field_declaration": _fields,
     "constant_declaration": _fields,
     "enum_constant": _enum_constant,

@@ -6,12 +6,16 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from clew.knowledge.code.extraction.grammar import Handler, Shape
+from clew.knowledge.code.extraction.javascript_decorators import take_decorator, take_decorators
 from clew.knowledge.code.extraction.javascript_modules import (
     MODULE_TABLE,
     bring_required,
     required_module,
     take_call_import,
 )
+from clew.knowledge.code.extraction.nodes import named_at
+from clew.knowledge.code.extraction.scopes import Role
 from clew.knowledge.code.extraction.taking import (
     skip,
     take_called,
@@ -21,7 +25,7 @@ from clew.knowledge.code.extraction.taking import (
     take_type,
     take_type_parameter,
 )
-from clew.knowledge.code.extraction.walking import Handler, Lead, Role, Shape, Walk, named_at
+from clew.knowledge.code.extraction.walking import Walk
 from clew.knowledge.code.facts import SymbolKind
 
 if TYPE_CHECKING:
@@ -68,10 +72,9 @@ def _open(walk: Walk, node: Node, kind: SymbolKind, role: Role) -> None:
     if name is None:
         walk.enter_nameless(node)
         return
-    walk.skips.add(name.start_byte)
-    walk.scope.bound.add(walk.raw(name))
+    walk.bind(name)
     qualname = walk.define(kind, _plain(walk, name), node, until=node.child_by_field_name("body"))
-    _take_decorators(walk, node, qualname)
+    take_decorators(walk, node, qualname)
     walk.enter(qualname, node.end_byte, role)
 
 
@@ -102,7 +105,7 @@ def _member(walk: Walk, node: Node, start: int) -> bool:
     if name is None or walk.scope.role != "class":
         return True
     walk.skips.add(name.start_byte)
-    _take_decorators(walk, node, walk.qualify(_plain(walk, name)))
+    take_decorators(walk, node, walk.qualify(_plain(walk, name)))
     value = node.child_by_field_name("value")
     if value is not None and value.type in _FUNCTIONS:
         _open_value(walk, _plain(walk, name), node, value, "method")
@@ -132,7 +135,7 @@ def _declarator(walk: Walk, node: Node, start: int) -> bool:
         return True
     names = [*_names(name)]
     for each in names:
-        _claim(walk, each)
+        walk.bind(each)
     if value is not None and (module := required_module(walk, value)):
         bring_required(walk, node, name, value, module)
         return True
@@ -182,34 +185,6 @@ def _heritage(walk: Walk, node: Node, start: int) -> bool:
     return True
 
 
-def _decorator(walk: Walk, node: Node, start: int) -> bool:
-    """A decorator beside a definition belongs to the next one; one within it was taken with it."""
-    name = _decorating(node)
-    target = walk.pure_target(name) if name is not None else b""
-    if name is None or not target or start in walk.opened:
-        return True
-    walk.skips.add(name.start_byte)
-    row = node.start_point[0]
-    lead = walk.lead if walk.lead is not None and walk.lead.last_row >= row - 1 else None
-    targets = [*(lead.targets if lead else []), (target, row)]
-    walk.lead = Lead(lead.first_row if lead else row, node.end_point[0], targets)
-    return True
-
-
-def _take_decorators(walk: Walk, node: Node, qualname: str) -> None:
-    for each in node.children_by_field_name("decorator"):
-        name = _decorating(each)
-        if name is not None:
-            walk.opened.add(each.start_byte)
-            walk.skips.add(name.start_byte)
-            walk.relate("decorate", walk.pure_target(name), each, qualname)
-
-
-def _decorating(node: Node) -> Node | None:
-    called = named_at(node)
-    return called.child_by_field_name("function") if called is not None and called.type == "call_expression" else called
-
-
 def _call(walk: Walk, node: Node, start: int) -> bool:
     function = node.child_by_field_name("function") or node.child_by_field_name("constructor")
     if function is None or take_call_import(walk, node, function) or start in walk.skips:
@@ -242,20 +217,9 @@ def _loop(walk: Walk, node: Node, start: int) -> bool:
     return True
 
 
-def _nested_type(walk: Walk, node: Node, start: int) -> bool:
-    if start not in walk.skips:
-        walk.relate("reference", walk.pure_target(node), node)
-    return False
-
-
 def _bind(walk: Walk, node: Node) -> None:
     for name in _names(node):
-        _claim(walk, name)
-
-
-def _claim(walk: Walk, name: Node) -> None:
-    walk.skips.add(name.start_byte)
-    walk.scope.bound.add(walk.raw(name))
+        walk.bind(name)
 
 
 def _names(node: Node) -> Iterator[Node]:
@@ -299,7 +263,7 @@ TABLE: dict[str, Handler] = {
     "extends_clause": _heritage,
     "implements_clause": _heritage,
     "extends_type_clause": _heritage,
-    "decorator": _decorator,
+    "decorator": take_decorator,
     "call_expression": _call,
     "new_expression": _call,
     "member_expression": take_dotted,
@@ -310,7 +274,7 @@ TABLE: dict[str, Handler] = {
     "for_in_statement": _loop,
     "catch_clause": _loop,
     "type_parameter": take_type_parameter,
-    "nested_type_identifier": _nested_type,
+    "nested_type_identifier": take_type,
     "identifier": take_name,
     "shorthand_property_identifier": take_name,
     "type_identifier": take_type,

@@ -7,8 +7,11 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.extraction.taking import take_comment, take_name
-from clew.knowledge.code.extraction.walking import Handler, Shape, Walk, child_at, named_at
+from clew.knowledge.code.extraction.grammar import Handler, Shape
+from clew.knowledge.code.extraction.nodes import child_at, named_at
+from clew.knowledge.code.extraction.python_imports import IMPORT_TABLE
+from clew.knowledge.code.extraction.taking import take_comment, take_key, take_name
+from clew.knowledge.code.extraction.walking import Walk
 from clew.knowledge.code.extraction.wording import describe_docstring
 from clew.knowledge.code.facts import SymbolKind
 
@@ -71,8 +74,7 @@ def _open(walk: Walk, node: Node, kind: SymbolKind, outer: Node | None) -> str:
     name = node.child_by_field_name("name")
     body = node.child_by_field_name("body")
     if name is not None:
-        walk.skips.add(name.start_byte)
-        walk.scope.bound.add(walk.raw(name))
+        walk.bind(name)
     _take_type_parameters(walk, node.child_by_field_name("type_parameters"))
     doc = _docstring(walk, body) if body is not None else ""
     return walk.define(kind, walk.text(name) if name is not None else "", node, until=body, doc=doc, outer=outer)
@@ -134,17 +136,12 @@ def _attribute(walk: Walk, node: Node, start: int) -> bool:
     return True
 
 
-def _keyword(walk: Walk, node: Node, start: int) -> bool:
-    walk.skips.add(start)
-    return True
-
-
 def _assignment(walk: Walk, node: Node, start: int) -> bool:
     left = child_at(node)
     if left is None:
         return True
     for name in _names(left):
-        _bind(walk, name)
+        walk.bind(name)
         if walk.scope.role != "function":
             text = walk.text(name)
             walk.define_value(text, node, is_constant=_STATIC_NAME.fullmatch(text) is not None)
@@ -155,7 +152,7 @@ def _type_alias(walk: Walk, node: Node, start: int) -> bool:
     left = node.child_by_field_name("left")
     name = named_at(left) if left is not None else None
     if name is not None and name.type == "identifier":
-        _bind(walk, name)
+        walk.bind(name)
         if walk.scope.role != "function":
             walk.define_value(walk.text(name), node, is_constant=False)
     return True
@@ -164,20 +161,20 @@ def _type_alias(walk: Walk, node: Node, start: int) -> bool:
 def _loop(walk: Walk, node: Node, start: int) -> bool:
     left = node.child_by_field_name("left")
     for name in _names(left) if left is not None else ():
-        _bind(walk, name)
+        walk.bind(name)
     return True
 
 
 def _alias(walk: Walk, node: Node, start: int) -> bool:
     for name in _names(node):
-        _bind(walk, name)
+        walk.bind(name)
     return True
 
 
 def _walrus(walk: Walk, node: Node, start: int) -> bool:
     name = node.child_by_field_name("name")
     if name is not None:
-        _bind(walk, name)
+        walk.bind(name)
     return True
 
 
@@ -187,7 +184,7 @@ def _parameters(walk: Walk, node: Node, start: int) -> bool:
         named = named if named.type == "identifier" else named_at(named) or named
         named = named if named.type == "identifier" else named_at(named) or named
         if named.type == "identifier":
-            _bind(walk, named)
+            walk.bind(named)
     return True
 
 
@@ -207,11 +204,6 @@ def _names(node: Node) -> Iterator[Node]:
             waiting.extend(reversed(at.named_children))
 
 
-def _bind(walk: Walk, name: Node) -> None:
-    walk.skips.add(name.start_byte)
-    walk.scope.bound.add(walk.raw(name))
-
-
 def _global(walk: Walk, node: Node, start: int) -> bool:
     return False
 
@@ -220,7 +212,7 @@ def _pattern(walk: Walk, node: Node, start: int) -> bool:
     """A single name to match is a new variable; a dotted one is a constant."""
     inner = named_at(node)
     if inner is not None and inner.type == "dotted_name" and b"." not in walk.raw(inner)[:_PATTERN_BYTES]:
-        _bind(walk, inner)
+        walk.bind(inner)
     return True
 
 
@@ -228,7 +220,7 @@ def _keyword_pattern(walk: Walk, node: Node, start: int) -> bool:
     walk.skips.add(start)
     inner = named_at(node, 1)
     if inner is not None and inner.type == "dotted_name" and b"." not in walk.raw(inner)[:_PATTERN_BYTES]:
-        _bind(walk, inner)
+        walk.bind(inner)
     return True
 
 
@@ -267,32 +259,8 @@ def _describe_value(walk: Walk, node: Node, start: int) -> None:
         )
 
 
-def _import(walk: Walk, node: Node, start: int) -> bool:
-    for each in node.children_by_field_name("name"):
-        name, alias = _renamed(walk, each)
-        walk.bring(name, "", alias, each)
-    return False
-
-
-def _import_from(walk: Walk, node: Node, start: int) -> bool:
-    source = node.child_by_field_name("module_name")
-    module = "".join(walk.text(source).split()) if source is not None else "__future__"
-    for each in node.children_by_field_name("name"):
-        name, alias = _renamed(walk, each)
-        walk.bring(module, name, alias, each)
-    if any(each.type == "wildcard_import" for each in node.named_children):
-        walk.bring(module, "*", "", node)
-    return False
-
-
-def _renamed(walk: Walk, node: Node) -> tuple[str, str]:
-    name = node.child_by_field_name("name")
-    alias = node.child_by_field_name("alias")
-    written = "".join(walk.text(name or node).split())
-    return written, walk.text(alias) if alias is not None else ""
-
-
 TABLE: dict[str, Handler] = {
+    **IMPORT_TABLE,
     "function_definition": _function,
     "class_definition": _class,
     "decorated_definition": _decorated,
@@ -300,7 +268,7 @@ TABLE: dict[str, Handler] = {
     "call": _call,
     "attribute": _attribute,
     "identifier": take_name,
-    "keyword_argument": _keyword,
+    "keyword_argument": take_key,
     "assignment": _assignment,
     "type_alias_statement": _type_alias,
     "for_statement": _loop,
@@ -317,8 +285,5 @@ TABLE: dict[str, Handler] = {
     "dotted_name": _dotted_name,
     "type": _type,
     "string": _string,
-    "import_statement": _import,
-    "import_from_statement": _import_from,
-    "future_import_statement": _import_from,
     "comment": take_comment,
 }

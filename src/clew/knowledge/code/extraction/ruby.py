@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clew.knowledge.code.extraction.grammar import Handler, Shape
+from clew.knowledge.code.extraction.nodes import named_at
+from clew.knowledge.code.extraction.scopes import Role
 from clew.knowledge.code.extraction.taking import take_comment, take_name, take_type
-from clew.knowledge.code.extraction.walking import Handler, Role, Shape, Walk, named_at
+from clew.knowledge.code.extraction.walking import Walk
 from clew.knowledge.code.facts import SymbolKind
 
 if TYPE_CHECKING:
@@ -105,8 +108,7 @@ def _assignment(walk: Walk, node: Node, start: int) -> bool:
             walk.skips.add(name.start_byte)
             walk.define_value(walk.text(name), node, is_constant=True)
         elif name.type == "identifier":
-            walk.skips.add(name.start_byte)
-            walk.scope.bound.add(walk.raw(name))
+            walk.bind(name)
             if walk.scope.role == "module" and not walk.scope.name:
                 walk.define_value(walk.text(name), node, is_constant=False)
     return True
@@ -116,8 +118,7 @@ def _parameters(walk: Walk, node: Node, start: int) -> bool:
     for each in node.named_children:
         name = each.child_by_field_name("name") or each
         if name.type == "identifier":
-            walk.skips.add(name.start_byte)
-            walk.scope.bound.add(walk.raw(name))
+            walk.bind(name)
     return True
 
 
@@ -138,8 +139,7 @@ def _scope_resolution(walk: Walk, node: Node, start: int) -> bool:
 def _rescue(walk: Walk, node: Node, start: int) -> bool:
     name = named_at(node)
     if name is not None and name.type == "identifier":
-        walk.skips.add(name.start_byte)
-        walk.scope.bound.add(walk.raw(name))
+        walk.bind(name)
     return True
 
 

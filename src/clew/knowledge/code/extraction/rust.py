@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from clew.knowledge.code.extraction.grammar import Handler, Shape
+from clew.knowledge.code.extraction.nodes import named_at
+from clew.knowledge.code.extraction.scopes import Lead, Role
 from clew.knowledge.code.extraction.taking import (
     skip,
     take_called,
@@ -13,7 +16,7 @@ from clew.knowledge.code.extraction.taking import (
     take_type,
     take_type_parameter,
 )
-from clew.knowledge.code.extraction.walking import Handler, Lead, Role, Shape, Walk, named_at
+from clew.knowledge.code.extraction.walking import Walk
 from clew.knowledge.code.facts import SymbolKind
 
 if TYPE_CHECKING:
@@ -63,8 +66,7 @@ def _item(kind: SymbolKind, role: Role) -> Handler:
         name = node.child_by_field_name("name")
         if name is None:
             return True
-        walk.skips.add(name.start_byte)
-        walk.scope.bound.add(walk.raw(name))
+        walk.bind(name)
         written: SymbolKind = "method" if kind == "function" and walk.scope.role == "class" else kind
         qualname = walk.define(written, walk.text(name), node, until=node.child_by_field_name("body"))
         walk.enter(qualname, node.end_byte, role)
@@ -114,8 +116,7 @@ def _value(is_constant: bool) -> Handler:
     def handle(walk: Walk, node: Node, start: int) -> bool:
         name = node.child_by_field_name("name")
         if name is not None:
-            walk.skips.add(name.start_byte)
-            walk.scope.bound.add(walk.raw(name))
+            walk.bind(name)
             if walk.scope.role != "function":
                 walk.define_value(walk.text(name), node, is_constant=is_constant)
         return True
@@ -222,8 +223,7 @@ def _type_path(walk: Walk, node: Node, start: int) -> bool:
 def _binding(walk: Walk, node: Node, start: int) -> bool:
     pattern = node.child_by_field_name("pattern")
     for name in _names(pattern) if pattern is not None else ():
-        walk.skips.add(name.start_byte)
-        walk.scope.bound.add(walk.raw(name))
+        walk.bind(name)
     return True
 
 
@@ -244,8 +244,7 @@ def _closure(walk: Walk, node: Node, start: int) -> bool:
     parameters = node.child_by_field_name("parameters")
     for each in parameters.named_children if parameters is not None else ():
         for name in _names(each):
-            walk.skips.add(name.start_byte)
-            walk.scope.bound.add(walk.raw(name))
+            walk.bind(name)
     return True
 
 

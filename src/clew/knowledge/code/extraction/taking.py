@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.extraction.walking import MAX_NAME, Comment, Walk, last_row, named_at
+from clew.knowledge.code.extraction.nodes import last_row, named_at
+from clew.knowledge.code.extraction.scopes import Comment
+from clew.knowledge.code.extraction.walking import MAX_NAME, Walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -55,6 +57,12 @@ def take_called(walk: Walk, node: Node, function: Node) -> None:
     if target and b"(" not in target and not target.startswith(b"."):
         walk.skips.add(function.start_byte)
     walk.call(target, node)
+
+
+def take_key(walk: Walk, node: Node, start: int) -> bool:
+    """Begins with a name that is none of this file: the key of what follows."""
+    walk.skips.add(start)
+    return True
 
 
 def skip(walk: Walk, node: Node, start: int) -> bool:

@@ -4,88 +4,27 @@ fact knows the symbol around it and local variables are left out. No recursion: 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+from clew.knowledge.code.extraction.chains import chain_of
+from clew.knowledge.code.extraction.grammar import Handler, Shape
+from clew.knowledge.code.extraction.nodes import last_row
+from clew.knowledge.code.extraction.scopes import Carried, Comment, Lead, Role, Scope
 from clew.knowledge.code.extraction.wording import describe_comment, sign, sign_value
 from clew.knowledge.code.facts import Import, Reference, ReferenceKind, Symbol, SymbolKind
 
 if TYPE_CHECKING:
-    from tree_sitter import Language, Node
-
-Role = Literal["module", "class", "function"]
-Handler = Callable[["Walk", "Node", int], bool]
-"""Takes what it wants from a node that begins at a byte; whether the nodes below are to be visited."""
+    from tree_sitter import Node
 
 MAX_NAME = 200
 MAX_SCOPE = 600
-MAX_CHAIN = 8
-"""Links of `a().b().c()` that are followed."""
+MAX_SYMBOLS, MAX_IMPORTS, MAX_REFERENCES = 10_000, 10_000, 200_000
+"""What is kept of one file: more of it a machine wrote."""
 
 _JOINT = re.compile(rb"\s*(?:\?\.|!\.|&\.|->|::|\.)\s*")
 _PLAIN = re.compile(rb"[@$]{0,2}[\w\x80-\xff]+(?:\.[\w\x80-\xff]+)*")
 _PURE = re.compile(rb"[@$#]{0,2}[\w$\x80-\xff]+[!?]?(?:\.[\w$#\x80-\xff]+[!?]?)*")
-
-
-class Shape(NamedTuple):
-    """How a grammar writes `a.b` and `a()`: kinds of nodes with the fields of their object and their name."""
-
-    members: Mapping[str, tuple[str, str]] = {}
-    calls: Mapping[str, str] = {}
-    wrappers: Mapping[str, str] = {}
-    """Kinds whose name is that of one field: `List<T>`, `f::<T>`."""
-    own: tuple[bytes, ...] = ()
-    """What stands for the object itself, with a dot: `self.`."""
-    builtins: Collection[bytes] = ()
-
-
-class Grammar(NamedTuple):
-    """A language, ready to walk: what to do at a kind of node, by the number of the kind."""
-
-    language: Language
-    handlers: Mapping[int, Handler]
-    shape: Shape
-
-
-def build_grammar(language: Language, table: Mapping[str, Handler], shape: Shape) -> Grammar:
-    """The table by numbers; one name may have several."""
-    kinds = ((each, language.node_kind_for_id(each)) for each in range(language.node_kind_count))
-    named = {each: kind for each, kind in kinds if kind is not None and language.node_kind_is_named(each)}
-    return Grammar(language, {each: table[kind] for each, kind in named.items() if kind in table}, shape)
-
-
-class Scope:
-    """A part of a file with names of its own. `calls` and `uses` are rows of what is named here for the first time."""
-
-    __slots__ = ("bound", "calls", "carried", "end", "name", "role", "uses")
-
-    def __init__(self, name: str, end: int, role: Role, calls: dict[bytes, int]) -> None:
-        self.name = name
-        self.end = end
-        self.role: Role = role
-        self.calls = calls
-        self.uses: dict[bytes, int] = {}
-        self.bound: set[bytes] = set()
-        self.carried: dict[bytes, list[tuple[bytes, str, int]]] = {}
-        """Uses in scopes below that are not bound there, by the first part of the name."""
-
-
-class Lead(NamedTuple):
-    """Decorators before a definition, outside of its node."""
-
-    first_row: int
-    last_row: int
-    targets: list[tuple[bytes, int]]
-
-
-class Comment(NamedTuple):
-    """Lines of comment without a gap."""
-
-    first_row: int
-    last_row: int
-    start: int
-    end: int
-    column: int
 
 
 class Walk:
@@ -96,6 +35,8 @@ class Walk:
         self.shape = shape
         self.symbols: list[Symbol] = []
         self.imports: list[Import] = []
+        self.is_cut = False
+        """Whether there was more than is kept."""
         self.skips: set[int] = set()
         """Bytes where nothing is to be recorded: it was, by the node above."""
         self.opened: set[int] = set()
@@ -109,6 +50,7 @@ class Walk:
         self._scopes = [self.scope]
         self._variables: set[str] = set()
         self._found: dict[tuple[ReferenceKind, bytes, str], int] = {}
+        self._calls: set[tuple[int, ReferenceKind, bytes, str]] = set()
 
     def run(self, root: Node, handlers: Mapping[int, Handler]) -> None:
         cursor = root.walk()
@@ -138,8 +80,7 @@ class Walk:
     def target_of(self, node: Node) -> bytes:
         """The name that an expression stands for, with dots: `a.b` as it is, `f(x).b` as `f().b`, `.b` where the object
         has no name; empty for no name at all."""
-        pure = self.pure_target(node)
-        return pure or self._chain_of(node)
+        return self.pure_target(node) or chain_of(self, node)
 
     def pure_target(self, node: Node) -> bytes:
         """The dotted name, empty for an expression that is more than names."""
@@ -152,47 +93,6 @@ class Walk:
             return text
         text = _JOINT.sub(b".", text)
         return text if _PURE.fullmatch(text) else b""
-
-    def _chain_of(self, node: Node) -> bytes:
-        members, calls, wrappers, *_ = self.shape
-        parts: list[bytes] = []
-        called = b""
-        at: Node | None = node
-        for _ in range(MAX_CHAIN):
-            kind = at.type if at is not None else ""
-            if at is None:
-                break
-            if kind in members:
-                inner, field = members[kind]
-                name = at.child_by_field_name(field)
-                parts.append((self.target_of_leaf(name) if name is not None else b"") + called)
-                if kind in calls:
-                    parts[-1] = parts[-1] if parts[-1].endswith(b"()") or at == node else parts[-1] + b"()"
-                called = b""
-                at = at.child_by_field_name(inner)
-                if at is None and kind in calls:
-                    return b".".join(reversed(parts))
-            elif kind in calls:
-                called = b"()"
-                at = at.child_by_field_name(calls[kind])
-            elif kind in wrappers:
-                at = at.child_by_field_name(wrappers[kind]) if wrappers[kind] else named_at(at)
-            else:
-                pure = self.pure_target(at)
-                return b".".join(reversed([*parts, pure + called])) if pure else _dotted_tail(parts)
-        return _dotted_tail(parts)
-
-    def target_of_leaf(self, node: Node) -> bytes:
-        """The name at the end of a chain, without type arguments."""
-        for _ in range(MAX_CHAIN):
-            if node.type not in self.shape.wrappers:
-                break
-            field = self.shape.wrappers[node.type]
-            below = node.child_by_field_name(field) if field else named_at(node)
-            if below is None:
-                break
-            node = below
-        return self.pure_target(node)
 
     def enter(self, name: str, end: int, role: Role) -> None:
         """A scope up to a byte; `name` is the whole qualname. A scope of the same name goes on with its calls."""
@@ -208,7 +108,7 @@ class Walk:
         scope = self._scopes.pop()
         self.scope = above = self._scopes[-1]
         if scope.calls is not above.calls:
-            self._keep("call", scope.calls, scope.name)
+            self._keep_calls(scope)
         carried = scope.carried
         if scope.role == "function":
             for name in scope.bound:
@@ -220,27 +120,34 @@ class Walk:
         if len(self._scopes) == 1:
             self._keep_carried(carried)
         else:
-            _merge(above, carried)
+            above.take_over(carried)
 
     def _finish(self) -> None:
         while len(self._scopes) > 1:
             self._leave()
-        self._keep("call", self.scope.calls, "")
-        uses = {key: row for key, row in self.scope.uses.items() if key not in self.shape.builtins}
-        self._keep("reference", uses, "")
+        self._keep_calls(self.scope)
+        for target, row in self.scope.uses.items():
+            if target not in self.shape.builtins:
+                self._found.setdefault(("reference", target, ""), row)
 
-    def _keep(self, kind: ReferenceKind, rows: Mapping[bytes, int], inside: str) -> None:
-        for target, row in rows.items():
-            self._found.setdefault((kind, target, inside), row)
+    def _keep_calls(self, scope: Scope) -> None:
+        """Each line of a call: who asks for callers wants to see all of them."""
+        for target, rows in scope.calls.items():
+            self._calls.update((row + 1, "call", target, scope.name) for row in rows)
 
-    def _keep_carried(self, carried: Mapping[bytes, list[tuple[bytes, str, int]]]) -> None:
+    def _keep_carried(self, carried: Carried) -> None:
         for uses in carried.values():
             for target, inside, row in uses:
                 self._found.setdefault(("reference", target, inside), row)
 
+    def bind(self, name: Node) -> None:
+        """A name that is one of the scope's own from here on."""
+        self.skips.add(name.start_byte)
+        self.scope.bound.add(self.raw(name))
+
     def call(self, target: bytes, node: Node) -> None:
-        if target and target not in self.scope.calls:
-            self.scope.calls[target] = node.start_point[0]
+        if target:
+            self.scope.calls.setdefault(target, []).append(node.start_point[0])
 
     def mention(self, target: bytes, node: Node, start: int) -> None:
         """A name used as a value or a type."""
@@ -260,7 +167,10 @@ class Walk:
 
     def bring(self, module: str, name: str, alias: str, node: Node) -> None:
         """An import. Inside of a function its name is a local one, yet what it names is not."""
-        self.imports.append(Import(module, name, "" if alias == name else alias, node.start_point[0] + 1))
+        if len(self.imports) < MAX_IMPORTS:
+            self.imports.append(Import(module, name, "" if alias == name else alias, node.start_point[0] + 1))
+        else:
+            self.is_cut = True
 
     def qualify(self, name: str) -> str:
         """The name with those around it; what is nested deeper than anybody writes goes by the name around it."""
@@ -284,21 +194,16 @@ class Walk:
         qualname = self.qualify(name)
         if not name or qualname == self.scope.name:
             return self.scope.name
+        if len(self.symbols) >= MAX_SYMBOLS:
+            self.is_cut = True
+            return qualname
         first = (outer or node).start_point[0]
         if self.lead is not None:
             first = self._take_lead(first, qualname)
         head = self.source[node.start_byte : until.start_byte if until is not None else node.end_byte]
-        is_value = kind in ("constant", "variable")
-        symbol = Symbol(
-            kind,
-            name,
-            qualname,
-            first + 1,
-            last_row(node) + 1,
-            sign_value(head) if is_value else sign(head),
-            doc or self._comment_above(first),
-        )
-        self.symbols.append(symbol)
+        signature = sign_value(head) if kind in ("constant", "variable") else sign(head)
+        described = doc or self._comment_above(first)
+        self.symbols.append(Symbol(kind, name, qualname, first + 1, last_row(node) + 1, signature, described))
         return qualname
 
     def define_value(self, name: str, node: Node, *, is_constant: bool, until: Node | None = None) -> None:
@@ -310,7 +215,10 @@ class Walk:
 
     def references(self) -> list[Reference]:
         """By line, then kind and name."""
-        found = sorted((row + 1, kind, target, inside) for (kind, target, inside), row in self._found.items())
+        named = ((row + 1, kind, target, inside) for (kind, target, inside), row in self._found.items())
+        found = sorted({*named, *self._calls})
+        self.is_cut |= len(found) > MAX_REFERENCES
+        del found[MAX_REFERENCES:]
         return [Reference(kind, target.decode("utf-8", "replace"), inside, row) for row, kind, target, inside in found]
 
     def _take_lead(self, first: int, qualname: str) -> int:
@@ -326,30 +234,3 @@ class Walk:
         if comment is None or comment.last_row != first - 1:
             return ""
         return describe_comment(self.source[comment.start : comment.end])
-
-
-def child_at(node: Node, index: int = 0) -> Node | None:
-    return node.child(index) if index < node.child_count else None
-
-
-def named_at(node: Node, index: int = 0) -> Node | None:
-    return node.named_child(index) if index < node.named_child_count else None
-
-
-def last_row(node: Node) -> int:
-    row, column = node.end_point
-    return row - 1 if column == 0 and row > node.start_point[0] else row
-
-
-def _dotted_tail(parts: list[bytes]) -> bytes:
-    return b"." + b".".join(reversed(parts)) if parts and parts[0] else b""
-
-
-def _merge(above: Scope, carried: dict[bytes, list[tuple[bytes, str, int]]]) -> None:
-    """The smaller into the larger: deep nesting stays cheap."""
-    small, large = sorted((above.carried, carried), key=len)
-    for head, uses in small.items():
-        if head in large and len(large[head]) < len(uses):
-            large[head], uses = uses, large[head]
-        large.setdefault(head, []).extend(uses)
-    above.carried = large

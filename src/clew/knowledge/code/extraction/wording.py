@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from clew.secrecy import mask_keys, mask_secrets
+from clew.knowledge.lines import cut
+from clew.secrecy import mask_keys, mask_secrets, may_hold_keys
 
 MAX_DOC = 300
 MAX_SIGNATURE = 300
@@ -28,7 +29,6 @@ _PRAGMA = re.compile(
 _ANNOTATIONS = re.compile(r"^(?:@(?!interface\b)[\w.]+(?:\((?:[^()\"']|\"[^\"]*\"|'[^']*')*\))?\s+)+")
 _LINE_COMMENT = re.compile(rb"(?:^|[ \t,({])(?:#(?![\w\[{])|//)[^\n]*", re.MULTILINE)
 _TIDY = ((re.compile(r"([(\[]) "), r"\1"), (re.compile(r",? ([)\]])"), r"\1"))
-_MAY_HOLD_KEY = re.compile(r"://|PRIVATE|sk-|gh[pousr]_|github_pat|xox|AKIA|eyJ|AIza")
 _SECRET_NAME = re.compile(r"(?i)key|secret|token|passw|pwd|passphrase|cookie|authorization")
 
 
@@ -50,7 +50,7 @@ def _first_paragraph(text: str) -> str:
     for paragraph in _PARAGRAPH.split(text.replace("\r", "")):
         line = " ".join(each for each in _TAG.split(paragraph, 1)[0].split() if not _is_rule(each))
         if line and not _RULE.match(line):
-            return _cut(_masked(line), MAX_DOC)
+            return cut(_masked(line), MAX_DOC)
     return ""
 
 
@@ -66,7 +66,7 @@ def sign(raw: bytes) -> str:
     line = _ANNOTATIONS.sub("", " ".join(raw.decode("utf-8", "replace").split())).rstrip(" :{;")
     for found, tidy in _TIDY:
         line = found.sub(tidy, line)
-    return _cut(_masked(line), MAX_SIGNATURE)
+    return cut(_masked(line), MAX_SIGNATURE)
 
 
 def sign_value(raw: bytes) -> str:
@@ -76,8 +76,4 @@ def sign_value(raw: bytes) -> str:
 
 
 def _masked(line: str) -> str:
-    return mask_keys(line) if _MAY_HOLD_KEY.search(line) else line
-
-
-def _cut(line: str, limit: int) -> str:
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+    return mask_keys(line) if may_hold_keys(line) else line

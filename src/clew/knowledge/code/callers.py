@@ -1,0 +1,37 @@
+"""What calls a name: for each symbol that it may mean what surely does, and next to that what only shares the name."""
+
+from __future__ import annotations
+
+from clew.knowledge.code.definitions import SHOWN, Definition, get_definitions, too_many
+from clew.knowledge.code.lookups import find_linked, to_links
+from clew.knowledge.code.namesakes import find_namesakes
+from clew.knowledge.code.store import Sql
+from clew.knowledge.code.views import CalledSymbol, Callers, to_node
+
+MOST_PLACES = 50
+"""So many calls that could not be told apart are listed."""
+
+_CALLED = frozenset(("function", "method", "class", "interface"))
+
+
+def find_callers(sql: Sql, ref: str, depth: int) -> Callers:
+    """The callers of each symbol that a reference may mean, within some steps. Raises NotFound, and InvalidInput where
+    more than a few have the name."""
+    found = get_definitions(sql, ref)
+    found = [each for each in found if each.row.kind in _CALLED] or found
+    if len(found) > SHOWN:
+        raise too_many(ref, found)
+    symbols = [_called(sql, each, depth) for each in found]
+    alike = find_namesakes(sql, [each.row for each in found]) if found[0].row.qualname else []
+    is_sure = any(not link.is_guess for symbol in symbols for link in symbol.callers)
+    return Callers(
+        certain=is_sure or not (alike or any(symbol.callers for symbol in symbols)),
+        symbols=symbols,
+        untold=len(alike),
+        places=alike[:MOST_PLACES],
+    )
+
+
+def _called(sql: Sql, each: Definition, depth: int) -> CalledSymbol:
+    reached = find_linked(sql, each.row, ("calls",), depth, backwards=True)
+    return CalledSymbol(node=to_node(each.row), callers=to_links(each.row, reached))

@@ -1,0 +1,128 @@
+"""Names as those outside write them: `package.name` for what the package imports from a file of its own, and methods
+that a class has from those above it. Found by the edges that were linked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from posixpath import basename, splitext
+
+from clew.knowledge.code.facts import Import
+from clew.knowledge.code.path_kinds import kind_of
+from clew.knowledge.code.rows import FILE_KIND, SymbolRow, decode_facts, find_facts, find_symbols
+from clew.knowledge.code.store import Sql
+
+DEEPEST = 8
+"""Files that a name is passed on through, and classes above each other."""
+MOST_FILES = 20
+
+_MODULES = (
+    "/__init__.py", ".py", "/__init__.pyi", ".pyi", "/index.ts", ".ts", "/index.js", ".js", "/src/lib.rs", "/mod.rs",
+    ".rs",
+)  # fmt: skip
+_CLASSES = ("class", "interface")
+
+_Seen = set[tuple[int, tuple[str, ...]]]
+"""Symbols that were asked for a name already: classes and files may lead to each other in very many ways."""
+
+
+def find_passed_on(sql: Sql, file: SymbolRow | None, parts: Sequence[str]) -> SymbolRow | None:
+    """What a dotted name means in a file, or in the module or class that its first parts name."""
+    if file is not None:
+        return _in_file(sql, file, parts, set(), DEEPEST)
+    for end in range(len(parts) - 1, 0, -1):
+        for module in _modules(sql, parts[:end]):
+            found = _in_file(sql, module, parts[end:], set(), DEEPEST)
+            if found is not None:
+                return found
+    return _of_class_named(sql, parts)
+
+
+def _modules(sql: Sql, parts: Sequence[str]) -> list[SymbolRow]:
+    """The files that a dotted name may mean, those of the product first."""
+    stem = "/".join(parts)
+    ends = [f"/{stem}{suffix}" for suffix in _MODULES]
+    where = " OR ".join(["substr('/' || f.path, ?) = ?"] * len(ends))
+    values = [value for end in ends for value in (-len(end), end)]
+    found = find_symbols(sql, f"WHERE s.kind = '{FILE_KIND}' AND ({where})", values)
+    return sorted(found, key=lambda row: (kind_of(row.path), len(row.path), row.path))[:MOST_FILES]
+
+
+def _in_file(sql: Sql, file: SymbolRow, parts: Sequence[str], seen: _Seen, depth: int) -> SymbolRow | None:
+    if (file.id, tuple(parts)) in seen:
+        return None
+    found = _member(sql, file, parts, seen, DEEPEST)
+    if found is not None or not depth:
+        return found
+    facts = find_facts(sql, file.blob, file.language)
+    imports = decode_facts(facts).imports if facts else ()
+    named = [item for item in imports if (item.alias or item.name) == parts[0]]
+    whole = [item for item in imports if item.name == "*"]
+    for item in (*named, *whole):
+        for target in _imported(sql, file, item):
+            found = _taken(sql, target, item, parts, seen, depth - 1)
+            if found is not None:
+                return found
+    return None
+
+
+def _taken(
+    sql: Sql, target: SymbolRow, item: Import, parts: Sequence[str], seen: _Seen, depth: int
+) -> SymbolRow | None:
+    """What a name means that a file takes from what it imports."""
+    if target.qualname:
+        is_it = target.name == item.name
+        return (_member(sql, target, parts[1:], seen, DEEPEST) if len(parts) > 1 else target) if is_it else None
+    if item.name == "*":
+        return _in_file(sql, target, parts, seen, depth)
+    if _is_module(target, item.name) and len(parts) > 1:
+        return _in_file(sql, target, parts[1:], seen, depth)
+    return _in_file(sql, target, (item.name, *parts[1:]), seen, depth)
+
+
+def _imported(sql: Sql, file: SymbolRow, item: Import) -> list[SymbolRow]:
+    where = "WHERE s.id IN (SELECT target FROM edges WHERE source = ? AND type = 'imports' AND line = ?)"
+    return find_symbols(sql, where, (file.id, item.line))
+
+
+def _is_module(file: SymbolRow, name: str) -> bool:
+    stem = splitext(basename(file.path))[0]
+    return name in ("", stem) or file.path.endswith((f"/{name}/__init__.py", f"/{name}/mod.rs"))
+
+
+def _of_class_named(sql: Sql, parts: Sequence[str]) -> SymbolRow | None:
+    """A method that a class has from one above it."""
+    owner = ".".join(parts[:-1])
+    for row in find_symbols(sql, "WHERE s.qualname = ? ORDER BY f.path", (owner,)):
+        found = _inherited(sql, row, parts[-1:], set(), DEEPEST) if row.kind in _CLASSES else None
+        if found is not None:
+            return found
+    return None
+
+
+def _member(sql: Sql, of: SymbolRow, parts: Sequence[str], seen: _Seen, depth: int) -> SymbolRow | None:
+    """A symbol of a file or a class by the names that lead to it; none where it was looked for already."""
+    if (of.id, tuple(parts)) in seen:
+        return None
+    seen.add((of.id, tuple(parts)))
+    qualname = ".".join((of.qualname, *parts) if of.qualname else parts)
+    where = "WHERE f.path = ? AND s.qualname = ? ORDER BY s.line_end - s.line_start DESC, s.line_start LIMIT 1"
+    found = find_symbols(sql, where, (of.path, qualname))
+    if found:
+        return found[0]
+    if of.qualname:
+        return _inherited(sql, of, parts, seen, depth)
+    owners = find_symbols(sql, where, (of.path, ".".join(parts[:-1]))) if len(parts) > 1 else []
+    return next((row for owner in owners if (row := _inherited(sql, owner, parts[-1:], seen, depth)) is not None), None)
+
+
+def _inherited(sql: Sql, of: SymbolRow, parts: Sequence[str], seen: _Seen, depth: int) -> SymbolRow | None:
+    for base in _bases(sql, of) if depth else ():
+        found = _member(sql, base, parts, seen, depth - 1)
+        if found is not None:
+            return found
+    return None
+
+
+def _bases(sql: Sql, of: SymbolRow) -> Iterator[SymbolRow]:
+    where = "WHERE s.id IN (SELECT target FROM edges WHERE source = ? AND type IN ('inherits', 'implements'))"
+    yield from find_symbols(sql, where, (of.id,))

@@ -1,0 +1,17 @@
+"""Text on one line, cut to a length."""
+
+from __future__ import annotations
+
+import re
+
+_SPACE = re.compile(r"\s+")
+
+
+def clip(text: str, limit: int = 200) -> str:
+    """A text on one line, of `limit` characters at the most."""
+    return cut(_SPACE.sub(" ", text).strip(), limit)
+
+
+def cut(line: str, limit: int) -> str:
+    """A line of `limit` characters at the most; `…` stands for what is left out."""
+    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"

@@ -1,0 +1,162 @@
+"""Answers as they are given: in the words of their sources, or in those of a model, with a line for each source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from clew.catalog.text import code_span, inline
+from clew.knowledge.evidence.conflicts import Conflict
+from clew.knowledge.evidence.naming import citation_of
+from clew.knowledge.evidence.quality import Evidence
+from clew.knowledge.evidence.trust import level_of
+from clew.knowledge.resolving.intents import Classified
+from clew.knowledge.resolving.phrases import Intent, Target
+from clew.knowledge.resolving.uses import Use, UseQuestion
+from clew.secrecy import mask_keys
+from clew.trail.kinds import NodeDomain
+from clew.trail.nodes import UNVERIFIED, Node
+
+Layer = Literal["cache", "graph", "model"]
+EXCERPT = 160
+WORTH_SHOWING = 20
+"""Fewer letters of a description say nothing."""
+DISAGREE = "Sources disagree:"
+NOTHING = "Nothing that is known here answers that."
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an answer rests on: where it is, what it is, how far it is believed, and what a reader should know."""
+
+    number: int
+    id: str
+    place: str
+    name: str
+    trust: str
+    warning: str = ""
+
+
+class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer. `status` is no_matches where nothing is known; then there is no source. `is_verified` says whether the
+    text is what the sources say; what a model put into words (`is_worded`) and no check bore out is marked in the text
+    as well, and `problem` says why a model that was asked did not do so."""
+
+    question: str
+    status: Literal["ok", "no_matches"]
+    text: str
+    layer: Layer
+    target: Target
+    intent: Intent
+    subject: str
+    sources: tuple[Source, ...] = ()
+    conflicts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    is_verified: bool = True
+    is_worded: bool = False
+    problem: str = ""
+    tokens: int = 0
+    saved_tokens: int = 0
+    latency_ms: float = 0.0
+
+
+def with_warnings(answer: Resolved, *warnings: str) -> Resolved:
+    return msgspec.structs.replace(answer, warnings=(*answer.warnings, *warnings))
+
+
+def extracted(
+    question: str, what: Classified, chosen: Sequence[Evidence], used: Sequence[Node], conflicts: Sequence[Conflict]
+) -> Resolved:
+    """An answer in the words of its sources."""
+    sources = cited_sources(chosen, used)
+    lines = [f"[{source.number}] {source.place}: {_gist(node)}" for source, node in zip(sources, used, strict=True)]
+    told = [f"{DISAGREE} {each.description}; believe {each.resolution}" for each in conflicts]
+    return build_answer(question, what, "\n".join([*told, *lines]), "graph", sources, conflicts)
+
+
+def told_uses(
+    question: str, what: Classified, asked: UseQuestion, uses: Sequence[Use], shown: Sequence[Evidence]
+) -> Resolved:
+    """An answer on what uses what: a line for each use that is shown, with the place where it stands, and how many
+    more there are."""
+    sources = cited_sources(shown, [use.place for use in uses[: len(shown)]])
+    lines = [f"[{source.number}] {source.place}: {_told(use)}" for source, use in zip(sources, uses, strict=False)]
+    left = len(uses) - len(shown)
+    return build_answer(
+        question, what, "\n".join([*lines, *([f"… and {left:,} more"] if left else [])]), "graph", sources
+    )
+
+
+def told_no_use(
+    question: str, what: Classified, asked: UseQuestion, definition: Node, shown: Sequence[Evidence]
+) -> Resolved:
+    """The same where nothing was found: that, and where it is defined."""
+    sources = cited_sources(shown, [definition])
+    lines = [asked.none_found, f"[1] {sources[0].place}: {_gist(definition)}"]
+    return build_answer(question, what, "\n".join(lines), "graph", sources)
+
+
+def _told(use: Use) -> str:
+    guess = " (by its name alone)" if use.is_guess else ""
+    return f"{code_span(mask_keys(use.user), EXCERPT)} {use.does} {code_span(mask_keys(use.used), EXCERPT)}{guess}"
+
+
+def _gist(node: Node) -> str:
+    """What a node says, on one line: code as it is written, prose without markup. The mark of what is unverified
+    stays."""
+    if node.domain is NodeDomain.CODE:
+        return _code_gist(node)
+    bare = node.content.removeprefix(UNVERIFIED)
+    said = " ".join(dict.fromkeys((bare or node.name)[: EXCERPT * 4].splitlines()))
+    shown = inline(mask_keys(said), EXCERPT)
+    return shown if bare == node.content else f"{UNVERIFIED} {shown}"
+
+
+def _code_gist(node: Node) -> str:
+    """The signature, and what is left of EXCERPT for what it says of itself."""
+    said = node.signature or node.name
+    code = code_span(mask_keys(said[: EXCERPT * 4]), EXCERPT)
+    doc = node.content.removeprefix(node.signature or "").strip()
+    left = EXCERPT - len(code)
+    return f"{code} · {inline(mask_keys(doc[: EXCERPT * 4]), left)}" if doc and left >= WORTH_SHOWING else code
+
+
+def cited_sources(chosen: Sequence[Evidence], used: Sequence[Node]) -> tuple[Source, ...]:
+    return tuple(
+        Source(
+            number=number,
+            id=node.id,
+            place=citation_of(node),
+            name=inline(mask_keys(node.name), EXCERPT),
+            trust=level_of(each.parts.trust)[0],
+            warning=each.warning or level_of(each.parts.trust)[1],
+        )
+        for number, (each, node) in enumerate(zip(chosen, used, strict=True), 1)
+    )
+
+
+def build_answer(
+    question: str,
+    what: Classified,
+    text: str,
+    layer: Layer,
+    sources: tuple[Source, ...] = (),
+    conflicts: Sequence[Conflict] = (),
+    *,
+    status: Literal["ok", "no_matches"] = "ok",
+    is_verified: bool = True,
+) -> Resolved:
+    return Resolved(
+        question=question,
+        status=status,
+        text=text,
+        layer=layer,
+        target=what.target,
+        intent=what.intent,
+        subject=what.subject,
+        sources=sources,
+        conflicts=tuple(f"{each.description}; believe {each.resolution}" for each in conflicts),
+        warnings=tuple(dict.fromkeys(each.warning for each in sources if each.warning)),
+        is_verified=is_verified,
+    )

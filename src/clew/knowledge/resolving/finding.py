@@ -1,0 +1,171 @@
+"""What is found for a question, in the order in which it answers: what defines a name that is asked for, then the shelf
+that the question is for, each shelf in the order of its own search. What does not speak of the question is left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from clew.access import Principal
+from clew.errors import ClewError
+from clew.knowledge.resolving.definitions import Named, find_definitions, is_test, read_names
+from clew.knowledge.resolving.intents import Classified, asking_words
+from clew.knowledge.resolving.phrases import Intent, Target
+from clew.knowledge.resolving.recent import find_recent
+from clew.knowledge.resolving.states import CodeState
+from clew.knowledge.resolving.subjects import subject_words
+from clew.knowledge.resolving.support import NEAR_BEST, Wanted, build_wanted, support_of
+from clew.knowledge.resolving.uses import CodeLinks
+from clew.knowledge.searching import Shelves
+from clew.knowledge.shelves import Shelf
+from clew.trail.kinds import NodeDomain
+from clew.trail.nodes import ScoredNode
+from clew.trail.store import Trail
+
+LOOKED_AT = 10
+SHOWN = 6
+OF_FIRST = 4
+"""So many of the shelf that comes first stand before the best of the others."""
+AT_HOME = 0.2
+"""What the support of the shelf counts more that a question is usually for."""
+CLEAR, NEVER = 0.65, 2.0
+BODY_LINES = 60
+
+_DOCUMENTS = "(?:docs?|documentation|readme|manual|guide)"
+_HOW_TO = re.compile(
+    rf"^(?:how (?:do|can|should|would|could) (?:i|you|one)\b|how to\b|what (?:do|does) the {_DOCUMENTS}\b)"
+    rf"|\b{_DOCUMENTS} (?:say|says|tell|tells|said)\b|\baccording to the {_DOCUMENTS}\b",
+    re.IGNORECASE,
+)
+_OF_DOCS = frozenset(("docs", "doc", "documentation", "readme", "manual", "guide"))
+_COMMAND = re.compile(r"^\s*/[a-z][\w-]*\s+", re.IGNORECASE)
+_DULL = frozenset(("time", "times", "way", "ways", "reason", "reasons", "always", "today"))
+"""Words that a question has and its answer need not."""
+_WHY = re.compile(r"^(?:so |and |but )?(?:why|how come)\b", re.IGNORECASE)
+_README = re.compile(r"(?:^|/)readme\b", re.IGNORECASE)
+_ABOUT_TESTS = re.compile(r"\btests?\b", re.IGNORECASE)
+_HOMES = {Target.ARCHIVALIST: NodeDomain.HISTORY, Target.ACADEMIC: NodeDomain.ACADEMIC}
+
+
+class Code(CodeLinks, CodeState, Protocol):
+    """What is needed of the graph of code beside its shelf."""
+
+    async def source(self, ref: str) -> str:
+        """The lines of a symbol, each with its number."""
+        ...
+
+    def rarity(self, words: Sequence[str]) -> Mapping[str, float]:
+        """How rare each word is; the more, the rarer. 0 for one that stands nowhere."""
+        ...
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    found: ScoredNode
+    support: float
+
+
+class Finder:
+    """Looks a question up on all shelves."""
+
+    def __init__(self, trail: Trail, shelves: Shelves, code: Code | None = None) -> None:
+        self._trail = trail
+        self._shelves = shelves
+        self._code = code
+
+    async def find(self, question: str, what: Classified, *, by: Principal) -> list[ScoredNode]:
+        """The best for a question, best first; nothing where nothing speaks of it."""
+        wanted = self._wanted(question, what)
+        if not wanted.weights and what.target is Target.ARCHIVALIST:
+            history = self._shelves.get(NodeDomain.HISTORY)
+            return await find_recent(self._trail, history, question, by=by, limit=SHOWN)
+        named = read_names(question)
+        defined = await self._definitions(named, by)
+        is_place = named.is_all and what.intent is Intent.LOCATE and what.target is Target.LIBRARIAN
+        if defined and is_place and named.is_spelled:
+            return defined[:SHOWN]
+        found = {
+            domain: await self._supported(shelf, question, what, wanted, by) for domain, shelf in self._shelves.items()
+        }
+        home = home_of(question, what)
+        if found.get(home) and home is NodeDomain.ACADEMIC:  # who asks how something is done is not helped by a test
+            found |= {domain: [each for each in held if not is_test(each.found.node)] for domain, held in found.items()}
+        rest = _merged(found, home, needed_at_home(home, what))
+        if home is NodeDomain.CODE and (named.is_spelled or is_place):
+            known = {each.node.id for each in defined}
+            rest = [*defined[:OF_FIRST], *(each for each in rest if each.node.id not in known)]
+        return rest[:SHOWN]
+
+    def _wanted(self, question: str, what: Classified) -> Wanted:
+        asking = asking_words(question, what.intent) | (_OF_DOCS if _HOW_TO.search(question) else frozenset())
+        said = subject_words(_COMMAND.sub("", question), asking)
+        words = [word for word in said if word not in _DULL] or said
+        return build_wanted(words, self._code.rarity(words) if self._code is not None else {})
+
+    async def _definitions(self, named: Named, by: Principal) -> list[ScoredNode]:
+        shelf = self._shelves.get(NodeDomain.CODE)
+        if shelf is None or not named.names:
+            return []
+        return await find_definitions(shelf, named, by=by)
+
+    async def _supported(
+        self, shelf: Shelf, question: str, what: Classified, wanted: Wanted, by: Principal
+    ) -> list[Candidate]:
+        """What speaks of the question, in the order of the search; tests last where none is asked for."""
+        asked = _HOW_TO.sub(" ", question).strip() if shelf.domain is NodeDomain.ACADEMIC else question
+        found = await shelf.search(asked or question, by=by, limit=LOOKED_AT)
+        if not wanted.weights:
+            return [Candidate(each, 0.0) for each in found if _README.search(each.node.path or "")]
+        held = [Candidate(each, await self._support(wanted, each)) for each in found]
+        best = max((each.support for each in held), default=0.0)
+        kept = [each for each in held if each.support > wanted.least and each.support >= NEAR_BEST * best]
+        wants_tests = what.intent is Intent.LOCATE and _ABOUT_TESTS.search(question) is not None
+        return sorted(kept, key=lambda each: not wants_tests and is_test(each.found.node))
+
+    async def _support(self, wanted: Wanted, found: ScoredNode) -> float:
+        support = support_of(wanted, found.node)
+        if support >= 1 or found.node.domain is not NodeDomain.CODE or self._code is None:
+            return support
+        try:
+            source = await self._code.source(found.node.id)
+        except ClewError:  # it has changed meanwhile; what is known of it must do
+            return support
+        return support_of(wanted, found.node, "\n".join(source.split("\n")[:BODY_LINES]))
+
+
+def home_of(question: str, what: Classified) -> NodeDomain:
+    """The domain that a question is for."""
+    if what.target in _HOMES:
+        return _HOMES[what.target]
+    if _HOW_TO.search(question):
+        return NodeDomain.ACADEMIC
+    return NodeDomain.HISTORY if _WHY.search(question) else NodeDomain.CODE
+
+
+def needed_at_home(home: NodeDomain, what: Classified) -> float:
+    """The support from which on the domain that a question is for comes first, whatever the others have: any where it
+    asks for that domain, or for a place in code."""
+    if home is not NodeDomain.CODE or (what.target is Target.LIBRARIAN and what.intent is Intent.LOCATE):
+        return 0.0
+    return CLEAR if what.target is Target.LIBRARIAN and what.intent is not Intent.GENERAL else NEVER
+
+
+def _merged(found: Mapping[NodeDomain, Sequence[Candidate]], home: NodeDomain, needed: float) -> list[ScoredNode]:
+    """The shelves after each other: that of the question, where its best has the support that is needed, then by how
+    well their best speaks of the question. The best two of the others come before the last of the first."""
+
+    def place(domain: NodeDomain) -> tuple[bool, float, bool]:
+        best = max((each.support for each in found[domain]), default=0.0)
+        is_first = domain is home and best >= needed
+        return (not is_first, -round(best + (AT_HOME if domain is home else 0.0), 3), domain is not NodeDomain.CODE)
+
+    order = sorted((domain for domain in found if found[domain]), key=place)
+    if not order:
+        return []
+    best = max(each.support for domain in order for each in found[domain])
+    first, others = order[0], order[1:]
+    near = [each for domain in others for each in found[domain] if each.support >= NEAR_BEST * best]
+    lines = [*found[first][:OF_FIRST], *near[: SHOWN - OF_FIRST], *found[first][OF_FIRST:]]
+    return [each.found for each in lines]

@@ -1,0 +1,313 @@
+"""What calls a name, as people write names: overloads, decorators, re-exports, and what cannot be told apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from clew.errors import InvalidInput, NotFound
+from clew.knowledge.code.views import Callers
+from tests.knowledge.code.repositories import make_repository
+from tests.knowledge.code.sampling import opened
+
+
+async def ask(folder: Path, name: str, files: dict[str, str], depth: int = 1) -> Callers:
+    """The callers of a name in a project of these files."""
+    root = make_repository(folder, {path: dedent(text).lstrip("\n") for path, text in files.items()})
+    async with opened(root) as graph:
+        await graph.refresh()
+        return await graph.callers(name, depth=depth)
+
+
+def shown(found: Callers) -> dict[str, set[str]]:
+    """By symbol, its callers as `path:line, line`, with `?` where only the name speaks for one."""
+    return {
+        each.node.id.removeprefix("code:"): {
+            f"{link.node.path}:{', '.join(map(str, link.lines))}" + "?" * link.is_guess for link in each.callers
+        }
+        for each in found.symbols
+    }
+
+
+OVERLOADED = {
+    "check.py": """
+        from typing import overload
+        @overload
+        def check(value: int) -> int: ...
+        @overload
+        def check(value: str) -> str: ...
+        def check(value):
+            return value
+    """,
+    "use.py": """
+        from check import check
+        def one():
+            check(1)
+            check("1")
+    """,
+}
+
+
+@pytest.mark.parametrize("name", ["check", "check.check", "check.py#check", "check.py#check:3", "CHECK"])
+async def test_overloads_are_one_symbol_however_it_is_named(tmp_path: Path, name: str) -> None:
+    found = await ask(tmp_path, name, OVERLOADED)
+    assert shown(found) == {"check.py#check": {"use.py:3, 4"}}
+    assert (found.certain, found.untold) == (True, 0)
+
+
+async def test_overloads_of_java_are_one_symbol_that_has_the_name_of_its_package_too(tmp_path: Path) -> None:
+    files = {
+        "src/main/java/com/shop/Till.java": """
+            package com.shop;
+            public class Till {
+              public int add(int price) { return price; }
+              public int add(int price, int count) { return price * count; }
+              public int twice() { return add(1) + add(1, 2); }
+              public static void open() {}
+            }
+        """,
+        "src/main/java/com/shop/Main.java": """
+            package com.shop;
+            public class Main {
+              void run() { Till.open(); }
+            }
+        """,
+    }
+    for number, name in enumerate(("com.shop.Till.add", "Till.add")):
+        found = await ask(tmp_path / str(number), name, files)
+        assert shown(found) == {"src/main/java/com/shop/Till.java#Till.add": {"src/main/java/com/shop/Till.java:5"}}
+
+
+WRAPPER = "models.py:7"
+DECORATED = {
+    "models.py": """
+        import functools
+
+        def context(*, x):
+            def decorate(function):
+                @functools.wraps(function)
+                def wrapper(*args, **kwargs):
+                    return function(*args, **kwargs)
+                return wrapper
+            return decorate
+
+        class Model:
+            @context(x=True)
+            def fit(self): ...
+
+        class Small(Model): ...
+
+        @context(x=False)
+        def train(): ...
+    """,
+    "use.py": """
+        from models import Model, Small, train
+        def direct():
+            Model().fit()
+        def held():
+            m = Small()
+            m.fit()
+        def plain():
+            train()
+    """,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "callers"), [("Model.fit", {"use.py:3", "use.py:6", WRAPPER}), ("train", {"use.py:8", WRAPPER})]
+)
+async def test_who_calls_what_a_decorator_made_calls_what_it_was_made_of(
+    tmp_path: Path, name: str, callers: set[str]
+) -> None:
+    found = await ask(tmp_path, name, DECORATED)
+    assert shown(found) == {f"models.py#{name}": callers}
+
+
+async def test_the_wrapper_is_called_as_well(tmp_path: Path) -> None:
+    found = await ask(tmp_path, "wrapper", DECORATED)
+    assert shown(found)["models.py#context.decorate.wrapper"] == {"use.py:3", "use.py:6", "use.py:8"}
+
+
+async def test_what_is_called_through_a_variable_is_a_call_of_the_variable(tmp_path: Path) -> None:
+    files = {
+        "marks.py": "class Mark:\n    def __call__(self): ...\nskip = Mark()\n",
+        "lib/__init__.py": "from marks import skip\n",
+        "use.py": "import lib\ndef test():\n    lib.skip()\n@lib.skip\ndef other(): ...\n",
+    }
+    assert shown(await ask(tmp_path, "lib.skip", files)) == {"marks.py#skip": {"use.py:3", "use.py:4"}}
+
+
+PASSED_ON = {
+    "src/pkg/__init__.py": """
+        from ._impl import public_helper
+        from ._impl import hidden as open
+        from .inner import *
+    """,
+    "src/pkg/_impl.py": """
+        def public_helper(): ...
+        def hidden(): ...
+        class Base:
+            def save(self): ...
+        class Table(Base): ...
+    """,
+    "src/pkg/inner.py": "from ._impl import Table\n__all__ = ['Table']\n",
+    "use.py": "import pkg\npkg.public_helper()\npkg.open()\npkg.Table().save()\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "symbol", "line"),
+    [
+        ("pkg.public_helper", "public_helper", 2),
+        ("pkg.open", "hidden", 3),
+        ("pkg.Table.save", "Base.save", 4),
+        ("Table.save", "Base.save", 4),
+        ("src/pkg/__init__.py#open", "hidden", 3),
+        ("src/pkg/_impl.py#save", "Base.save", 4),
+    ],
+)
+async def test_names_are_followed_through_packages_and_classes(
+    tmp_path: Path, name: str, symbol: str, line: int
+) -> None:
+    assert shown(await ask(tmp_path, name, PASSED_ON)) == {f"src/pkg/_impl.py#{symbol}": {f"use.py:{line}"}}
+
+
+async def test_a_name_that_a_few_have_is_answered_for_each(tmp_path: Path) -> None:
+    files = {f"p{number}.py": "def make(): ...\ndef run():\n    make()\n" for number in range(5)}
+    found = await ask(tmp_path, "make", files)
+    assert shown(found) == {f"p{number}.py#make": {f"p{number}.py:3"} for number in range(5)}
+
+
+async def test_a_name_that_many_have_is_refused_with_some_that_can_be_typed(tmp_path: Path) -> None:
+    files = {f"p{number}.py": "def make(): ...\n" for number in range(8)}
+    with pytest.raises(InvalidInput, match=r"8 have the name 'make'. Name one: p0.py#make, .*p4.py#make and 3 more$"):
+        await ask(tmp_path, "make", files)
+
+
+async def test_what_a_header_declares_and_a_file_defines_is_one(tmp_path: Path) -> None:
+    files = {
+        "till.h": "int total(int price);\n",
+        "till.c": '#include "till.h"\nint total(int price) { return price; }\n',
+        "main.c": '#include "till.h"\nint main() { return total(1); }\n',
+    }
+    for number, name in enumerate(("total", "till.h#total")):
+        assert shown(await ask(tmp_path / str(number), name, files)) == {"till.c#total": {"main.c:2"}}
+
+
+async def test_calls_of_a_name_on_what_is_not_known_are_counted_and_listed(tmp_path: Path) -> None:
+    files = {
+        "a.go": "package main\ntype A struct{}\nfunc (a *A) Send() {}\ntype B struct{}\nfunc (b *B) Send() {}\n",
+        "use.go": "package main\nfunc use(x any) {\n\tpick(x).Send()\n\tpick(x).Send()\n}\n",
+    }
+    found = await ask(tmp_path, "A.Send", files)
+    assert (found.certain, found.untold) == (False, 2)
+    assert [(call.path, call.line, call.caller) for call in found.places] == [
+        ("use.go", 3, "use"),
+        ("use.go", 4, "use"),
+    ]
+
+
+async def test_a_guess_that_means_another_does_not_tell_a_call_apart(tmp_path: Path) -> None:
+    files = {
+        "a.py": "class A:\n    signal: object\nclass B:\n    def signal(self): ...\n",
+        "use.py": "def use(x):\n    x.signal()\n",
+    }
+    found = await ask(tmp_path / "a", "A.signal", files)
+    assert (shown(found), found.certain, found.untold) == ({"a.py#A.signal": set()}, False, 1)
+    guessed = await ask(tmp_path / "b", "B.signal", files)
+    assert (shown(guessed), guessed.certain, guessed.untold) == ({"a.py#B.signal": {"use.py:2?"}}, False, 0)
+
+
+async def test_calls_of_what_comes_from_outside_are_not_counted(tmp_path: Path) -> None:
+    files = {
+        "a.py": "class A:\n    def loads(self): ...\nclass B:\n    def loads(self): ...\n",
+        "use.py": "import json\ndef use(x):\n    json.loads(x)\n    loads(x)\n    x.loads()\n",
+    }
+    found = await ask(tmp_path, "A.loads", files)
+    assert [call.line for call in found.places] == [5]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("public_helpr", "public_helper"),
+        ("Table.svae", "Base.save"),
+        ("src/pkg/_imple.py#hidden", "src/pkg/_impl.py#hidden"),
+    ],
+)
+async def test_a_misspelt_name_is_told_what_is_close(tmp_path: Path, wrong: str, right: str) -> None:
+    with pytest.raises(NotFound, match="Did you mean") as raised:
+        await ask(tmp_path, wrong, PASSED_ON)
+    assert right.rpartition(".")[2] in str(raised.value)
+
+
+async def test_a_name_that_is_like_nothing_is_only_missing(tmp_path: Path) -> None:
+    with pytest.raises(NotFound) as raised:
+        await ask(tmp_path, "zzzqqqxxx" * 40, PASSED_ON)
+    assert "Did you mean" not in str(raised.value)
+
+
+TYPED = {
+    "java": (
+        {
+            "Reader.java": (
+                "class Reader {\n  String next() { return null; }\n}\n"
+                "class Other {\n  String next() { return null; }\n}\n"
+            ),
+            "Use.java": (
+                "class Use {\n  private Reader kept;\n  String one(Reader in) { return in.next(); }\n"
+                "  String two() { return kept.next(); }\n  String three() { return this.kept.next(); }\n"
+                "  String other(Other in) { return in.next(); }\n}\n"
+            ),
+        },
+        {"Use.java:3", "Use.java:4", "Use.java:5"},
+    ),
+    "go": (
+        {
+            "go.mod": "module example.org/shop\n",
+            "api/client.go": (
+                "package api\ntype Reader struct{}\nfunc (r *Reader) next() {}\n"
+                "type Other struct{}\nfunc (o *Other) next() {}\n"
+            ),
+            "use.go": (
+                'package main\nimport "example.org/shop/api"\ntype Options struct {\n\tReader *api.Reader\n}\n'
+                "func one(r *api.Reader) {\n\tr.next()\n}\nfunc two(opts Options) {\n\topts.Reader.next()\n}\n"
+                "func other(r api.Other) {\n\tr.next()\n}\n"
+            ),
+        },
+        {"use.go:7", "use.go:10"},
+    ),
+    "typescript": (
+        {
+            "reader.ts": "export class Reader {\n  next() {}\n}\nexport class Other {\n  next() {}\n}\n",
+            "use.ts": (
+                'import { Reader, Other } from "./reader";\nexport function one(r: Reader) {\n  r.next();\n}\n'
+                "export function other(r: Other) {\n  r.next();\n}\n"
+            ),
+        },
+        {"use.ts:3"},
+    ),
+    "rust": (
+        {
+            "src/lib.rs": (
+                "pub struct Reader;\nimpl Reader {\n    pub fn next(&self) {}\n}\npub struct Other;\nimpl Other {\n"
+                "    pub fn next(&self) {}\n}\nfn one(r: &mut Reader) {\n    r.next();\n}\n"
+                "fn other(r: Other) {\n    r.next();\n}\n"
+            ),
+        },
+        {"src/lib.rs:10"},
+    ),
+}
+
+
+@pytest.mark.parametrize("language", TYPED)
+async def test_a_method_is_called_on_what_a_parameter_or_a_field_is_declared_to_be(
+    tmp_path: Path, language: str
+) -> None:
+    files, expected = TYPED[language]
+    found = await ask(tmp_path, "Reader.next", files)
+    (callers,) = shown(found).values()
+    assert callers == expected
+    assert found.untold == 0

@@ -1,0 +1,37 @@
+"""A trail as every user has it, set up and with the default embedder; and a folder of a project."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from clew.access import Principal
+from clew.clock import ManualClock
+from clew.llm import open_embedder
+from clew.trail import open_trail
+from clew.trail.bootstrap import bootstrap
+from clew.trail.store import Trail
+from tests.knowledge.history.repository import Repository
+
+
+@pytest.fixture
+async def trail(tmp_path: Path, clock: ManualClock, me: Principal, stranger: Principal) -> AsyncIterator[Trail]:
+    opened = await open_trail(f"sqlite://{tmp_path}/trail.db", clock, open_embedder("wordllama"))
+    await bootstrap(opened, me)
+    await bootstrap(opened, stranger)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "repository")

@@ -1,0 +1,154 @@
+"""One parser of manifests for all who ask what a project uses."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from clew.knowledge.manifests.reading import MAX_DECLARED, MAX_TEXT, is_manifest, parse_manifest, read_manifests
+
+POETRY = """\
+[tool.poetry.dependencies]
+python = "^3.11"
+Rich_Text = {version = "^13", extras = ["x"]}
+[tool.poetry.dev-dependencies]
+black = "24.1"
+[tool.poetry.group.docs.dependencies]
+sphinx = "*"
+[tool.uv]
+dev-dependencies = ["ruff>=0.4"]
+"""
+GO = """\
+module example.org/shop
+
+require(
+	github.com/spf13/cobra v1.8.0
+	golang.org/x/sys v0.1.0 // indirect
+)
+require example.org/one v1.0.0 // indirectly told
+replace (
+	github.com/spf13/cobra v1.8.0 => ../cobra
+)
+exclude example.org/two v2.0.0
+tool example.org/lint/cmd
+"""
+CARGO = """\
+[dependencies]
+short = { package = "long-name", version = "1" }
+local = { path = "../local" }
+[target.'cfg(unix)'.dependencies]
+nix = "0.28"
+[build-dependencies]
+cc = "1"
+"""
+
+
+def declared(path: str, text: str) -> list[tuple[str, str, str, str]]:
+    found = parse_manifest(path, text)
+    assert found.problem == ""
+    return [(each.name, each.version, each.type, each.source.rpartition(":")[2]) for each in found.packages]
+
+
+def test_poetry_and_uv_declare_in_pyproject() -> None:
+    assert declared("pyproject.toml", POETRY) == [
+        ("ruff", ">=0.4", "dev", "9"),
+        ("rich-text", "^13", "runtime", "3"),
+        ("black", "24.1", "dev", "5"),
+        ("sphinx", "*", "dev", "7"),
+    ]
+
+
+def test_of_go_what_is_required_and_the_tools_count() -> None:
+    assert declared("a/go.mod", GO) == [
+        ("github.com/spf13/cobra", "v1.8.0", "runtime", "4"),
+        ("golang.org/x/sys", "v0.1.0", "runtime", "5"),
+        ("example.org/one", "v1.0.0", "runtime", "7"),
+        ("example.org/lint/cmd", "", "dev", "12"),
+    ]
+    assert [each.is_direct for each in parse_manifest("go.mod", GO).packages] == [True, False, True, True]
+
+
+def test_a_crate_under_another_name_is_told_by_its_own() -> None:
+    assert declared("Cargo.toml", CARGO) == [
+        ("long-name", "1", "runtime", "2"),
+        ("local", "../local", "runtime", "3"),
+        ("cc", "1", "dev", "7"),
+        ("nix", "0.28", "runtime", "5"),
+    ]
+
+
+def test_a_name_is_found_where_it_stands_by_itself() -> None:
+    text = '{"devDependencies": {\n"react-dom": "18",\n"@types/react": "18",\n"react": "18"\n}}'
+    assert [each[3] for each in declared("package.json", text)] == ["2", "3", "4"]
+
+
+@pytest.mark.parametrize("path", ["requirements.txt", "dev-requirements.txt", "a/requirements/web.in", "b/Gemfile"])
+def test_manifests_are_known_by_their_names(path: str) -> None:
+    assert is_manifest(path)
+
+
+@pytest.mark.parametrize("path", ["", "requirements", "notes.txt", "a/package.json.bak", "requirements/a/b.txt"])
+def test_other_files_declare_nothing_and_say_so(path: str) -> None:
+    assert not is_manifest(path)
+    assert parse_manifest(path, "httpx\n").problem == "is no manifest of a known name"
+
+
+@pytest.mark.parametrize(
+    "line", ["httpx==0.27 \\\r", "  httpx == 0.27 ; python_version > '3'", "httpx[http2]==0.27 # x"]
+)
+def test_requirements_are_read_however_they_are_written(line: str) -> None:
+    (found,) = parse_manifest("requirements.txt", f"# a\n-e .\nhttps://example.org/x.whl\n{line}\n").packages
+    assert (found.name, found.version.replace(" ", ""), found.source) == ("httpx", "==0.27", "requirements.txt:4")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "problem"),
+    [
+        ("pyproject.toml", "[broken\n", "is not valid TOML: .*line 1"),
+        ("Cargo.toml", "a = " + "[" * 50_000, "is not valid TOML: nested too deeply"),
+        ("Cargo.toml", "a." * 200, "has a key of over 100 parts"),
+        ("package.json", '{"a": 1,\n', "is not valid JSON: .*line 2"),
+        ("package.json", "[" * 100_000, "is not valid JSON: nested too deeply"),
+        ("package.json", "[]", "is not an object of JSON"),
+        ("go.mod", " " * (MAX_TEXT + 1), "has over 500,000 characters"),
+    ],
+)
+def test_a_manifest_that_cannot_be_read_says_what_is_wrong(path: str, text: str, problem: str) -> None:
+    found = parse_manifest(path, text)
+    assert found.packages == ()
+    assert re.match(problem, found.problem)
+
+
+def test_no_more_than_a_limit_is_taken_of_one_manifest() -> None:
+    text = "".join(f"package-{number}\n" for number in range(MAX_DECLARED + 1))
+    found = parse_manifest("requirements.txt", text)
+    assert len(found.packages) == MAX_DECLARED
+    assert found.problem == "declares over 2,000 packages, of which the first are read"
+
+
+def test_a_problem_repeats_no_key_of_the_text() -> None:
+    key = "ghp_" + "a1B2" * 10
+    found = parse_manifest("pyproject.toml", f"[{key}]\n[{key}]\n")
+    assert found.problem.startswith("is not valid TOML")
+    assert key not in found.problem
+
+
+def test_a_folder_gives_its_own_manifests_and_no_links(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    (root / "requirements").mkdir(parents=True)
+    (root / "requirements" / "dev.txt").write_text("pytest\n")
+    (root / "package.json").write_bytes(b"\xef\xbb\xbf" + json.dumps({"dependencies": {"zod": "3"}}).encode())
+    outside.write_text("httpx\n")
+    (root / "requirements.txt").symlink_to(outside)
+    (root / "pom.xml").write_bytes(b" " * 3_000_000)
+    (root / "Gemfile").mkdir()
+    found = {each.path: each for each in read_manifests(root)}
+    assert [each.name for each in found["requirements/dev.txt"].packages] == ["pytest"]
+    assert [each.name for each in found["package.json"].packages] == ["zod"]
+    assert found["pom.xml"].problem == "has over 2,000,000 bytes"
+    assert not found.get("requirements.txt") or not found["requirements.txt"].packages
+    assert "Gemfile" not in found
+    assert read_manifests(tmp_path / "nowhere") == []

@@ -1,0 +1,223 @@
+"""Questions through the catalog of an app: what comes first, what uses what, what was decided, what the documents say,
+and that what is not known is not made up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from clew.app import App, open_app
+from clew.catalog.answers import Question
+from clew.catalog.ask import NOTHING_CLOSE
+from clew.config import Config, HygieneConfig
+from tests.knowledge.code.repositories import git, make_repository
+from tests.knowledge.test_doors import known, store
+
+FILES = {
+    "src/factory.py": (
+        '"""Makes places."""\n\n\n'
+        'class PlaceFactory:\n    """Makes places to work in."""\n\n'
+        "    def __init__(self, *places: list[str], **more: int) -> None:\n        self.places = places\n\n"
+        '    def base_place(self) -> str:\n        """The place of all places."""\n        return "/"\n\n'
+        "    def make(self) -> str:\n        return self.base_place()\n"
+    ),
+    "src/user.py": (
+        "from src.factory import PlaceFactory\n\n\n"
+        'def build(*names: list[str], depth: int = 1) -> dict[str, str]:\n    """Build it all."""\n'
+        "    return {name: PlaceFactory().base_place() for name in names}\n\n\n"
+        "class SpecialFactory(PlaceFactory):\n    pass\n\n\ndef idle() -> None:\n    return None\n"
+    ),
+    "src/Adapter.java": (
+        "package shop;\n\n/** Turns one thing into another. */\npublic abstract class Adapter<T> {\n"
+        "  public Adapter() {}\n\n  public T adapt(T value) { return value; }\n}\n"
+    ),
+    "tests/test_factory.py": (
+        "from src.factory import PlaceFactory\n\n\nclass Adapter:\n    pass\n\n\n"
+        "def test_skip_a_place():\n    PlaceFactory().base_place()\n\n\n"
+        "def test_how_to_skip_places():\n    assert True\n\n\ndef test_buy_bananas():\n    assert 'banana'\n"
+    ),
+    "docs/skipping.md": "# How to skip a place\n\nMark a place with the word `skip` and it is not visited.\n",
+    "docs/other.md": "# Colours\n\nPlaces are green.\n",
+    "README.md": "# Shop\n\nA shop of kettles.\n",
+    ".gitignore": ".clew/\n",
+}
+
+
+@pytest.fixture
+async def app(tmp_path: Path) -> AsyncIterator[App]:
+    root = make_repository(tmp_path / "shop", FILES)
+    config = Config(folder=root / ".clew", hygiene=HygieneConfig(enabled=False))
+    async with open_app(config) as opened:
+        await opened.bootstrap()
+        await opened.knowledge().gather()
+        yield opened
+
+
+# -- where something is ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("SYL-89")
+@pytest.mark.parametrize(
+    ("question", "place"),
+    [
+        ("where is PlaceFactory", r"src/factory\.py:4-"),
+        ("where is the class PlaceFactory defined?", r"src/factory\.py:4-"),
+        ("where is Adapter", r"src/Adapter\.java:4-"),
+        ("where is the class Adapter", r"src/Adapter\.java:4-"),
+        ("where is PlaceFactory.base_place", r"src/factory\.py:10-"),
+        ("which file defines base_place", r"src/factory\.py:10-"),
+        ("where is placefactory", r"src/factory\.py:4-"),
+        ("where is build", r"src/user\.py:4-"),
+    ],
+)
+async def test_what_defines_a_name_comes_first(app: App, question: str, place: str) -> None:
+    [first, *_] = await known(app, question)
+    assert re.match(rf"- \[1\] {place}", first), first
+
+
+async def test_a_type_stands_before_its_constructor_and_the_product_before_its_tests(app: App) -> None:
+    lines = await known(app, "where is Adapter")
+    places = [re.sub(r"^- \[\d\] ([^:]+):(\d+).*", r"\1:\2", line) for line in lines]
+    assert places == ["src/Adapter.java:4", "src/Adapter.java:5", "tests/test_factory.py:4"]
+
+
+# -- what uses what --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("SYL-89")
+@pytest.mark.parametrize(
+    "question",
+    ["what calls base_place", "base_place callers", "who calls PlaceFactory.base_place?", "callers of base_place"],
+)
+async def test_what_calls_something_is_told_with_the_line_of_each_call(app: App, question: str) -> None:
+    lines = await known(app, question)
+    places = [re.match(r"- \[\d\] (\S+?):(\d+)@[0-9a-f]{10}: `([^`]+)` calls", line) for line in lines]
+    found = {(place[1], place[3]) for place in places if place is not None}
+    assert {("src/factory.py", "PlaceFactory.make"), ("src/user.py", "build")} <= found
+    for place in filter(None, places):
+        assert "base_place()" in FILES[place[1]].splitlines()[int(place[2]) - 1]
+    assert places[-1] is not None
+    assert places[-1][1] == "tests/test_factory.py", "tests come last"
+
+
+@pytest.mark.parametrize(
+    ("question", "line"),
+    [
+        (
+            "what does PlaceFactory.make call",
+            r"src/factory\.py:15@\w+: `PlaceFactory.make` calls `PlaceFactory.base_place`",
+        ),
+        ("who inherits from PlaceFactory", r"src/user\.py:9@\w+: `SpecialFactory` inherits from `PlaceFactory`"),
+        ("what imports PlaceFactory", r"src/user\.py:1@\w+: `src/user\.py` imports `PlaceFactory`"),
+        ("who uses PlaceFactory", r"src/user\.py:\d+@\w+: `\S+` (?:calls|imports|inherits from) `PlaceFactory`"),
+    ],
+)
+async def test_other_uses_are_told_as_well(app: App, question: str, line: str) -> None:
+    lines = await known(app, question)
+    assert any(re.match(rf"- \[\d\] {line}", each) for each in lines), lines
+
+
+async def test_that_nothing_calls_something_is_said_with_the_place_of_it(app: App) -> None:
+    lines = await known(app, "what calls idle")
+    assert lines[0] == "- Nothing that is known here calls idle."
+    assert re.match(r"- \[1\] src/user\.py:13-14@\w+: `def idle\(\) -> None`", lines[1]), lines
+
+
+async def test_a_new_call_is_in_the_next_answer(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew.knowledge.code.graph.UNWATCHED_SECONDS", 0.0)
+    assert len(await known(app, "what calls idle")) == 2
+    (app.knowledge().root / "src/late.py").write_text("from src.user import idle\n\n\ndef late():\n    idle()\n")
+    assert any("`late` calls `idle`" in line for line in await known(app, "what calls idle"))
+
+
+# -- history and documents -------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("SYL-98")
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("why do we retry three times", "three retries"),
+        ("what does the user prefer, tabs or spaces", "prefers tabs"),
+        ("sqlite or postgres for the cache", "rather than postgres"),
+        ("what was decided", "three retries"),
+        ("what broke before", "The importer broke"),
+    ],
+)
+async def test_what_was_noted_answers_before_code_that_shares_a_word(app: App, question: str, said: str) -> None:
+    await store(app, "We use three retries because the gateway drops the first connection")
+    await store(app, "The user prefers tabs over spaces in TypeScript")
+    await store(app, "We keep the cache in sqlite rather than postgres")
+    await store(app, "The importer broke on empty files", summary_type="failure")
+    lines = await known(app, question)
+    assert any(said in line for line in (lines if question == "what was decided" else lines[:1])), lines
+    assert not any("src/" in line or "tests/" in line for line in lines[:1])
+
+
+@pytest.mark.req("SYL-98")
+@pytest.mark.parametrize("question", ["how do I skip a place", "what do the docs say about skipping a place"])
+async def test_documents_answer_how_something_is_done_before_tests_that_have_the_words(app: App, question: str) -> None:
+    lines = await known(app, question)
+    assert re.match(r"- \[1\] docs/skipping\.md:", lines[0]), lines
+    assert "tests/" not in lines[0]
+
+
+async def test_what_was_committed_last_is_told_newest_first(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = app.knowledge().root
+    for date in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):
+        monkeypatch.setenv(date, "2035-01-01T12:00:00+00:00")
+    git(root, "commit", "-q", "--allow-empty", "-m", "Round totals: customers saw fractions of a cent")
+    lines = await known(app, "what was the last commit")
+    assert [re.sub(r"^- \[\d\] commit \w{10} [\d-]{10}: ", "", line) for line in lines] == [
+        "Round totals: customers saw fractions of a cent",
+        "begin",
+    ]
+    [why, *_] = await known(app, "why are totals rounded")
+    assert "customers saw fractions of a cent" in why
+
+
+# -- what is not known -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["how do I use kubernetes with banana bread", "where is the payment gateway", "where is zzqx blorf"],
+)
+async def test_what_is_not_known_is_not_made_up(app: App, question: str) -> None:
+    answer = await (await app.workspace()).catalog.ask(Question(query=question), by=app.me)
+    assert list(answer.known) == []
+    found = await app.knowledge().resolver.resolve(question, by=app.me)
+    assert (found.status, found.sources) == ("no_matches", ())
+
+
+async def test_an_answer_that_has_a_source_is_never_called_far_from_the_question(app: App) -> None:
+    answer = await (await app.workspace()).catalog.ask(Question(query="where is PlaceFactory"), by=app.me)
+    assert answer.known
+    assert answer.is_relevant
+    assert NOTHING_CLOSE not in answer.markdown
+
+
+# -- how it is shown -------------------------------------------------------------------------------------------
+
+
+async def test_code_is_quoted_as_it_is_written_and_once(app: App) -> None:
+    [line, *_] = await known(app, "where is build")
+    assert line.endswith("`def build(*names: list[str], depth: int = 1) -> dict[str, str]` · Build it all."), line
+
+
+# -- sources that disagree -------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("SYL-85")
+async def test_notes_that_contradict_each_other_are_told_with_the_one_to_believe(app: App) -> None:
+    await store(app, "We use three retries because the gateway drops the first connection")
+    assert not any("disagree" in line for line in await known(app, "why do we retry three times"))
+    await store(app, "We retry five times, never three")
+    lines = await known(app, "why do we retry so many times")
+    [told] = [line for line in lines if line.startswith("- Sources disagree: ")]
+    assert "three retries" in told
+    assert "five times, never three" in told
+    assert "; believe " in told

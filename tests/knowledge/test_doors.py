@@ -1,0 +1,473 @@
+"""What is known, through the catalog of an app: what `ask` and `get` answer, store, mark, link and remove."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from clew.access import Principal
+from clew.app import App, open_app
+from clew.catalog.answers import Item, Question
+from clew.clock import ManualClock
+from clew.config import Config, HygieneConfig, KnowledgeConfig
+from clew.knowledge.history.links import WEIGHTS
+from clew.knowledge.references.answers import Worded
+from clew.knowledge.references.remembering import SCHEMA as RESEARCH
+from clew.knowledge.references.remembering import Memory
+from clew.knowledge.resolving.resolver import SCHEMA as ANSWERS
+from clew.llm.model import open_models
+from clew.llm.requests import Answer, Model, ModelRequest, OnText
+from clew.llm.scripted import ScriptedModel, Turn
+from clew.trail.edge import EdgeType
+from clew.trail.kinds import NodeDomain, NodeType
+from clew.trail.node import build_node
+from clew.trail.nodes import UNVERIFIED, NodeGraph
+from clew.trail.selector import Selector
+from tests.knowledge.code.repositories import make_repository, write
+
+PATIENCE = 60.0
+FILES = {
+    "src/retry.py": (
+        '"""Trying again."""\n\n\ndef backoff(attempt):\n    """Seconds to wait before the next attempt."""\n'
+        "    return 2**attempt\n"
+    ),
+    "src/cache.py": "import redis\n\n\ndef open_cache():\n    return redis.Redis()\n",
+    "README.md": "# Shop\n\nA shop of kettles.\n\n## Payments\n\nPayments are settled at noon by src/retry.py.\n",
+    "pyproject.toml": '[project]\nname = "shop"\nversion = "1"\n\n[tool.ruff]\nline-length = 100\n',
+    ".gitignore": ".clew/\n",
+}
+SETTINGS = HygieneConfig(enabled=False)
+
+
+@pytest.fixture(autouse=True)
+def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, what is known is waited for."""
+    monkeypatch.setattr("clew.knowledge.base.WAIT_SECONDS", PATIENCE)
+
+
+@asynccontextmanager
+async def opened(
+    tmp_path: Path,
+    clock: ManualClock | None = None,
+    model: str = "",
+    hygiene: HygieneConfig = SETTINGS,
+    scopes: frozenset[str] = frozenset(),
+) -> AsyncIterator[App]:
+    root = make_repository(tmp_path / "shop", FILES)
+    config = Config(folder=root / ".clew", knowledge=KnowledgeConfig(model=model), hygiene=hygiene)
+    async with open_app(config, clock, scopes=scopes) as app:
+        await app.bootstrap()
+        yield app
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take longer than a person waits."""
+    monkeypatch.setattr("clew.knowledge.base.WAIT_SECONDS", PATIENCE)
+
+
+@pytest.fixture
+async def app(tmp_path: Path) -> AsyncIterator[App]:
+    async with opened(tmp_path) as found:
+        await found.knowledge().gather()
+        yield found
+
+
+async def known(app: App, query: str, by: Principal | None = None) -> list[str]:
+    """What `ask` answers already."""
+    answer = await (await app.workspace()).catalog.ask(Question(query=query), by=by or app.me)
+    return list(answer.known)
+
+
+async def get(app: App, route: str, by: Principal | None = None, **params: Any) -> str:
+    catalog = (await app.workspace()).catalog
+    results = await catalog.get([Item(route=route, params=params)], by=by or app.me)
+    assert results.summary.failed == 0, results.markdown
+    return results.markdown
+
+
+async def store(app: App, content: str, by: Principal | None = None, **params: Any) -> tuple[str, str]:
+    """Store a summary; its id, and what the caller is told."""
+    params = {"content": content, "summary_type": "decision"} | params
+    told = await get(app, "history://tools/store_summary", by, **params)
+    found = re.search(r"Stored as (\S+) with", told)
+    assert found is not None, told
+    return found[1], told
+
+
+def of_session(app: App, session: str, *scopes: str) -> Principal:
+    return Principal(owner_id=app.me.owner_id, agent_id="ann", session=session, scopes=frozenset(scopes))
+
+
+# -- tools for development -------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("SYL-35", "SYL-37")
+async def test_ask_tells_which_linter_is_used_and_where_that_stands(app: App) -> None:
+    [line, *_] = await known(app, "which linter is used here?")
+    place = re.search(r"pyproject\.toml:(\d+)@([0-9a-f]{10})", line)
+    assert line.startswith("- ruff, linter for python: ruff is configured in pyproject.toml:")
+    assert place is not None
+    assert FILES["pyproject.toml"].splitlines()[int(place[1]) - 1] == "[tool.ruff]"
+    blob = (await app.knowledge().code.symbol("pyproject.toml")).content_hash
+    assert (blob or "").startswith(place[2])
+
+
+@pytest.mark.parametrize("query", ["where is the linter implemented", "add a linter", "how does backoff work"])
+async def test_other_questions_are_not_taken_for_one_about_tools(app: App, query: str) -> None:
+    assert not any("ruff is configured" in line for line in await known(app, query))
+
+
+@pytest.mark.req("SYL-35", "SYL-39", "SYL-106", "O20")
+async def test_what_is_not_known_of_tools_is_said_and_may_be_told(app: App) -> None:
+    answer = await get(app, "code://tools/discover_tools", category="type_checker")
+    assert "Not known: which type checker is used" in answer
+    assert "Suggested: mypy" in answer
+    assert "code://tools/hidden/prefer_tool" in answer
+
+    told = await get(app, "code://tools/hidden/prefer_tool", category="type_checker", name="pyright")
+    assert "pyright as type checker for python" in told
+    later = await get(app, "code://tools/discover_tools", of_session(app, "tomorrow"), category="type_checker")
+    assert "pyright, type checker for python: The user chose it" in later
+    assert "Not known" not in later
+
+
+async def test_all_kinds_of_tools_are_told_at_once_unless_one_is_named(app: App) -> None:
+    answer = await get(app, "code://tools/discover_tools")
+    kinds = ["linter", "formatter", "type checker", "test framework", "language server"]
+    assert re.findall(r"^## (.+)$", answer, re.M) == kinds
+
+
+@pytest.mark.req("SYL-35")
+async def test_documents_that_agree_on_a_tool_settle_it(tmp_path: Path) -> None:
+    async with opened(tmp_path) as app:
+        root = app.knowledge().root
+        write(root, "docs/style.md", "# Style\n\nThe linter is not the formatter: black is the formatter for python.\n")
+        write(root, "docs/work.md", "# Working here\n\nOur python formatter is black, run it before each commit.\n")
+        await app.knowledge().gather()
+        answer = await get(app, "code://tools/discover_tools", category="formatter")
+    assert "black, formatter for python: black is recommended in docs/" in answer
+    assert "Not known" not in answer
+
+
+async def test_a_tool_outside_of_the_project_is_no_target(app: App) -> None:
+    catalog = (await app.workspace()).catalog
+    item = Item(route="code://tools/discover_tools", params={"path": "../.."})
+    results = await catalog.get([item], by=app.me)
+    assert results.summary.failed == 1
+    assert "leads out of the project" in results.markdown
+
+
+# -- what is stored is checked, and linked ---------------------------------------------------------------------
+
+
+@pytest.mark.req("SYL-78", "SYL-79", "SYL-96")
+@pytest.mark.parametrize(
+    ("content", "references", "reason"),
+    [
+        ("Waiting grows with each attempt", ["src/retry.py#backoff"], ""),
+        ("we use redis for caching", [], ""),
+        ("Moved the parser", ["src/gone.py"], "there is no file src/gone.py"),
+        ("we use kafka for caching", ["src/cache.py"], "the code shows nothing of: we use kafka for caching"),
+        ("It went well", [], "nothing in it can be checked against the code"),
+    ],
+)
+async def test_a_summary_is_held_against_the_code_before_it_is_stored(
+    app: App, content: str, references: list[str], reason: str
+) -> None:
+    id, told = await store(app, content, code_references=references)
+    node = await NodeGraph(app.trail, app.me).get_node(id)
+    [line] = [line for line in told.splitlines() if "Stored as" in line]
+    assert node.verified is not bool(reason)
+    assert (f"marked {UNVERIFIED}: {reason}." in line) is bool(reason)
+    assert node.content == (f"{UNVERIFIED} {content}" if reason else content)
+
+
+@pytest.mark.req("SYL-98")
+async def test_a_summary_is_linked_to_its_code_and_to_what_inspired_it(app: App) -> None:
+    [document] = [
+        each.node.id
+        for each in await app.knowledge().shelves[NodeDomain.ACADEMIC].search("payments settled at noon", by=app.me)
+    ][:1]
+    references = ["src/retry.py#backoff", "src/cache.py"]
+    id, told = await store(
+        app, "Wait longer each time", summary_type="pattern", code_references=references, inspired_by=[document]
+    )
+    assert "with 2 edges to code" in told
+    edges = await app.trail.edges.of(id, by=app.me)
+    assert sorted((each.type, each.weight) for each in edges if each.type != "references") == sorted(
+        [
+            (EdgeType.INSPIRED_BY.label, WEIGHTS[EdgeType.INSPIRED_BY]),
+            *[(EdgeType.IMPLEMENTS_PATTERN.label, WEIGHTS[EdgeType.IMPLEMENTS_PATTERN])] * 2,
+        ]
+    )
+    assert sum(each.type == "references" for each in edges) >= 2
+    assert "src/retry.py" in await get(app, "history://tools/hidden/get_code_for_history", history_id=id)
+    assert id in await get(app, "reference://tools/hidden/get_history_for_academic", academic_id=document)
+
+
+async def test_what_is_no_reference_inspired_nothing(app: App) -> None:
+    id, _ = await store(app, "Wait longer", code_references=["src/retry.py"])
+    catalog = (await app.workspace()).catalog
+    params = {"content": "x", "summary_type": "decision", "inspired_by": [id]}
+    results = await catalog.get([Item(route="history://tools/store_summary", params=params)], by=app.me)
+    assert results.summary.failed == 1
+    assert "is no reference" in results.markdown
+
+
+async def followers(app: App, id: str) -> list[str]:
+    type = EdgeType.FOLLOWED_BY.label
+    return [each.target for each in await app.trail.edges.of(id, by=app.me, types=[type], direction="outgoing")]
+
+
+@pytest.mark.req("SYL-72", "SYL-96")
+async def test_entries_of_a_session_follow_each_other_and_those_of_others_do_not(app: App) -> None:
+    monday, tuesday = of_session(app, "monday"), of_session(app, "tuesday")
+    first, _ = await store(app, "Chose a queue", monday)
+    other, _ = await store(app, "Chose a lake", tuesday)
+    second, _ = await store(app, "The queue is bounded", monday)
+    outside = [(await store(app, text))[0] for text in ("Nobody's first", "Nobody's second")]
+    third, _ = await store(app, "The queue is drained at the end", monday)
+    assert [await followers(app, each) for each in (first, second, third)] == [[second], [third], []]
+    assert [await followers(app, each) for each in (other, *outside)] == [[], [], []]
+
+
+@pytest.mark.req("SYL-72")
+async def test_entries_that_are_written_at_once_are_one_chain(app: App) -> None:
+    by = of_session(app, "busy")
+    stored = await asyncio.gather(*(store(app, f"Note number {n}", by) for n in range(12)))
+    following = {id: await followers(app, id) for id, _ in stored}
+    assert sorted(len(each) for each in following.values()) == [0, *[1] * 11]
+    targets = [target for each in following.values() for target in each]
+    assert len(set(targets)) == 11
+    assert set(targets) < set(following)
+
+
+# -- questions go to the domain that knows ---------------------------------------------------------------------
+
+
+@pytest.mark.req("SYL-12", "SYL-98")
+@pytest.mark.parametrize(
+    ("question", "source"),
+    [
+        ("where is backoff", r"\[1\] src/retry\.py:4"),
+        ("what did we decide about waiting for payments", r"\[1\] [0-9a-f-]{36}: "),
+        ("what do the docs say about payments", r"\[1\] README\.md:"),
+        ("/history waiting for payments", r"\[1\] [0-9a-f-]{36}: "),
+        ("/research payments", r"\[1\] README\.md:"),
+    ],
+)
+async def test_a_plain_question_is_answered_by_the_domain_that_it_is_for(app: App, question: str, source: str) -> None:
+    await store(app, "Waiting for payments grows with each attempt", code_references=["src/retry.py#backoff"])
+    [first, *_] = await known(app, question)
+    assert re.match(f"- {source}", first), first
+
+
+@pytest.mark.req("SYL-64")
+@pytest.mark.parametrize("question", ["what happened recently with payments", "what did we decide about payments"])
+async def test_what_was_just_noted_is_in_the_next_answer(app: App, question: str) -> None:
+    await store(app, "Payments wait at noon", code_references=["src/retry.py"])
+    assert not any("lanterns" in line for line in await known(app, question))
+    await store(app, "Payments light lanterns", code_references=["src/retry.py"])
+    assert any("lanterns" in line for line in await known(app, question))
+
+
+async def test_an_answer_that_is_kept_for_one_is_not_shown_to_who_may_see_less(tmp_path: Path) -> None:
+    async with opened(tmp_path, scopes=frozenset({"vault"})) as app:
+        await app.knowledge().gather()
+        draft = build_node("Safe", NodeDomain.HISTORY, NodeType.DECISION, "The vault opens with a turnip", {})
+        await app.trail.records.create(msgspec.structs.replace(draft, scopes=("vault",)), by=app.me)
+        question = "what did we decide about the vault"
+        assert any("turnip" in line for line in await known(app, question))
+        assert not any("turnip" in line for line in await known(app, question, of_session(app, "s1")))
+
+
+# -- what has expired goes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("SYL-81")
+async def test_what_expired_long_ago_goes_while_an_app_keeps_up(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.knowledge.expiry.AT_A_TIME", 2)
+    monkeypatch.setattr("clew.knowledge.base.SWEEP_SECONDS", 0.01)
+    async with opened(tmp_path, clock, hygiene=HygieneConfig()) as app:
+        graph = NodeGraph(app.trail, app.me)
+        long_ago, just_now = clock.now() - timedelta(days=31), clock.now() - timedelta(days=1)
+        gone = [
+            await graph.add_node(f"old {n}", NodeDomain.HISTORY, NodeType.DECISION, "x", expires_at=long_ago)
+            for n in range(5)
+        ]
+        stays = await graph.add_node("new", NodeDomain.HISTORY, NodeType.DECISION, "x", expires_at=just_now)
+        memory = Memory(app.trail, clock, app.me)
+        for n in range(3):
+            await memory.keep({"skill": "research", "question": f"q{n}"}, [], Worded(text="said"))
+        clock.advance(days=2)
+        await memory.keep({"skill": "research", "question": "late"}, [], Worded(text="said"))
+        async with app.keeping_fresh(), asyncio.timeout(PATIENCE):
+            while await _are_there(app, [each.id for each in gone]) or len(await _research(app)) > 1:
+                await asyncio.sleep(0.01)
+        assert await _are_there(app, [stays.id]) == 1
+        assert await _research(app) == ["research: late"]
+
+
+async def _are_there(app: App, ids: Sequence[str]) -> int:
+    page = await app.trail.records.list(Selector(schema_name="node.v1"), by=app.me, limit=1_000)
+    return len({each.id for each in page.items} & set(ids))
+
+
+async def _research(app: App) -> list[str]:
+    page = await app.trail.records.list(Selector(schema_name=RESEARCH), by=app.me)
+    return [each.title for each in page.items]
+
+
+# -- a model, where the user named one -------------------------------------------------------------------------
+
+
+def scripted(*said: str) -> ScriptedModel:
+    return ScriptedModel([Turn(user="/(?s).*/", say=each) for each in said])
+
+
+async def answers(app: App) -> list[dict[str, Any]]:
+    page = await app.trail.records.list(Selector(schema_name=ANSWERS), by=app.me, oldest_first=True)
+    return [each.context for each in page.items]
+
+
+class Silent:
+    """A model that never answers."""
+
+    async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> Answer:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def asks_model(app: App, model: Model) -> None:
+    """Open what is known with a model under the name `small`."""
+    app.knowledge(open_models(app.config, {}).with_model("small", model))
+
+
+@pytest.mark.req("SYL-89", "SYL-90", "SYL-99")
+async def test_a_model_that_the_user_named_puts_into_words_what_sources_say(tmp_path: Path) -> None:
+    model = scripted("Waiting doubles with each attempt [1].\n\nThe backoff is in src/retry.py [1].")
+    async with opened(tmp_path, model="small") as app:
+        asks_model(app, model)
+        await app.knowledge().gather()
+        lines = await known(app, "explain how backoff works")
+        again = await known(app, "explain how backoff works")
+        [first, second] = await answers(app)
+        usage = (await app.trail.records.list(Selector(schema_name="usage.v1"), by=app.me)).items
+    assert re.match(r"- layer: model, [\d,]+ tokens, from \[1\] src/retry\.py:\d", lines[0])
+    assert lines[1:] == ["- Waiting doubles with each attempt [1].", "- The backoff is in src/retry.py [1]."]
+    assert (first["layer"], first["is_verified"]) == ("model", True)
+    assert first["tokens"] > 0
+    assert first["sources"][0]["place"].startswith("src/retry.py:")
+    assert again[0].startswith("- layer: cache, 0 tokens, from [1] src/retry.py:")
+    assert (second["layer"], second["tokens"], second["saved_tokens"]) == ("cache", 0, first["tokens"])
+    assert [each.context["agent_id"] for each in usage] == ["knowledge"]
+    assert len(model.requests) == 1
+
+
+@pytest.mark.req("SYL-90")
+async def test_no_model_is_asked_unless_the_settings_name_one(tmp_path: Path) -> None:
+    model = scripted("Never said [1].")
+    async with opened(tmp_path) as app:
+        app.knowledge(open_models(app.config, {}).with_model("*", model))
+        await app.knowledge().gather()
+        lines = await known(app, "explain how backoff works")
+    assert lines
+    assert lines[0].startswith("- [1] src/retry.py:")
+    assert model.requests == []
+
+
+async def test_nor_for_what_the_sources_answer_by_themselves(tmp_path: Path) -> None:
+    model = scripted("Never said [1].")
+    async with opened(tmp_path, model="small") as app:
+        asks_model(app, model)
+        await app.knowledge().gather()
+        lines = await known(app, "where is backoff")
+    assert lines[0].startswith("- [1] src/retry.py:4")
+    assert model.requests == []
+
+
+@pytest.mark.req("SYL-88", "SYL-89")
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (Turn(user="/(?s).*/", say="It doubles, trust me."), "the model cited no source"),
+        (Turn(user="/(?s).*/", say="It doubles [7]."), "the model cited no source"),
+        (Turn(user="/(?s).*/", fault="unreachable", times=99), "the model did not answer"),
+    ],
+)
+async def test_a_model_that_fails_or_cites_nothing_leaves_the_word_to_the_sources(
+    tmp_path: Path, said: Turn, problem: str
+) -> None:
+    async with opened(tmp_path, model="small") as app:
+        asks_model(app, ScriptedModel([said]))
+        await app.knowledge().gather()
+        lines = await known(app, "explain how backoff works")
+        [kept] = await answers(app)
+    assert lines[0].startswith("- [1] src/retry.py:")
+    assert lines[-1].startswith(f"- {problem}")
+    assert (kept["layer"], bool(kept["sources"])) == ("graph", True)
+
+
+async def test_a_model_that_is_late_leaves_the_word_to_the_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.knowledge.resolving.resolver.MODEL_SECONDS", 0.01)
+    async with opened(tmp_path, model="small") as app:
+        asks_model(app, Silent())
+        await app.knowledge().gather()
+        lines = await known(app, "explain how backoff works")
+    assert lines[0].startswith("- [1] src/retry.py:")
+    assert lines[-1] == "- the model did not answer: it took too long"
+
+
+@pytest.mark.req("SYL-79")
+async def test_what_a_model_says_and_the_code_does_not_is_marked(tmp_path: Path) -> None:
+    async with opened(tmp_path, model="small") as app:
+        asks_model(app, scripted("We use kafka for waiting [1]."))
+        await app.knowledge().gather()
+        lines = await known(app, "explain how backoff works")
+    assert lines[0].startswith("- layer: model, ")
+    assert lines[1].startswith(f"- {UNVERIFIED} We use kafka for waiting [1]")
+
+
+async def test_a_model_that_there_is_not_is_told_and_costs_no_answer(tmp_path: Path) -> None:
+    async with opened(tmp_path, model="no-such-role") as app:
+        await app.knowledge().gather()
+        lines = await known(app, "explain how backoff works")
+    assert lines[0].startswith("- [1] src/retry.py:")
+    assert "there is no model or role 'no-such-role'" in lines[-1]
+
+
+async def test_a_model_is_not_asked_on_a_trail_that_the_user_did_not_make(tmp_path: Path, trust_file: Path) -> None:
+    async with opened(tmp_path) as app:
+        await app.knowledge().gather()
+    trust_file.unlink()
+    model = scripted("Never said [1].")
+    config = Config(folder=tmp_path / "shop" / ".clew", knowledge=KnowledgeConfig(model="small"), hygiene=SETTINGS)
+    async with open_app(config) as app:
+        asks_model(app, model)
+        lines = await known(app, "explain how backoff works")
+    assert lines[0].startswith("- [1] src/retry.py:")
+    assert "did not make" in lines[-1]
+    assert model.requests == []
+
+
+# -- when it takes long -------------------------------------------------------------------------------------
+
+
+async def test_what_could_not_be_looked_up_in_time_is_said(app: App) -> None:
+    app.knowledge().patience = 0.0
+    assert "could not be looked up in time" in " ".join(await known(app, "where is backoff"))
+    app.knowledge().patience = PATIENCE
+    assert "src/retry.py:4" in " ".join(await known(app, "where is backoff"))
