@@ -165,6 +165,13 @@ async def test_documents_answer_how_something_is_done_before_tests_that_have_the
     assert "tests/" not in lines[0]
 
 
+@pytest.mark.parametrize(
+    "question", ["what is this project about?", "What does the repository do", "explain this codebase"]
+)
+async def test_the_readme_tells_what_the_project_is_about(app: App, question: str) -> None:
+    assert re.match(r"- \[1\] README\.md:1", (await known(app, question))[0])
+
+
 async def test_what_was_committed_last_is_told_newest_first(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     root = app.knowledge().root
     for date in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):

@@ -13,6 +13,7 @@ from clew.access import Principal
 from clew.errors import ClewError
 from clew.knowledge.resolving.definitions import Named, find_definitions, is_test, read_names
 from clew.knowledge.resolving.intents import Classified, asking_words
+from clew.knowledge.resolving.overview import find_overview, is_overview
 from clew.knowledge.resolving.phrases import Intent, Target
 from clew.knowledge.resolving.recent import find_recent
 from clew.knowledge.resolving.states import CodeState
@@ -77,6 +78,8 @@ class Finder:
 
     async def find(self, question: str, what: Classified, *, by: Principal) -> list[ScoredNode]:
         """The best for a question, best first; nothing where nothing speaks of it."""
+        if is_overview(question):
+            return await find_overview(self._trail, by=by, limit=OF_FIRST)
         wanted = self._wanted(question, what)
         if not wanted.weights and what.target is Target.ARCHIVALIST:
             history = self._shelves.get(NodeDomain.HISTORY)
