@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from clew.catalog.text import inline
 from clew.knowledge.evidence.naming import citation_of
-from clew.secrecy import mask_keys
+from clew.knowledge.resolving.answers import gist
 from clew.tools import Effects
-from clew.trail.kinds import NodeDomain
-from clew.trail.nodes import UNVERIFIED, Node, ScoredNode
+from clew.trail.nodes import Node, ScoredNode
 
 if TYPE_CHECKING:
     from clew.knowledge.code.views import Callers, Link
@@ -27,11 +26,7 @@ def symbol_ref(node: Node) -> str:
 
 def node_line(node: Node) -> str:
     """One node on a line: what it is, and where it is from."""
-    said = node.signature or node.name if node.domain is NodeDomain.CODE else node.content or node.name
-    doc = f" — {node.content}" if node.domain is NodeDomain.CODE and node.content not in ("", said) else ""
-    shown = inline(mask_keys(f"{said}{doc}"[: WIDTH * 8]), WIDTH)
-    mark = f"{UNVERIFIED} " if node.content.startswith(UNVERIFIED) and UNVERIFIED not in shown else ""
-    return f"- {mark}{shown} ({citation_of(node)})"
+    return f"- {gist(node)} ({citation_of(node)})"
 
 
 def node_lines(found: Sequence[ScoredNode]) -> str:

@@ -70,7 +70,7 @@ def extracted(
 ) -> Resolved:
     """An answer in the words of its sources."""
     sources = cited_sources(chosen, used)
-    lines = [f"[{source.number}] {source.place}: {_gist(node)}" for source, node in zip(sources, used, strict=True)]
+    lines = [f"[{source.number}] {source.place}: {gist(node)}" for source, node in zip(sources, used, strict=True)]
     told = [f"{DISAGREE} {each.description}; believe {each.resolution}" for each in conflicts]
     return build_answer(question, what, "\n".join([*told, *lines]), "graph", sources, conflicts)
 
@@ -93,7 +93,7 @@ def told_no_use(
 ) -> Resolved:
     """The same where nothing was found: that, and where it is defined."""
     sources = cited_sources(shown, [definition])
-    lines = [asked.none_found, f"[1] {sources[0].place}: {_gist(definition)}"]
+    lines = [asked.none_found, f"[1] {sources[0].place}: {gist(definition)}"]
     return build_answer(question, what, "\n".join(lines), "graph", sources)
 
 
@@ -102,7 +102,7 @@ def _told(use: Use) -> str:
     return f"{code_span(mask_keys(use.user), EXCERPT)} {use.does} {code_span(mask_keys(use.used), EXCERPT)}{guess}"
 
 
-def _gist(node: Node) -> str:
+def gist(node: Node) -> str:
     """What a node says, on one line: code as it is written, prose without markup. The mark of what is unverified
     stays."""
     if node.domain is NodeDomain.CODE:
