@@ -8,6 +8,7 @@ from typing import NamedTuple
 from clew.errors import NotFound
 from clew.knowledge.code.definitions import find_definition, spellings
 from clew.knowledge.code.edges import Hop, follow
+from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.refs import node_id
 from clew.knowledge.code.rows import SymbolRow, find_symbols
 from clew.knowledge.code.store import Sql
@@ -75,7 +76,8 @@ def _lines(hops: Sequence[Hop]) -> tuple[int, ...]:
 
 
 def to_links(start: SymbolRow, found: Sequence[Reached]) -> list[Link]:
-    """What was reached from a symbol, as it is shown."""
+    """What was reached from a symbol, as it is shown: nearest first, what is certain before guesses, and the product
+    before what stands beside it and its tests."""
     ids = {each.row.id: node_id(each.row.path, each.row.qualname) for each in found}
     start_id = node_id(start.path, start.qualname)
     return [
@@ -88,8 +90,19 @@ def to_links(start: SymbolRow, found: Sequence[Reached]) -> list[Link]:
             is_guess=bool(each.hop.is_guess),
             lines=each.lines,
         )
-        for each in found
+        for each in sorted(found, key=_place_of)
     ]
+
+
+def _place_of(each: Reached) -> tuple[int, bool, int, str, int]:
+    kind = kind_of(each.row.path)
+    return (
+        each.depth,
+        bool(each.hop.is_guess),
+        2 if kind & TEST else int(bool(kind & ASIDE)),
+        each.row.path,
+        each.hop.line,
+    )
 
 
 def find_by_number(sql: Sql, ids: Sequence[int]) -> dict[int, SymbolRow]:
