@@ -7,7 +7,7 @@ import gc
 import json
 import sys
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from clew.catalog.answers import Item
 from clew.clock import ManualClock
 from clew.config import Config, HygieneConfig, WebhookConfig
 from clew.errors import ConfigError
+from clew.knowledge.base import Knowledge
 from clew.trail.event import Consumer
 from tests.trusting import trust_all
 
@@ -121,6 +122,41 @@ async def test_sources_are_kept_fresh_while_the_context_is_open(
                 (tmp_path / "late.md").write_text("# Late\n\nLater than the first look.\n")
                 while not (await catalog.get([Item(route=f"repo://resources/{name}")], by=app.me)).summary.success:
                     await asyncio.sleep(0.01)
+        assert asyncio.all_tasks() == before
+
+
+@pytest.mark.req("BEY-11")
+async def test_documents_are_read_after_the_code_that_answers_sooner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".clew").mkdir()
+    code, is_read = asyncio.Event(), asyncio.Event()
+
+    async def keep_up(self: Knowledge, *, sweeps: bool, on_read: Callable[[], None]) -> None:
+        is_read.set()
+        await code.wait()
+        on_read()
+
+    monkeypatch.setattr(Knowledge, "keep_up", keep_up)
+    monkeypatch.setattr("clew.app.CODE_FIRST_SECONDS", PATIENCE)
+    async with open_app(offering(tmp_path)) as app, app.keeping_fresh(), asyncio.timeout(PATIENCE):
+        catalog = (await app.workspace()).catalog
+        await is_read.wait()
+        found = await catalog.get([Item(route="repo://resources/a.md")], by=app.me)
+        assert found.summary.failed == 1, "a question does not begin to read them either"
+        code.set()
+        while not (await catalog.get([Item(route="repo://resources/a.md")], by=app.me)).summary.success:
+            await asyncio.sleep(0.01)
+
+
+async def test_keeping_fresh_may_end_while_the_code_is_read_for_the_first_time(tmp_path: Path) -> None:
+    (tmp_path / ".clew").mkdir()
+    (tmp_path / "app.py").write_text("def main():\n    pass\n")
+    async with open_app(offering(tmp_path)) as app, asyncio.timeout(PATIENCE):
+        before = asyncio.all_tasks()
+        async with app.keeping_fresh():
+            while "clew-code-watch" not in {task.get_name() for task in asyncio.all_tasks()}:
+                await asyncio.sleep(0)
         assert asyncio.all_tasks() == before
 
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 REFRESH_SECONDS = 300.0
 """How often a server looks whether a source is stale."""
+CODE_FIRST_SECONDS = 20.0
+"""So long reading documents waits until the code is read, which answers sooner."""
 
 LOOK_SECONDS = 5.0
 """How often a server looks whether the folder's agents have changed, or the user has agreed to the trail."""
@@ -64,6 +66,8 @@ class App:
         self._workspace: Workspace | None = None
         self._models: Models | None = None
         self._knowledge: Knowledge | None = None
+        self._has_read = asyncio.Event()
+        """Set when the code has been read as far as it will be."""
         self._opening = asyncio.Lock()
 
     async def workspace(self) -> Workspace:
@@ -246,9 +250,13 @@ class App:
     async def _keep_knowledge(self) -> None:
         from clew.catalog.repository import has_repository
 
-        await self.workspace()
-        if has_repository(self.config):
-            await self.knowledge().keep_up(sweeps=self.config.hygiene.enabled)
+        try:
+            workspace = await self.workspace()
+            if has_repository(self.config):
+                workspace.goes_first = self._wait_for_code
+                await self.knowledge().keep_up(sweeps=self.config.hygiene.enabled, on_read=self._has_read.set)
+        finally:
+            self._has_read.set()  # nobody waits for what there is not, or what failed
 
     async def _keep_definitions(self) -> None:
         workspace = await self.workspace()
@@ -271,9 +279,15 @@ class App:
             log.warning("%s", problem)
         for id, problem in (await workspace.meet_servers()).items():
             log.warning("the server %s cannot be used yet: %s", id, problem)
+        await self._wait_for_code()
         for report in await workspace.lifecycle().restart():
             if report.outcome == "failed":
                 log.warning("%s was not refreshed: %s", report.source_id, report.error)
+
+    async def _wait_for_code(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CODE_FIRST_SECONDS):
+                await self._has_read.wait()
 
     async def close(self) -> None:
         """Let go of what the workspace, the models and the index of code hold; the trail is closed by `open_app`."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
@@ -74,6 +74,8 @@ class Workspace:
         """What the folder defines for agents."""
         self.skill_search: SkillSearch | None = None
         """What finds skills by a need, where there are any."""
+        self.goes_first: Callable[[], Awaitable[None]] | None = None
+        """What is waited for before local sources are read again."""
         self._tables = tables or SourceTables(trail, Path.cwd(), owner)
         self._noticing = asyncio.Lock()
         self._embedder = embedder
@@ -115,6 +117,8 @@ class Workspace:
 
     async def _look(self) -> None:
         try:
+            if self.goes_first is not None:
+                await self.goes_first()
             for report in await self.look_again():
                 if report.outcome == "failed":
                     _log.warning("%s was not refreshed: %s", report.source_id, report.error)

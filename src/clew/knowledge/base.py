@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -51,6 +51,8 @@ from clew.trail.store import Embedder, Trail
 
 WAIT_SECONDS = 1.5
 """So long an answer waits for what is known, where nobody says otherwise."""
+READING_SECONDS = 4.0
+"""The same while not all files have been read yet, and little else is there to be told."""
 LATE = "*What is known could not be looked up in time. Ask again in a moment.*"
 SWEEP_SECONDS = 3_600.0
 """The time from one removal of what has expired to the next."""
@@ -131,7 +133,8 @@ class Knowledge:
     async def tell(self, question: str, by: Principal) -> list[str]:
         """What is known that answers a question, a line for each source. Where that takes longer than `patience`, as it
         may while all is read for the first time, a line that says so."""
-        patience = self.patience if self._model is None else self.patience + MODEL_SECONDS
+        patience = self.patience if self.code.is_whole else max(self.patience, READING_SECONDS)
+        patience += MODEL_SECONDS if self._model is not None else 0.0
         try:
             async with asyncio.timeout(patience):
                 await self.code.mending(self.commits.catch_up)
@@ -144,11 +147,18 @@ class Knowledge:
             return []
         return [*tools, *told_lines(found)]
 
-    async def keep_up(self, *, sweeps: bool = True) -> None:
+    async def keep_up(self, *, sweeps: bool = True, on_read: Callable[[], None] = lambda: None) -> None:
         """Watch the files, and keep what is known as they are, until it is cancelled; with `sweeps`, remove what has
-        expired now and at intervals."""
-        async with CodeWatch(self.code, self._note_changes):
+        expired now and at intervals. `on_read` is called, perhaps more than once, when all files have been read."""
+        loop = asyncio.get_running_loop()
+
+        def report(done: int, total: int, what: str) -> None:
+            if what not in ("looking", "reading"):
+                loop.call_soon_threadsafe(on_read)
+
+        async with CodeWatch(self.code, self._note_changes, report):
             await self.gather()
+            on_read()
             while sweeps:
                 await self._sweep()
                 await asyncio.sleep(SWEEP_SECONDS)

@@ -94,6 +94,7 @@ class Indexer:
             self._drop(gone)
             self._prune()
             self._mark_whole(not self._stopped.is_set())
+            tell(0, 0, "linking")  # whoever waits for the files need not wait for what follows from them
             steps = {"linked": self.link, "embedded": self.embed, "followed": self.follow}
             self._connect(tell, list(steps.values())[: list(steps).index(until) + 1])
         gone = sorted({*gone, *run.gone})

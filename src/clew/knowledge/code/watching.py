@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from clew.errors import ClewError
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.indexer import Indexed
+from clew.knowledge.code.runs import Progress
 from clew.knowledge.code.tree import ALWAYS_LEFT_OUT
 from clew.tools.ignoring import IGNORE_FILE
 
@@ -37,9 +38,10 @@ class CodeWatch:
     """Keeps a graph as the files are, and tells `on_change` after each change, one call at a time. Where the system has
     no more watches to give it says so once, and the graph goes on looking for itself."""
 
-    def __init__(self, graph: CodeGraph, on_change: OnChange) -> None:
+    def __init__(self, graph: CodeGraph, on_change: OnChange, report: Progress | None = None) -> None:
         self._graph = graph
         self._on_change = on_change
+        self._report = report
         self._pending = _Pending()
         self._events: asyncio.Queue[set[str] | None] = asyncio.Queue()
         self._refused: set[str] = set()
@@ -59,7 +61,12 @@ class CodeWatch:
         """Begin to watch. The graph is up to date, and what changes from now on is not missed."""
         is_ready = asyncio.Event()
         self._task = asyncio.create_task(self._run(is_ready), name="clew-code-watch")
-        await is_ready.wait()
+        try:
+            await is_ready.wait()
+        except asyncio.CancelledError:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+            raise
         if self._task.done():
             self._task.result()
 
@@ -141,7 +148,7 @@ class CodeWatch:
 
     async def _refresh(self) -> None:
         self._pending = _Pending()
-        done: Indexed = await self._graph.refresh()
+        done: Indexed = await self._graph.refresh(self._report)
         await self._tell([*done.changed, *done.gone])
 
     async def _update(self, paths: Sequence[str]) -> None:
