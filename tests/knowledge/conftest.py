@@ -16,6 +16,12 @@ from clew.trail.store import Trail
 from tests.knowledge.history.repository import Repository
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, what is known is waited for."""
+    monkeypatch.setattr("clew.knowledge.base.WAIT_SECONDS", 60.0)
+
+
 @pytest.fixture
 async def trail(tmp_path: Path, clock: ManualClock, me: Principal, stranger: Principal) -> AsyncIterator[Trail]:
     opened = await open_trail(f"sqlite://{tmp_path}/trail.db", clock, open_embedder("wordllama"))

@@ -14,7 +14,7 @@ from clew.catalog.answers import Question
 from clew.catalog.ask import NOTHING_CLOSE
 from clew.config import Config, HygieneConfig
 from tests.knowledge.code.repositories import git, make_repository
-from tests.knowledge.test_doors import known, store
+from tests.knowledge.doors import known, store
 
 FILES = {
     "src/factory.py": (

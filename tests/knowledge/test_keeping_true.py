@@ -37,7 +37,6 @@ async def opened(root: Path) -> AsyncIterator[tuple[App, Knowledge]]:
     config = Config(folder=root / ".clew", hygiene=HygieneConfig(enabled=False))
     async with open_app(config) as app:
         await app.bootstrap()
-        app.knowledge().patience = 60.0
         yield app, app.knowledge()
 
 

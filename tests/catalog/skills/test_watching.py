@@ -68,7 +68,8 @@ async def test_a_skill_that_changes_is_found_by_its_new_text_and_loaded_after_co
 
 async def test_a_skill_that_comes_later_is_listed_and_waits(caller: Caller, folder: Path) -> None:
     write(folder.parent, {".clew/skills/diving.md": markdown("Breathe.", description="Dive for lost anchors")})
-    await until(lambda: finds(caller, "dive for lost anchors", "(not trusted yet"))
+    await until(lambda: finds(caller, "dive for lost anchors", "diving"))
+    assert await finds(caller, "dive for lost anchors", "(not trusted yet")
 
 
 async def test_agents_and_rules_that_change_are_told_to_wait(

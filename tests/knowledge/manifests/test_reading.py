@@ -100,7 +100,7 @@ def test_other_files_declare_nothing_and_say_so(path: str) -> None:
     "line", ["httpx==0.27 \\\r", "  httpx == 0.27 ; python_version > '3'", "httpx[http2]==0.27 # x"]
 )
 def test_requirements_are_read_however_they_are_written(line: str) -> None:
-    (found,) = parse_manifest("requirements.txt", f"# a\n-e .\nhttps://example.org/x.whl\n{line}\n").packages
+    (found,) = parse_manifest("requirements.txt", f"# a\n-e .\nhttps://example.org/x.zip\n{line}\n").packages
     assert (found.name, found.version.replace(" ", ""), found.source) == ("httpx", "==0.27", "requirements.txt:4")
 
 

@@ -94,7 +94,6 @@ class Indexer:
             self._drop(gone)
             self._prune()
             self._mark_whole(not self._stopped.is_set())
-            tell(0, 0, "linking")  # whoever waits for the files need not wait for what follows from them
             steps = {"linked": self.link, "embedded": self.embed, "followed": self.follow}
             self._connect(tell, list(steps.values())[: list(steps).index(until) + 1])
         gone = sorted({*gone, *run.gone})
@@ -137,10 +136,11 @@ class Indexer:
         return self._has_reached("linked")
 
     def link(self, report: Progress | None = None) -> None:
-        """Give every file edges of what is known of it, at least those that its names say."""
+        """Give every file edges of what is known of it, at least those that its names say. Begins by telling, whether
+        there is anything to do or not: whoever waits for the files need not wait for what follows from them."""
+        (report or _tell_nobody)(0, 0, "linking")
         with self._linking:
             if not self.is_linked:
-                (report or _tell_nobody)(0, 0, "linking")
                 self._links.link()
 
     def follow(self, report: Progress | None = None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 
 from clew.trail.text import MAX_PARTS, STOP, split_word, term_id
@@ -53,12 +53,3 @@ def spelled_terms(word: str) -> Iterator[tuple[int, str]]:
     parts = split_word(word[:MAX_WORD])
     kept = [part for part in parts if part not in STOP] if len(parts) > 1 else [word]
     return zip(terms_of(word), [*kept, word], strict=False)
-
-
-def count_terms(words: Iterable[str]) -> dict[int, int]:
-    """How often each term occurs."""
-    counts: dict[int, int] = {}
-    for word in words:
-        for term in terms_of(word):
-            counts[term] = counts.get(term, 0) + 1
-    return counts

@@ -33,7 +33,6 @@ class Intent(StrEnum):
     GENERAL = "GENERAL"
 
 
-CODE_INTENTS = (Intent.LOCATE, Intent.PATTERN, Intent.EXPLAIN)
 HISTORY_INTENTS = (Intent.HISTORICAL, Intent.ACTIVITY, Intent.OUTCOME, Intent.SIMILAR, Intent.RESUME)
 
 OF_HISTORY: tuple[tuple[Intent, tuple[str, ...]], ...] = (

@@ -1,0 +1,151 @@
+"""A model that the settings name puts into words what sources say; where it does not, the sources speak."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.app import App, open_app
+from clew.config import Config, KnowledgeConfig
+from clew.knowledge.resolving.resolver import SCHEMA as ANSWERS
+from clew.llm.model import open_models
+from clew.llm.requests import Answer, Model, ModelRequest, OnText
+from clew.llm.scripted import ScriptedModel, Turn
+from clew.trail.nodes import UNVERIFIED
+from clew.trail.selector import Selector
+from tests.knowledge.doors import SETTINGS, known, opened
+
+
+def scripted(*said: str) -> ScriptedModel:
+    return ScriptedModel([Turn(user="/(?s).*/", say=each) for each in said])
+
+
+async def answers(app: App) -> list[dict[str, Any]]:
+    page = await app.trail.records.list(Selector(schema_name=ANSWERS), by=app.me, oldest_first=True)
+    return [each.context for each in page.items]
+
+
+class Silent:
+    """A model that never answers."""
+
+    async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> Answer:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def asks_model(app: App, model: Model) -> None:
+    """Open what is known with a model under the name `small`."""
+    app.knowledge(open_models(app.config, {}).with_model("small", model))
+
+
+@pytest.mark.req("SYL-89", "SYL-90", "SYL-99")
+async def test_a_model_that_the_user_named_puts_into_words_what_sources_say(tmp_path: Path) -> None:
+    model = scripted("Waiting doubles with each attempt [1].\n\nThe backoff is in src/retry.py [1].")
+    async with opened(tmp_path, model="small") as app:
+        asks_model(app, model)
+        await app.knowledge().gather()
+        lines = await known(app, "explain how backoff works")
+        again = await known(app, "explain how backoff works")
+        [first, second] = await answers(app)
+        usage = (await app.trail.records.list(Selector(schema_name="usage.v1"), by=app.me)).items
+    assert re.match(r"- layer: model, [\d,]+ tokens, from \[1\] src/retry\.py:\d", lines[0])
+    assert lines[1:] == ["- Waiting doubles with each attempt [1].", "- The backoff is in src/retry.py [1]."]
+    assert (first["layer"], first["is_verified"]) == ("model", True)
+    assert first["tokens"] > 0
+    assert first["sources"][0]["place"].startswith("src/retry.py:")
+    assert again[0].startswith("- layer: cache, 0 tokens, from [1] src/retry.py:")
+    assert (second["layer"], second["tokens"], second["saved_tokens"]) == ("cache", 0, first["tokens"])
+    assert [each.context["agent_id"] for each in usage] == ["knowledge"]
+    assert len(model.requests) == 1
+
+
+@pytest.mark.req("SYL-90")
+async def test_no_model_is_asked_unless_the_settings_name_one(tmp_path: Path) -> None:
+    model = scripted("Never said [1].")
+    async with opened(tmp_path) as app:
+        app.knowledge(open_models(app.config, {}).with_model("*", model))
+        await app.knowledge().gather()
+        lines = await known(app, "explain how backoff works")
+    assert lines
+    assert lines[0].startswith("- [1] src/retry.py:")
+    assert model.requests == []
+
+
+async def test_nor_for_what_the_sources_answer_by_themselves(tmp_path: Path) -> None:
+    model = scripted("Never said [1].")
+    async with opened(tmp_path, model="small") as app:
+        asks_model(app, model)
+        await app.knowledge().gather()
+        lines = await known(app, "where is backoff")
+    assert lines[0].startswith("- [1] src/retry.py:4")
+    assert model.requests == []
+
+
+@pytest.mark.req("SYL-88", "SYL-89")
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        (Turn(user="/(?s).*/", say="It doubles, trust me."), "the model cited no source"),
+        (Turn(user="/(?s).*/", say="It doubles [7]."), "the model cited no source"),
+        (Turn(user="/(?s).*/", fault="unreachable", times=99), "the model did not answer"),
+    ],
+)
+async def test_a_model_that_fails_or_cites_nothing_leaves_the_word_to_the_sources(
+    tmp_path: Path, said: Turn, problem: str
+) -> None:
+    async with opened(tmp_path, model="small") as app:
+        asks_model(app, ScriptedModel([said]))
+        await app.knowledge().gather()
+        lines = await known(app, "explain how backoff works")
+        [kept] = await answers(app)
+    assert lines[0].startswith("- [1] src/retry.py:")
+    assert lines[-1].startswith(f"- {problem}")
+    assert (kept["layer"], bool(kept["sources"])) == ("graph", True)
+
+
+async def test_a_model_that_is_late_leaves_the_word_to_the_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.knowledge.resolving.resolver.MODEL_SECONDS", 0.01)
+    async with opened(tmp_path, model="small") as app:
+        asks_model(app, Silent())
+        await app.knowledge().gather()
+        lines = await known(app, "explain how backoff works")
+    assert lines[0].startswith("- [1] src/retry.py:")
+    assert lines[-1] == "- the model did not answer: it took too long"
+
+
+@pytest.mark.req("SYL-79")
+async def test_what_a_model_says_and_the_code_does_not_is_marked(tmp_path: Path) -> None:
+    async with opened(tmp_path, model="small") as app:
+        asks_model(app, scripted("We use kafka for waiting [1]."))
+        await app.knowledge().gather()
+        lines = await known(app, "explain how backoff works")
+    assert lines[0].startswith("- layer: model, ")
+    assert lines[1].startswith(f"- {UNVERIFIED} We use kafka for waiting [1]")
+
+
+async def test_a_model_that_there_is_not_is_told_and_costs_no_answer(tmp_path: Path) -> None:
+    async with opened(tmp_path, model="no-such-role") as app:
+        await app.knowledge().gather()
+        lines = await known(app, "explain how backoff works")
+    assert lines[0].startswith("- [1] src/retry.py:")
+    assert "there is no model or role 'no-such-role'" in lines[-1]
+
+
+async def test_a_model_is_not_asked_on_a_trail_that_the_user_did_not_make(tmp_path: Path, trust_file: Path) -> None:
+    async with opened(tmp_path) as app:
+        await app.knowledge().gather()
+    trust_file.unlink()
+    model = scripted("Never said [1].")
+    config = Config(folder=tmp_path / "shop" / ".clew", knowledge=KnowledgeConfig(model="small"), hygiene=SETTINGS)
+    async with open_app(config) as app:
+        asks_model(app, model)
+        lines = await known(app, "explain how backoff works")
+    assert lines[0].startswith("- [1] src/retry.py:")
+    assert "did not make" in lines[-1]
+    assert model.requests == []
