@@ -1,42 +1,52 @@
 """Whether a skill fits a question at all. docs/decisions/0008 shows what the measure tells apart.
 
 fit = relevance of the hit - 1.5 · nearness of the question to topics at large + 0.5 · share of its words known here
+A skill that is for a certain tool needs less to fit, and much more where the question names one that no skill knows.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import lru_cache
 
 import msgspec
 
 from clew.llm.background import Background
+from clew.skills.discovery.tools_at_large import find_tools
+from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.closeness import NEAR, below_exact, closeness
 from clew.trail.query import Hit
 from clew.trail.readable import find_words
 from clew.trail.store import Embedder
 from clew.trail.text import MAX_KNOWN_LENGTH, MAX_QUERY_CHARS, STOP, split_text, split_word, term_id
 
-BACKGROUND, KNOWN, KNOWN_IN_HEADS = 1.5, 0.5, 0.5
-FITS = 0.72
-"""From here on a skill fits."""
+BACKGROUND, KNOWN, KNOWN_IN_HEADS, ELSEWHERE = 1.5, 0.5, 0.5, 1.2
+FITS, FITS_FOR_A_TOOL = 0.72, 0.64
+"""From here on a skill fits; and one that says of itself for which tool it is."""
+
+_NUMBERED = re.compile(r"[\w-]*\d[\w-]*")
+"""Numbers, dates and ids: no skill knows them, whatever it is for."""
 
 
 class Vocabulary(msgspec.Struct, frozen=True):
-    """The stems of all words that skills have, and of those in their names and descriptions."""
+    """The stems of all words that skills have, and of those in their names and descriptions; the tools they name."""
 
     words: frozenset[int] = frozenset()
     heads: frozenset[int] = frozenset()
+    tools: frozenset[str] = frozenset()
 
 
 class Fit:
     """The measure for one question. Without an embedder it is `closeness`, by words alone."""
 
     def __init__(self, question: str, vocabulary: Vocabulary, background: Background | None) -> None:
-        self._bonus = 0.0
+        self._bonus, self._is_elsewhere = 0.0, False
         if background is not None:
             known = KNOWN * known_share(question, vocabulary.words)
             known += KNOWN_IN_HEADS * known_share(question, vocabulary.heads)
             self._bonus = known - BACKGROUND * background.nearness(question)
+            self._is_elsewhere = bool(find_tools(question[:MAX_QUERY_CHARS]) - vocabulary.tools)
         self._has_background = background is not None
 
     def closeness(self, hit: Hit) -> float:
@@ -44,7 +54,12 @@ class Fit:
         called."""
         if hit.exact or hit.vector_score is None or not self._has_background:
             return closeness(hit)
-        return below_exact(max(1.0 + hit.relevance + self._bonus - FITS, 0.0))
+        return below_exact(max(1.0 + hit.relevance + self._bonus - self._wanted(hit.breadcrumb), 0.0))
+
+    def _wanted(self, skill: Breadcrumb) -> float:
+        if not _is_for_a_tool(skill.title, str(skill.context.get("description", ""))):
+            return FITS
+        return FITS_FOR_A_TOOL + (ELSEWHERE if self._is_elsewhere else 0.0)
 
 
 def open_background(embedder: Embedder | None) -> Background | None:
@@ -62,14 +77,22 @@ def close_ones(hits: Sequence[Hit], measure: Callable[[Hit], float], limit: int)
 
 def read_vocabulary(heads: Iterable[str], bodies: Iterable[str]) -> Vocabulary:
     """The words of names and descriptions, and of all texts."""
+    heads, bodies = list(heads), list(bodies)
     first = _stems(heads)
-    return Vocabulary(first | _stems(bodies), first)
+    tools = frozenset[str]().union(*(find_tools(text, is_lenient=True) for text in (*heads, *bodies)))
+    return Vocabulary(first | _stems(bodies), first, tools)
 
 
 def known_share(question: str, stems: Collection[int]) -> float:
-    """Which share of the words of a question, function words aside, is known; 1 where it has no others."""
-    words = {word for word in split_text(question[:MAX_QUERY_CHARS]).parts if word not in STOP}
+    """Which share of the words of a question, function words and numbers aside, is known; 1 where it has no others."""
+    said = _NUMBERED.sub(" ", question[:MAX_QUERY_CHARS])
+    words = {word for word in split_text(said).parts if word not in STOP}
     return sum(term_id(word, 0) in stems for word in words) / len(words) if words else 1.0
+
+
+@lru_cache(1 << 12)
+def _is_for_a_tool(name: str, description: str) -> bool:
+    return bool(find_tools(f"{name}\n{description}", is_lenient=True))
 
 
 def _stems(texts: Iterable[str]) -> frozenset[int]:
