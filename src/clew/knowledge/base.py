@@ -25,11 +25,14 @@ from clew.knowledge.evidence.provenance import cited
 from clew.knowledge.expiry import remove_expired
 from clew.knowledge.history.anchors import ensure_anchors
 from clew.knowledge.history.archive import Archive
+from clew.knowledge.history.beliefs import BeliefLedger
 from clew.knowledge.history.chronicle import Chronicle
 from clew.knowledge.history.commit_shelf import Commits, HistoryShelf
 from clew.knowledge.history.commits import NEWEST
 from clew.knowledge.history.decision import Decision
 from clew.knowledge.history.decisions import is_told, keep_decisions, read_decisions
+from clew.knowledge.history.mistakes import Mistakes
+from clew.knowledge.history.preferences import UserPreferences
 from clew.knowledge.history.why import NOWHERE, Around, Why, blame_why
 from clew.knowledge.project.devtools import ToolDiscovery
 from clew.knowledge.project.devtools_records import ToolDiscoveryRequest
@@ -203,6 +206,18 @@ class Knowledge:
     def archive(self, by: Principal) -> Archive:
         """The skills of whoever keeps the history. What is stored is held against the code."""
         return Archive(self._trail, by, self._firewall(by))
+
+    def mistakes(self, by: Principal) -> Mistakes:
+        """What went wrong before, as the caller may know it."""
+        return Mistakes(self._trail, by, self.clock)
+
+    def preferences(self, by: Principal) -> UserPreferences:
+        """What the user prefers, as the session of the caller sees it."""
+        return UserPreferences(self._trail, by, self.clock, by.session or "")
+
+    def beliefs(self, by: Principal) -> BeliefLedger:
+        """Facts with the time for which they hold, as the caller may know them."""
+        return BeliefLedger(self._trail, by, self.clock)
 
     def _firewall(self, by: Principal) -> Firewall:
         graph = NodeGraph(self._trail, by)

@@ -10,6 +10,7 @@ import msgspec
 from clew.catalog.domain import Domain
 from clew.catalog.text import code_span, fence, inline
 from clew.knowledge.domains.devtools import devtools_tools
+from clew.knowledge.domains.everywhere import everywhere_tools
 from clew.knowledge.domains.project import project_tools
 from clew.knowledge.domains.shown import READS, caller_lines, link_line, node_line, node_lines, symbol_ref
 from clew.knowledge.evidence.naming import on_one_line
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # parsers and the rest of knowledge are for the first tool th
     from clew.knowledge.history.commits import Commit
 
 NAME = "code"
+EVERYWHERE = f"{NAME}://tools/hidden/search_all"
 STILL_READING = "None is known yet, but not all files have been read: ask again in a moment."
 
 Query = Annotated[str, msgspec.Meta(description="a name, or what to look for in your own words")]
@@ -46,6 +48,7 @@ def build_code(open_knowledge: OpenKnowledge) -> Domain:
             *_of_files(open_knowledge),
             *project_tools(open_knowledge),
             *devtools_tools(open_knowledge),
+            *everywhere_tools(open_knowledge),
         ),
     )
 
@@ -61,7 +64,7 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
         """Find functions, classes and files of this repository by name, by words or by what they are for."""
         code = (await known()).code
         found = await code.search(query, limit=limit, symbol_type=symbol_type, file_pattern=file_pattern or None)
-        return _found(found)
+        return _found(found, query)
 
     @tool(name="locate", title="Which files is this about", effects=READS)
     async def locate(
@@ -180,9 +183,10 @@ def _linked(code: CodeGraph, links: Sequence[Link], none: str) -> str:
     return none if code.is_current else STILL_READING
 
 
-def _found(found: Sequence[ScoredNode]) -> GuidedContent:
+def _found(found: Sequence[ScoredNode], query: str = "") -> GuidedContent:
     if not found:
-        return GuidedContent(content="No code matches that.")
+        steps = [guide(EVERYWHERE, "look in history and references too", query=query)] if query else []
+        return GuidedContent(content="No code matches that.", guidance=steps)
     return GuidedContent(content=node_lines(found), guidance=_next_steps(found[0].node))
 
 

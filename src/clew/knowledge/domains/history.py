@@ -12,6 +12,7 @@ from clew.catalog.domain import Domain
 from clew.catalog.text import inline
 from clew.errors import InvalidInput
 from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query
+from clew.knowledge.domains.lessons import lesson_tools
 from clew.knowledge.domains.shown import READS, node_line, node_lines
 from clew.knowledge.evidence.naming import COMMIT_PREFIX, on_one_line
 from clew.knowledge.history.archive import Include, SummaryType
@@ -44,7 +45,12 @@ def build_history(open_knowledge: OpenKnowledge) -> Domain:
         name=NAME,
         description="What was done in this repository: decisions, failures and their fixes, sessions, commits, why a "
         "line is so. Decisions, mistakes and preferences are noted here",
-        tools=(*_entry_points(open_knowledge), *_of_sessions(open_knowledge), *_of_topics(open_knowledge)),
+        tools=(
+            *_entry_points(open_knowledge),
+            *_of_sessions(open_knowledge),
+            *_of_topics(open_knowledge),
+            *lesson_tools(open_knowledge),
+        ),
     )
 
 
@@ -101,12 +107,17 @@ def _of_sessions(known: OpenKnowledge) -> Sequence[Tool]:
         inspired_by: Annotated[Sequence[str], msgspec.Meta(description="ids of references that led to it")] = (),
     ) -> str:
         """Note what was done, decided or broken, with the code that it is about. It is held against the code first:
-        what that does not bear out is kept, but marked."""
+        what that does not bear out is kept, but marked. A mistake with its fix is warned of from then on, and a
+        preference with a title is one of that kind."""
         knowledge, session = await known(), ctx.by.session or NO_SESSION
         stored = await knowledge.archive(ctx.by).store_summary(
             content, summary_type, session, code_references, tags, inspired_by=inspired_by, title=title, outcome=outcome
         )
         knowledge.resolver.cache.history_grew()
+        if summary_type == "mistake" and outcome.strip():
+            await knowledge.mistakes(ctx.by).report_mistake(title.strip() or content, content, outcome, tags=tags)
+        if summary_type == "preference" and title.strip():
+            await knowledge.preferences(ctx.by).set_preference(title, content)
         return stored_line(stored)
 
     @tool(name="get_session_history", effects=READS, searchable=False)

@@ -73,7 +73,7 @@ class UserPreferences:
     async def set_preference(self, category: str, preference: str, *, for_session: bool = False) -> None:
         """Keep what the user said, for good or only for this session. Raises InvalidInput for an empty text, or when
         there is no session."""
-        name, value = _checked("category", category), mask_keys(_checked("preference", preference))
+        name, value = _checked("category", category), _checked("preference", preference)
         if for_session and not self._session:
             raise InvalidInput("for_session", "there is no session")
         await self._put(name, lambda was: {**was, "category": name, "explicit": value}, in_session=for_session)
@@ -82,7 +82,7 @@ class UserPreferences:
         """Learn from the answer to a suggestion: accepted at first is a confidence of 0.6, each time after that 0.1
         more up to 1; rejected is 0.2 less down to 0. Accepting something else begins anew; rejecting what was never
         accepted teaches nothing."""
-        name, value = _checked("category", category), mask_keys(_checked("suggestion", suggestion))
+        name, value = _checked("category", category), _checked("suggestion", suggestion)
         if response not in get_args(Response):
             raise InvalidInput("response", f"{response!r} is neither accepted nor rejected")
         now = self._clock.now()
@@ -135,4 +135,4 @@ def judge(known: Inferred | None, suggestion: str, response: Response, now: date
 def _checked(field: str, text: str) -> str:
     if not text.strip():
         raise InvalidInput(field, "is empty")
-    return text.strip()
+    return mask_keys(text.strip())
