@@ -14,7 +14,7 @@ from clew.trail.breadcrumb import check_context, check_tags, check_title
 from clew.trail.export_format import BreadcrumbLine, EdgeLine, parse_line
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 EXPECTED = {
     "01_first_trail.py": [
