@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clew.agents.runtime import Runtime
+    from clew.catalog.answers import Known
     from clew.catalog.catalog import Catalog
     from clew.catalog.workspace import Workspace
     from clew.knowledge.base import Knowledge
@@ -98,7 +99,7 @@ class App:
                 await workspace.catalog.add(domain)
         workspace.catalog.knows = self._tell_known
 
-    async def _tell_known(self, question: str, by: Principal) -> list[str]:
+    async def _tell_known(self, question: str, by: Principal) -> Known:
         return await self.knowledge().tell(question, by)
 
     async def _open_knowledge(self) -> Knowledge:

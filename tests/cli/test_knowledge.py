@@ -145,6 +145,10 @@ def test_a_brief_grows_with_its_tier(clew: Clew, shop: Path) -> None:
 def test_the_first_ask_in_a_repository_answers_with_a_place_in_its_code(clew: Clew, shop: Path) -> None:
     answer = clew("ask", "where is the tax added", "--json").json
     assert any("shop/prices.py:6" in line for line in answer["known"]), answer["known"]
+    source = answer["sources"][0]
+    assert (source["number"], source["id"], source["name"]) == (1, "code:shop/prices.py#add_tax", "add_tax"), source
+    assert source["place"].startswith("shop/prices.py:6-8@"), source
+    assert source["trust"]
     assert "## Known" in answer["markdown"]
     assert {"code", "history", "reference", "repo"} <= {section["domain"] for section in answer["sections"]}
 

@@ -51,15 +51,35 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     more: int = 0
 
 
+class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an answer rests on: where it is, what it is, how far it is believed, and what a reader should know. The
+    answer calls it by its number, in brackets."""
+
+    number: int
+    id: str
+    place: str
+    name: str
+    trust: str
+    warning: str = ""
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known that answers a question, a line each with its source, and these sources."""
+
+    lines: Sequence[str] = ()
+    sources: Sequence[Source] = ()
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What `ask` found. `is_relevant` is False when nothing is close enough to the question; `hint` says what to do;
     `cut` says what was left out for the budget; `known` is what answers the question already, each line with its
-    source."""
+    source, and `sources` are these."""
 
     handle: str
     sections: Sequence[Section]
     is_relevant: bool
     known: Sequence[str] = ()
+    sources: Sequence[Source] = ()
     is_repeated: bool = False
     hint: str = ""
     cut: str = ""

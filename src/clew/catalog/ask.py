@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.answers import MAX_PER_DOMAIN, MAX_QUESTION, Answer, Question
+from clew.catalog.answers import MAX_PER_DOMAIN, MAX_QUESTION, Answer, Known, Question
 from clew.catalog.discovery import FOREIGN_TOOL_SCHEMA, Discovery
 from clew.catalog.domain import Domain
 from clew.catalog.folding import lay_out
@@ -124,12 +124,13 @@ def with_hint(answer: Answer, hint: str) -> Answer:
     return _rendered(msgspec.structs.replace(answer, hint=" ".join(filter(None, (hint, answer.hint)))))
 
 
-def with_known(answer: Answer, lines: Sequence[str]) -> Answer:
+def with_known(answer: Answer, known: Known) -> Answer:
     """The answer with what is known in front. What has a source is close to the question, whatever can be done."""
-    is_answered = any(line.startswith("- ") for line in lines)
+    is_answered = any(line.startswith("- ") for line in known.lines)
     hint = "" if is_answered and answer.hint == NOTHING_CLOSE else answer.hint
     is_relevant = answer.is_relevant or is_answered
-    return _rendered(msgspec.structs.replace(answer, known=lines, hint=hint, is_relevant=is_relevant))
+    told = msgspec.structs.replace(answer, known=known.lines, sources=known.sources)
+    return _rendered(msgspec.structs.replace(told, hint=hint, is_relevant=is_relevant))
 
 
 def tell_awaiting(number: int) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.answers import Answer, Entry, Item, Question, Results
+from clew.catalog.answers import Answer, Entry, Item, Known, Question, Results
 from clew.catalog.ask import STILL_READING, Asking, check_question, tell_awaiting, with_hint, with_known
 from clew.catalog.bringing import Bringing, Brought, bring_nothing
 from clew.catalog.defined import with_defined
@@ -70,8 +70,8 @@ class Catalog:
         self._shared = shared
         self.keep_up: Callable[[], Awaitable[bool]] | None = None
         """Brings what changes by itself up to date before an answer; False when that is still going on."""
-        self.knows: Callable[[str, Principal], Awaitable[Sequence[str]]] | None = None
-        """What is known that answers a question, a line each with its source."""
+        self.knows: Callable[[str, Principal], Awaitable[Known]] | None = None
+        """What is known that answers a question."""
         self.awaiting = 0
         """How many things are left out until the user agrees to them."""
         self.skills: LoadedSkills | None = None
@@ -130,9 +130,9 @@ class Catalog:
         check_question(question)
         is_current = self.keep_up is None or await self.keep_up()
         known = await self._tell_known(question, by)
-        rest = msgspec.structs.replace(question, budget=question.budget - sum(map(estimate_tokens, known)))
+        rest = msgspec.structs.replace(question, budget=question.budget - sum(map(estimate_tokens, known.lines)))
         answer = await self._for(by).asking.ask(rest, by=by, reader=self._reader(by))
-        answer = with_known(answer, known) if known else answer
+        answer = with_known(answer, known) if known.lines else answer
         answer = answer if is_current else with_hint(answer, STILL_READING)
         if loaded := await self._tell_loaded(question, by):
             answer = with_hint(answer, loaded)
@@ -236,17 +236,19 @@ class Catalog:
             return ""
         return self.skills.tell(await self.exposures.open(question.handle, by=by))
 
-    async def _tell_known(self, question: Question, by: Principal) -> list[str]:
+    async def _tell_known(self, question: Question, by: Principal) -> Known:
         """What answers the question already, as far as it fits into a quarter of the budget."""
         if self.knows is None or question.domain is not None or not self._may_look(by):
-            return []
+            return Known()
         room, kept = question.budget // 4, list[str]()
-        for line in await self.knows(question.query, by):
+        known = await self.knows(question.query, by)
+        for line in known.lines:
             room -= estimate_tokens(line)
             if room < 0:
                 break
             kept.append(line)
-        return kept
+        text = "\n".join(kept)
+        return Known(lines=kept, sources=[each for each in known.sources if f"[{each.number}]" in text])
 
     def _for(self, by: Principal) -> Operations:
         return self._mine if self._may_look(by) else self._nothing

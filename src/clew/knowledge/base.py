@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from clew.access import Principal
+from clew.catalog.answers import Known
 from clew.catalog.text import one_line
 from clew.clock import Clock
 from clew.errors import ClewError, NotFound
@@ -133,7 +134,7 @@ class Knowledge:
             documents=documents.changed,
         )
 
-    async def tell(self, question: str, by: Principal) -> list[str]:
+    async def tell(self, question: str, by: Principal) -> Known:
         """What is known that answers a question, a line for each source. Where that takes longer than `patience`, as it
         may while all is read for the first time, a line that says so."""
         patience = self.patience if self.code.is_whole else max(self.patience, READING_SECONDS)
@@ -144,11 +145,11 @@ class Knowledge:
                 tools = await self._tell_tools(question, by)
                 found = await self.code.mending(lambda: self.resolver.resolve(question[:MAX_QUESTION], by=by))
         except TimeoutError:
-            return [LATE]
+            return Known(lines=[LATE])
         except ClewError as error:
             _log.info("nothing is told of what is known: %s", error)
-            return []
-        return [*tools, *told_lines(found)]
+            return Known()
+        return Known(lines=[*tools, *told_lines(found)], sources=found.sources)
 
     async def keep_up(self, *, sweeps: bool = True, on_read: Callable[[], None] = lambda: None) -> None:
         """Watch the files, and keep what is known as they are, until it is cancelled; with `sweeps`, remove what has

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from clew.catalog.answers import Source
 from clew.catalog.text import code_span, inline
 from clew.knowledge.evidence.conflicts import Conflict
 from clew.knowledge.evidence.naming import citation_of
@@ -25,17 +26,6 @@ WORTH_SHOWING = 20
 """Fewer letters of a description say nothing."""
 DISAGREE = "Sources disagree:"
 NOTHING = "Nothing that is known here answers that."
-
-
-class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an answer rests on: where it is, what it is, how far it is believed, and what a reader should know."""
-
-    number: int
-    id: str
-    place: str
-    name: str
-    trust: str
-    warning: str = ""
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
