@@ -1,20 +1,23 @@
 """Paraphrases: how many questions are answered by what an earlier one in other words left in the intent cache, and that
 none is answered by what only looks like it.
 
-Usage: knowledge_paraphrases.py [--pairs DIR] [--data DIR] [--repos DIR] [--show tuned|all]
+Usage: knowledge_paraphrases.py [--pairs DIR] [--data DIR] [--repos DIR] [--show tuned|all] [--shared]
 
 Every pair of benchmarks/paraphrases is asked in both orders, by rules alone and with the embedder that comes with Clew.
 Pairs of real web queries are read from --data and from a repository in --repos by their numbers, and left out where
-these are absent. Ends with 1 when a figure misses its mark.
+these are absent. They are also asked of a resolver whose repository is the corpus of functions in --data, as questions
+that a model answers: there what both find counts as well. --shared asks all queries one after the other, and tells
+which are served by another. Ends with 1 when a figure misses its mark.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,6 +28,7 @@ from clew.knowledge.resolving.cache import IntentCache
 from clew.knowledge.resolving.intents import classify
 from clew.llm.embedders import open_embedder
 from clew.trail.store import Embedder
+from knowledge_asking import CORPUS, open_asking
 from knowledge_calls import find_repository
 from speed.report import Finding, Promise, Row, render
 
@@ -34,11 +38,14 @@ DATA, REPOS = ROOT / "shared" / "data", ROOT / "repositories"
 QUERIES_REPO = "Jun-jie-Huang/CoCLR"
 LEAST_SERVED = 0.6
 HALVES = ("tuned", "held out")
-WEB = "real web queries"
+WEB, ASKED = "real web queries, by their words", "real web queries, with what they find"
 AS_A_QUESTION = "where is the function for this: {}"
 """Web queries ask no team; put so, they ask ours for a place in the code."""
-_LANGUAGE = re.compile(r"\b(?:(?:in|using|with|from|on) )?python ?[23]?\b")
-"""Every query names it; nobody does who asks about a repository in that language."""
+FOR_A_MODEL = "explain the function for this: {}"
+"""Put so, a model is asked for the answer."""
+QUERY_FILES = ("code_search_dev.jsonl", "data/qa/cosqa-dev.json", "data/search/cosqa-retrieval-test-500.json")
+_LANGUAGE = re.compile(r"\b(?:(?:in|using|with|from|on) )?python ?[23]?\b(?:(?<=^python)\W+(?=how ))?")
+"""Every query names it, some with a sign after it; nobody does who asks about a repository in that language."""
 
 _NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -69,16 +76,18 @@ def read_pairs(name: str, folder: Path = PAIRS) -> list[Pair]:
     return [msgspec.json.decode(line, type=Pair) for line in (folder / f"{name}.jsonl").read_bytes().splitlines()]
 
 
-def read_web_pairs(data: Path, repositories: Path, folder: Path = PAIRS) -> tuple[list[tuple[Pair, bool]], list[str]]:
-    """Pairs of real queries with whether they are one, and the files of queries that are not there."""
+def read_web_pairs(
+    data: Path, repositories: Path, folder: Path = PAIRS, *, put: str = AS_A_QUESTION
+) -> tuple[list[tuple[Pair, bool]], list[str]]:
+    """Pairs of real queries, `put` as questions, with whether they are one; and the files of queries that are not
+    there."""
     references = [
         msgspec.json.decode(line, type=Reference) for line in (folder / "web_queries.jsonl").read_bytes().splitlines()
     ]
-    names = sorted({name for each in references for name, _ in (each.a, each.b)})
-    texts = {name: read_queries(name, data, repositories) for name in names}
+    texts = {name: read_queries(name, data, repositories) for name in QUERY_FILES}
     here = [each for each in references if texts[each.a[0]] and texts[each.b[0]]]
-    pairs = [(_web_pair(each, texts), each.is_same) for each in here]
-    return pairs, [name for name in names if not texts[name]]
+    pairs = [(_web_pair(each, texts, put), each.is_same) for each in here]
+    return pairs, [name for name in QUERY_FILES if not texts[name]]
 
 
 def read_queries(name: str, data: Path, repositories: Path) -> list[str]:
@@ -110,6 +119,7 @@ def measure_paraphrases(
         _promise("paraphrases served", len(same), _served(same, embedder), LEAST_SERVED),
         _promise("paraphrases served, held out", len(held_out), _served(held_out, embedder), LEAST_SERVED),
         _promise("near misses served", len(apart), float(wrong), 0.0, at_least=False),
+        _promise("near misses served that find the same", len(apart), float(_found_alike(apart)), 0.0, at_least=False),
         _promise("served by another question", len(same), float(len(crowd)), 0.0, at_least=False),
     ]
 
@@ -128,19 +138,51 @@ def measure_web_queries(pairs: Path, data: Path, repositories: Path, embedder: E
         Row(measure=WEB, records=0, contender=name, note="skipped: it is not there") for name in missing
     ]
     for half in HALVES:
-        same = [pair for pair, is_same in rows if is_same and pair.half == half]
-        apart = [pair for pair, is_same in rows if not is_same and pair.half == half]
+        mine = [row for row in rows if row[0].half == half]
+        same, apart = (_chosen(mine, is_same=wanted) for wanted in (True, False))
         values = {"served": _served(same, embedder), "apart": float(len(apart))}
         values |= {"wrong": float(len(find_hits(apart, embedder)))}
         findings.append(Row(measure=WEB, records=len(same), contender=half, values=values))
-    same = [pair for pair, is_same in rows if is_same]
-    promise = _promise("real web queries served", len(same), _served(same, embedder), LEAST_SERVED)
-    return [*findings, promise] if same else findings
+    return findings + asyncio.run(measure_asked(pairs, data, repositories, embedder)) if rows else findings
+
+
+async def measure_asked(pairs: Path, data: Path, repositories: Path, embedder: Embedder) -> list[Finding]:
+    """The same queries put as questions for a model, asked of a resolver."""
+    if not (data / CORPUS).is_file():
+        return [Row(measure=ASKED, records=0, contender=CORPUS, note="skipped: it is not there")]
+    rows, _ = read_web_pairs(data, repositories, pairs, put=FOR_A_MODEL)
+    async with open_asking(data, embedder) as asking:
+        hits = set(await asking.find_hits(order for pair, _ in rows for order in _orders(pair)))
+    halves = [(half, [row for row in rows if row[0].half == half]) for half in HALVES]
+    same, apart = (_chosen(rows, is_same=wanted) for wanted in (True, False))
+    return [
+        *(_row_asked(half, mine, hits, embedder) for half, mine in halves),
+        _promise("real web queries served", len(same), _share(same, hits), LEAST_SERVED),
+        _promise("real web queries wrongly served", len(apart), _share(apart, hits), 0.0, at_least=False),
+    ]
+
+
+def _row_asked(half: str, rows: Sequence[tuple[Pair, bool]], hits: Set[tuple[str, str]], embedder: Embedder) -> Finding:
+    same, apart = (_chosen(rows, is_same=wanted) for wanted in (True, False))
+    values = {"served": _share(same, hits), "by words alone": _served(same, embedder), "apart": float(len(apart))}
+    values |= {"wrong": 2 * len(apart) * _share(apart, hits)}
+    return Row(measure=ASKED, records=len(same), contender=half, values=values)
+
+
+def _chosen(rows: Iterable[tuple[Pair, bool]], *, is_same: bool) -> list[Pair]:
+    return [pair for pair, wants_same in rows if wants_same is is_same]
+
+
+async def find_shared(data: Path, repositories: Path, embedder: Embedder) -> list[tuple[str, str]]:
+    """Of all queries, each asked once, those that are served: by which, and this."""
+    queries = [query for name in QUERY_FILES for query in read_queries(name, data, repositories)]
+    async with open_asking(data, embedder) as asking:
+        return await asking.find_shared(dict.fromkeys(as_a_question(query, FOR_A_MODEL) for query in queries))
 
 
 def find_hits(pairs: Iterable[Pair], embedder: Embedder) -> list[tuple[str, str]]:
     """What was asked first and what was then served by it, of each pair in both orders."""
-    orders = [order for pair in pairs for order in ((pair.a, pair.b), (pair.b, pair.a))]
+    orders = [order for pair in pairs for order in _orders(pair)]
     return [(first, second) for first, second in orders if serves(first, second, embedder)]
 
 
@@ -163,6 +205,24 @@ def serves(first: str, second: str, embedder: Embedder) -> bool:
     cache = IntentCache(ManualClock(_NOW), embedder)
     cache.put(first, classify(first), first)
     return cache.get(second, classify(second)) is not None
+
+
+def _orders(pair: Pair) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (pair.a, pair.b), (pair.b, pair.a)
+
+
+def _share(pairs: Sequence[Pair], hits: Set[tuple[str, str]]) -> float:
+    return sum(order in hits for pair in pairs for order in _orders(pair)) / (2 * len(pairs)) if pairs else 0.0
+
+
+def _found_alike(pairs: Iterable[Pair]) -> int:
+    """How many would be served if both questions of each pair found the very same."""
+    served = 0
+    for first, second in (order for pair in pairs for order in _orders(pair)):
+        cache = IntentCache(ManualClock(_NOW))
+        cache.put(first, classify(first), first, found=["one"])
+        served += cache.get_found(second, classify(second), found=["one"]) is not None
+    return served
 
 
 def _served(pairs: Sequence[Pair], embedder: Embedder) -> float:
@@ -191,14 +251,14 @@ def _row_of_intent(intent: str, same: Sequence[Pair], embedder: Embedder) -> Fin
     return Row(measure="paraphrases by intent", records=len(mine), contender=intent, values=values)
 
 
-def _web_pair(reference: Reference, texts: Mapping[str, Sequence[str]]) -> Pair:
-    one, other = (as_a_question(texts[name][number - 1]) for name, number in (reference.a, reference.b))
+def _web_pair(reference: Reference, texts: Mapping[str, Sequence[str]], put: str) -> Pair:
+    one, other = (as_a_question(texts[name][number - 1], put) for name, number in (reference.a, reference.b))
     return Pair(id=reference.id, half=reference.half, kind="web", a=one, b=other)
 
 
-def as_a_question(query: str) -> str:
+def as_a_question(query: str, put: str = AS_A_QUESTION) -> str:
     """A web query as somebody would put it who knows the language of the repository."""
-    return AS_A_QUESTION.format(" ".join(_LANGUAGE.sub(" ", query).split()))
+    return put.format(" ".join(_LANGUAGE.sub(" ", query).split()))
 
 
 def _promise(name: str, records: int, value: float, target: float, *, at_least: bool = True) -> Promise:
@@ -219,7 +279,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA, help="where the files of real queries are")
     parser.add_argument("--repos", type=Path, default=REPOS, help="a folder of git directories")
     parser.add_argument("--show", choices=("tuned", "all"), help="tell the pairs that fail")
+    parser.add_argument("--shared", action="store_true", help="tell which of all real queries share an answer")
     given = parser.parse_args()
+    if given.shared:
+        shared = asyncio.run(find_shared(given.data, given.repos, open_default()))
+        print(*(f"{by.partition(': ')[2]} | {query.partition(': ')[2]}" for by, query in shared), sep="\n")
+        return
     if given.show:
         print(*tell_failures(given.pairs, given.show, open_default()), sep="\n")
     findings = measure_paraphrases(given.pairs, given.data, given.repos)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import compileall
+import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import clew
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.trail import open_trail
@@ -26,6 +29,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("steady", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("steady")
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """Three for two cores: tests wait for disks and for other programs a quarter of their time."""
+    cores = yield
+    return cores if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") else cores + cores // 2
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile Clew once: where Python may not write bytecode, each program that a test starts would do it again."""
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(Path(clew.__file__).parent, quiet=2)
 
 
 @pytest.fixture(scope="session")
@@ -53,12 +69,12 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def me() -> Principal:
     return Principal(owner_id="acme", agent_id="ann")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def stranger() -> Principal:
     return Principal(owner_id="other", agent_id="eve")
 

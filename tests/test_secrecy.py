@@ -66,6 +66,18 @@ def test_a_secret_of_several_words_is_masked_whole(place: str) -> None:
         "dop_v1_" + "0a1b2c3d" * 8,
         "hooks.slack.com/services/T00000000/B00000000/" + "aB1" * 8,
         "123456789:AA" + "aB1" * 11,
+        "xapp-1-A0B1C2-12345-" + "0a1b" * 8,
+        "GOCSPX-" + "aB1_" * 7,
+        "AGE-SECRET-KEY-1" + "Q9" * 29,
+        "glrt-" + "a1" * 10,
+        "dckr_pat_" + "aB1" * 9,
+        "shpat_" + "0a1b" * 8,
+        "whsec_" + "aB1" * 10,
+        "ATATT3" + "xF_=" * 12,
+        "lin_api_" + "aB" * 20,
+        "NRAK-" + "A1B" * 9,
+        "discord.com/api/webhooks/123456789012345678/" + "aB-_" * 17,
+        "discordapp.com/api/v10/webhooks/123456789012345678/" + "aB-_" * 17,
     ],
 )
 def test_known_shapes_of_keys_are_masked_without_a_name(secret: str) -> None:
@@ -102,6 +114,10 @@ def test_keys_that_are_told_by_what_stands_before_them_are_masked_in_documents(b
         "ASIA is a continent, and ASIA_PACIFIC_REGIONS a list",
         "12:AA:BB:CC:DD:EE",
         "https://hooks.slack.com/services/ is where they begin",
+        "https://discord.com/api/webhooks/ is where they begin",
+        "xapp-settings-for-the-workspace",
+        "whsec_of_the_endpoint",
+        "the header NRAK-Id, and shpat_tokens",
     ],
 )
 def test_what_only_begins_like_a_key_stays(text: str) -> None:
@@ -132,6 +148,7 @@ def test_masking_ends_and_a_second_time_changes_nothing_secret(text: str) -> Non
 def test_a_long_text_is_masked_quickly() -> None:
     assert mask_secrets("token=" * 20_000).startswith("token=")
     assert mask_secrets("://" * 20_000 + "a:b") != ""
+    assert mask_keys("@" + "://a:" * 100_000) != ""
     assert mask_secrets("-----BEGIN PRIVATE KEY-----" * 2_000) != ""
 
 
@@ -157,6 +174,13 @@ def test_a_document_is_kept_but_for_its_keys() -> None:
         ("https://x:${TOKEN}@example.com", "https://x:${TOKEN}@example.com"),
         ("ssh://git@example.com:22/x", "ssh://git@example.com:22/x"),
         ("http://localhost:8080/@ann and ben@example.com", "http://localhost:8080/@ann and ben@example.com"),
+        ("https://ann:pa#ss@example.com/x", "https://ann:[masked]@example.com/x"),
+        ("https://ann:pa?ss@example.com/x", "https://ann:[masked]@example.com/x"),
+        ("https://ann:pa/ss@example.com/x", "https://ann:[masked]@example.com/x"),
+        ("https://ann:p@ss#w0rd@example.com/x", "https://ann:[masked]@example.com/x"),
+        ("http://localhost:8080?by=ann@example.com", "http://localhost:8080?by=ann@example.com"),
+        ("http://[::1]:8080/@ann", "http://[::1]:8080/@ann"),
+        ("http://{host}:{port}/@ann", "http://{host}:{port}/@ann"),
     ],
 )
 def test_a_password_in_an_address_is_masked_in_documents(text: str, shown: str) -> None:

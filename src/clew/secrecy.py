@@ -23,8 +23,9 @@ _KINDS = (
     (("k_live_", "k_test_"), r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{20,}"),
     (("github_pat_",), r"github_pat_\w{20,}"),
-    (("glpat-",), r"glpat-[A-Za-z0-9_-]{20,}"),
-    (("xox",), r"xox[abprs]-[A-Za-z0-9-]{10,}"),
+    (("glpat-", "glrt-", "gldt-"), r"gl(?:pat|rt|dt)-[A-Za-z0-9_-]{20,}"),
+    (("xox",), r"xox[abeprs]-[A-Za-z0-9-]{10,}"),
+    (("xapp-",), r"xapp-\d-[A-Za-z0-9-]{16,}"),
     (("AKIA", "ASIA"), r"A[KS]IA[0-9A-Z]{16}(?![A-Za-z0-9])"),
     (("eyJ",), r"eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*"),
     (("AIza",), r"AIza[A-Za-z0-9_-]{30,}"),
@@ -35,7 +36,16 @@ _KINDS = (
     (("SG.",), r"SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{32,}"),
     (("_v1_",), r"do[opr]_v1_[a-f0-9]{64}"),
     ((":AA",), r"\d{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])"),
+    (("GOCSPX-",), r"GOCSPX-[A-Za-z0-9_-]{20,}"),
+    (("AGE-SECRET-KEY-1",), r"AGE-SECRET-KEY-1[0-9A-Z]{50,}"),
+    (("dckr_",), r"dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}"),
+    (("shpat_", "shpca_", "shppa_", "shpss_"), r"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}"),
+    (("whsec_",), r"whsec_[A-Za-z0-9+/=_-]{24,}"),
+    (("ATATT3", "ATCTT3"), r"AT[AC]TT3[A-Za-z0-9_=-]{30,}"),
+    (("lin_api_",), r"lin_api_[A-Za-z0-9]{32,}"),
+    (("NRAK-",), r"NRAK-[A-Z0-9]{24,}"),
     (("hooks.slack.com",), r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,}"),
+    (("/webhooks/",), r"discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{15,22}/[A-Za-z0-9_-]{50,}"),
 )
 """What keys look like by themselves, each kind with texts of which every key has one."""
 _NAMED_KINDS = (
@@ -57,8 +67,10 @@ _MARKS = ("PRIVATE KEY", *(mark for marks, _ in (*_KINDS, *_NAMED_KINDS) for mar
 _ADDRESS = re.compile(r"://\S*")
 
 _IN_ADDRESS = re.compile(
-    # A password, or a long name without one; not where a variable stands for it.
-    r"(://[^/\s:@\"'<>]{0,200}:)(?!\$\{?\w+\}?@|\{\w*\}@|\[masked\])[^/\s\"'<>?#]{1,1000}(?=@)"
+    # A password, or a long name without one; not where a variable stands for it. A password may have what ends a host
+    # elsewhere; what only looks like one is a port, with an `@` in the path behind it.
+    r"(://[^/\s:@\"'<>]{0,200}:)(?!\$\{?\w+\}?@|\{\w*\}@|\[masked\]|(?:\d{1,5}|\$\{?\w+\}?|\{\w*\})[/?#])"
+    r"(?:[^/\s\"'<>]{1,1000}(?=@)|(?<!://\[:)[^\s\"'<>@]{1,200}+(?=@))"
     r"|(\bhttps?://)(?!\$|\{)[^/\s:@\"'<>?#]{20,1000}(?=@)"
 )
 
@@ -112,7 +124,7 @@ def may_hold_keys(text: str) -> bool:
 
 
 def _mask_shapes(text: str) -> str:
-    masked = _NAMED.sub(_keep_name, _SHAPES.sub(MASK, text))
+    masked = _NAMED.sub(_keep_name, _SHAPES.sub(MASK, text)) if any(mark in text for mark in _MARKS) else text
     return _IN_ADDRESS.sub(rf"\g<1>\g<2>{MASK}", masked) if "@" in masked and "://" in masked else masked
 
 
@@ -120,7 +132,7 @@ def mask_secrets(text: str) -> str:
     """The text with what looks secret replaced; a guess, for where text of strangers cannot be avoided."""
     for secret in _SECRETS:
         text = secret.sub(rf"\g<1>{MASK}", text)
-    return _NAMED.sub(_keep_name, _SHAPES.sub(MASK, text))
+    return _mask_shapes(text)
 
 
 def _keep_name(found: re.Match[str]) -> str:

@@ -16,7 +16,7 @@ from tests.agents.running import running
 from tests.agents.test_chat_flow import define
 
 SCRIPT = [{"user": "salary", "say": "I looked."}]
-SECRET = "the salary of the captain is 9000"
+SECRET = "the salary of the captain is ninety doubloons"
 
 
 async def contexts(trail: Trail, by: Principal, schema: str) -> list[str]:
@@ -38,8 +38,8 @@ async def test_a_context_holds_only_what_the_readers_of_its_trigger_may_see(
         scoped = Conversations(trail, run.flow, clock, scopes=frozenset({"hr"}))
         await run.rest_of(await scoped.send("what salary has the captain?", agent="counter", by=keeper))
     seen = (await trail.records.list(EVERYTHING, by=me, limit=1000)).items
-    assert not [each.schema_name for each in seen if "9000" in str(each)]
-    assert any("9000" in each for each in await contexts(trail, keeper, run.flow.context))
+    assert not [each.schema_name for each in seen if "doubloons" in str(each)]
+    assert any("doubloons" in each for each in await contexts(trail, keeper, run.flow.context))
 
 
 @pytest.mark.parametrize("schema", ["agent.def.v1", "tool.code.v1", "tool.request.v1", "tool.response.v1", "budget.v1"])

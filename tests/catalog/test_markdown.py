@@ -21,7 +21,7 @@ from clew.catalog.markdown import describe_params
         ({"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}, "a (string); none needed"),
         ({"properties": {"a": {"enum": [1, 2]}}}, "a (one of a list); none needed"),
         ({"properties": {"a": {"$ref": "#/x"}}}, "a (object); none needed"),
-        ({"properties": {"`a`\n## b": {"type": "`x`"}}}, "'a' ## b ('x'); none needed"),
+        ({"properties": {"`a`\n## b": {"type": "`x`"}}}, "`a` ## b (`x`); none needed"),
         ({"properties": {"a": "nonsense"}, "required": "a"}, "a (any); none needed"),
         ({"properties": [1]}, ""),
     ],

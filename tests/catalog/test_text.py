@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from clew.catalog.domain import Domain
 from clew.catalog.resource import Resource
-from clew.catalog.text import code_span, fence, inline, one_line, quoted
+from clew.catalog.text import code_span, fence, inline, one_line, plain, quoted
 from clew.fences import clean
 from tests.tools.fraud import ask, catalog_at, routes_of, some_tool
 
@@ -56,19 +56,77 @@ async def test_a_hostile_description_stays_on_its_line_in_an_answer(tmp_path: Pa
     inner = [child for token in tokens for child in token.children or ()]
     assert not any(child.type in ("link_open", "image", "html_inline") for child in inner)
     codes = [child.content for child in inner if child.type == "code_inline"]
-    assert codes == ["shop://tools/orders", "shop://resources/orders", answer.handle, "get", "ask"]
+    assert [code for code in codes if "://" in code] == ["shop://tools/orders", "shop://resources/orders"]
+    assert codes[-3:] == [answer.handle, "get", "ask"]
     shown = answer.markdown + "".join(e.description for s in answer.sections for e in (*s.tools, *s.resources))
     assert not [hidden for hidden in shown if unicodedata.category(hidden) in ("Cf", "Cc") and hidden != "\n"]
 
 
-@given(st.text(max_size=400))
-def test_any_text_is_one_line_without_marks(text: str) -> None:
-    line = inline(text, 100)
-    assert len(line) <= 100
-    assert "\n" not in line
-    assert not set(line) & set("`*<>[]")
-    assert inline(line, 100) == line
+MARKED = st.text(max_size=400) | st.text(alphabet="`*_<>[]()!#-+=~1.: \\a\n/", max_size=80)
+
+
+@given(MARKED, st.integers(4, 120))
+def test_any_text_is_one_line_of_words_and_code(text: str, limit: int) -> None:
+    line = inline(text, limit)
+    assert len(line) <= limit
     assert len(line.splitlines()) <= 1
+    assert inline(line, limit) == line
+    for shown in (line, f"- {line}", f"- **`a://tools/b`**: {line} (c)"):
+        tokens = MarkdownIt("commonmark").parse(f"{shown}\n\nafter")
+        kinds = [token.type for token in tokens if not token.type.startswith(("bullet_list", "list_item"))]
+        assert kinds in (PARAGRAPHS, PARAGRAPHS[:3]), shown
+        inner = {child.type for token in tokens for child in token.children or ()}
+        assert not inner & {"link_open", "image", "html_inline", "softbreak", "hardbreak"}
+
+
+PARAGRAPHS = ["paragraph_open", "inline", "paragraph_close"] * 2
+
+
+def rendered(line: str) -> str:
+    """What a reader of markdown sees of a line: its words, and its code between backticks."""
+    [paragraph] = [token for token in MarkdownIt("commonmark").parse(line) if token.type == "inline"]
+    return "".join(f"`{each.content}`" if each.type == "code_inline" else each.content for each in paragraph.children)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Routes are written `/{*many}` instead of `/*many`",
+        "Routes are written /{*many} instead of /*many, as 2 * 3",
+        "It parses [true,] and list[0], see [2] and [a](b) and [a][b]",
+        "[maven-release-plugin] prepare release gson-parent-2.11.0",
+        "Vec<String> is <b> than a < b > c, <!-- not gone -->",
+        "--flag and -rf and #123 stay",
+        "# of items",
+        "- 3 degrees",
+        "> 3 is more",
+        "1. is a number",
+        "a lone ` and ``two",
+        "call `f(*args)` and **kwargs or *args",
+    ],
+)
+def test_nothing_that_a_reader_sees_is_lost_or_replaced(text: str) -> None:
+    assert rendered(inline(text)) == plain(text) == text
+
+
+def test_words_in_bold_lose_their_marks_and_nothing_else_does() -> None:
+    assert inline("**breaking:** use `**` and f(**a, **b), **both** (**now**)") == (
+        "breaking: use `**` and f(\\*\\*a, \\*\\*b), both (now)"
+    )
+
+
+def test_a_citation_like_ours_cannot_be_forged() -> None:
+    assert inline("and [2] a.py:3: all is well") == "and [2\\] a.py:3: all is well"
+
+
+@pytest.mark.parametrize("route", ["pay://tools/x", "pay\uff1a//resources/x", "PAY: //tools/x"])
+def test_only_our_routes_are_shown_as_code(route: str) -> None:
+    [paragraph] = [each for each in MarkdownIt().parse(inline(f"Use **`{route}`** or ``{route}``")) if each.children]
+    assert {child.type for child in paragraph.children or ()} == {"text"}
+
+
+def test_code_that_is_cut_is_still_code() -> None:
+    assert inline("see `a_very_long_name_of_code` there", 16) == "see `a_very_lo`…"
 
 
 @given(st.text(alphabet="`~ \t\n\r\x0b\u200b\u2028ab", max_size=60))

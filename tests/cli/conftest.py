@@ -6,9 +6,12 @@ import asyncio
 import io
 import json
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -42,6 +45,10 @@ class Result:
 
 class Clew(Protocol):
     def __call__(self, *arguments: str, stdin: bytes | None = None) -> Result: ...
+
+
+class OnTerminal(Protocol):
+    def __call__(self, *arguments: str, **environment: str) -> str: ...
 
 
 @pytest.fixture
@@ -78,6 +85,38 @@ def clew(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
         return Result(code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def on_terminal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> OnTerminal:
+    """Run a command that succeeds at a terminal, of 100 columns unless COLUMNS says otherwise; what it shows there."""
+
+    def run(*arguments: str, **environment: str) -> str:
+        leader, follower = pty.openpty()
+        with ThreadPoolExecutor(1) as readers, monkeypatch.context() as patch:
+            reading = readers.submit(_read_to_the_end, leader)
+            for name, value in ({"TERM": "xterm-256color", "COLUMNS": "100"} | environment).items():
+                patch.setenv(name, value)
+            with ExitStack() as streams:
+                for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+                    stream = streams.enter_context(open(os.dup(follower), mode, encoding="utf-8"))
+                    patch.setattr(sys, name, stream)
+                os.close(follower)
+                code = main(arguments)
+            shown = reading.result(PATIENCE)
+        assert code == 0, shown
+        return shown.decode()
+
+    return run
+
+
+def _read_to_the_end(terminal: int) -> bytes:
+    shown = b""
+    with suppress(OSError):  # nobody has the other end any more
+        while chunk := os.read(terminal, 65_536):
+            shown += chunk
+    os.close(terminal)
+    return shown
 
 
 @pytest.fixture

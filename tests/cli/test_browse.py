@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import select
-import subprocess
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import COMMAND, PATIENCE, Clew
+from tests.cli.conftest import Clew, OnTerminal
 
 Put = Callable[..., str]
 
@@ -244,32 +240,7 @@ def test_other_owners_and_scopes_do_not_exist(clew: Clew, put: Put) -> None:
 HOSTILE = "evil \x1b]0;owned\x07\x1b[31m\x9b2J \u202etitle"
 
 
-def on_terminal(*arguments: str, **environment: str) -> str:
-    """What a command shows on a terminal, of 100 columns unless COLUMNS says otherwise."""
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, *arguments],
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-        env=os.environ | {"TERM": "xterm-256color", "COLUMNS": "100"} | environment,
-    )
-    os.close(follower)
-    shown = b""
-    while select.select([leader], [], [], PATIENCE)[0]:
-        try:
-            chunk = os.read(leader, 65_536)
-        except OSError:
-            break
-        if not chunk:
-            break
-        shown += chunk
-    os.close(leader)
-    assert process.wait(PATIENCE) == 0, shown
-    return shown.decode()
-
-
-def test_on_a_terminal_there_is_a_table_and_a_hostile_title_stays_text(put: Put) -> None:
+def test_on_a_terminal_there_is_a_table_and_a_hostile_title_stays_text(put: Put, on_terminal: OnTerminal) -> None:
     id = put(HOSTILE, "--tag", "mine", context={"text": HOSTILE})
     shown = on_terminal("trail", "ls", "--tag", "mine", COLUMNS="160")
     head, row = shown.splitlines()[:2]
@@ -293,7 +264,7 @@ def test_on_a_terminal_there_is_a_table_and_a_hostile_title_stays_text(put: Put)
         ["trail", "ls", "--json"],
     ],
 )
-def test_colours_are_for_terminals_that_want_them(put: Put, arguments: list[str]) -> None:
+def test_colours_are_for_terminals_that_want_them(put: Put, on_terminal: OnTerminal, arguments: list[str]) -> None:
     id = put("here", context={"n": 1})
     command = [id if word == "ID" else word for word in arguments]
     assert ("\x1b[" in on_terminal(*command)) == ("--json" not in command)
@@ -314,7 +285,7 @@ LONG = "A decision whose title takes about sixty columns of the table"
     ],
 )
 def test_the_title_gets_the_room_and_narrow_terminals_fewer_columns(
-    put: Put, columns: str, head: list[str], room: int
+    put: Put, on_terminal: OnTerminal, columns: str, head: list[str], room: int
 ) -> None:
     id = put(LONG, "--schema", "decision.v1", "--tag", "database", "--tag", "session:42")
     shown = on_terminal("trail", "ls", COLUMNS=columns, NO_COLOR="1").splitlines()
@@ -327,14 +298,14 @@ def test_the_title_gets_the_room_and_narrow_terminals_fewer_columns(
     assert LONG[: min(room, 40) - 1] in found[1]
 
 
-def test_wide_characters_do_not_break_the_table(put: Put) -> None:
+def test_wide_characters_do_not_break_the_table(put: Put, on_terminal: OnTerminal) -> None:
     put("東京の決定 " * 20, "--tag", "mine")
     row = on_terminal("trail", "ls", COLUMNS="60", NO_COLOR="1").splitlines()[1]
     assert row.endswith("…")
     assert sum(2 if ord(character) > 0x2E80 else 1 for character in row) <= 60
 
 
-def test_where_there_is_nothing_the_next_step_is_told(clew: Clew, put: Put) -> None:
+def test_where_there_is_nothing_the_next_step_is_told(clew: Clew, put: Put, on_terminal: OnTerminal) -> None:
     clew("trail", "rm", put("the only one"), "--yes")
     assert "No breadcrumbs yet. Write one: clew trail put" in on_terminal("trail", "ls")
     assert "No breadcrumb fits that." in on_terminal("trail", "ls", "--tag", "x")

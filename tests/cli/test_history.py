@@ -36,7 +36,7 @@ def shop(tmp_path: Path, folder: Path) -> Path:
 
 def note(clew: Clew, content: str, kind: str, *more: str) -> str:
     told = clew("get", "history://tools/store_summary", f"content={content}", f"summary_type={kind}", *more)
-    found = re.search(r"Stored as (\S+) with", told.out)
+    found = re.search(r"Stored as ([^\s;,]+)", told.out)
     assert found is not None, told.out + told.err
     return found[1]
 
@@ -92,6 +92,43 @@ def test_a_line_beyond_the_end_is_told_with_the_length_of_the_file(clew: Clew, s
     assert "src/core.py:99999'. The file has 9 lines" in clew("blame-why", "src/core.py:99999").err
 
 
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("src/core.py:9-3", "'src/core.py:9-3' ends before it begins"),
+        ("x\udcff:1", "has characters that no path has here"),
+        ("a" * 5_000 + ":1", "aaa…"),
+        ("a" * 5_000, "is not PATH:LINE"),
+    ],
+)
+def test_what_is_wrong_with_a_place_is_said_in_short(clew: Clew, shop: Path, place: str, reason: str) -> None:
+    result = clew("blame-why", place)
+    assert result.code != 0
+    assert reason in result.err
+    assert len(result.err) < 500
+
+
+def test_a_line_of_a_repository_within_is_not_called_new(clew: Clew, shop: Path) -> None:
+    make_repository(shop / "inner", {"i.py": "x = 1\n"})
+    result = clew("blame-why", "inner/i.py:1")
+    assert result.code != 0
+    assert "belongs to another repository, inner" in result.err
+
+
+def test_a_name_with_the_mark_of_a_symbol_is_a_file(clew: Clew, shop: Path) -> None:
+    write(shop, "a", "one\n")
+    write(shop, "a#b.py", "two\n")
+    git(shop, "add", "-A")
+    git(shop, "commit", "-qm", "Odd names")
+    assert clew("blame-why", "a#b.py:1").lines[0] == "a#b.py:1"
+    assert clew("blame-why", "a#b.py:1", "--json").json["origin"]["text"] == "two"
+
+
+def test_a_place_of_strange_letters_is_refused_by_the_tool_as_well(clew: Clew, shop: Path) -> None:
+    result = clew("get", "history://tools/why_line", "file_path=x\udcff", "line=1")
+    assert "is not a place in the repository" in result.out + result.err
+
+
 def test_without_git_it_says_what_it_needs(clew: Clew, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     result = clew("blame-why", "a.py:1")
@@ -141,7 +178,7 @@ def test_keys_in_messages_of_commits_are_masked(clew: Clew, shop: Path) -> None:
     git(shop, "commit", "-qam", f"Rotate {TOKEN}\n\nThe lantern key was {KEY}.")
     clew("index")
     shown = clew("blame-why", "README.md:3").out + clew("ask", "which commit rotated the lantern key").out
-    assert "lantern key was (masked)" in shown
+    assert "lantern key was [masked]" in shown
     assert TOKEN not in shown
     assert KEY not in shown
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,11 @@ def test_callers_are_found_over_several_steps(clew: Clew, shop: Path) -> None:
     assert any("pay" in name for name in names[1])
     assert near["certain"]
     assert "shop/basket.py:" in clew("callers", "add_tax").out
+    nodes = [near["symbols"][0]["node"], near["symbols"][0]["callers"][0]["node"]]
+    assert [(node["domain"], node["node_type"], node["verification"]) for node in nodes] == [
+        ("code", "function", "code"),
+        ("code", "method", "code"),
+    ]
 
 
 def test_callers_are_shown_with_all_their_lines_and_nothing_that_is_empty(clew: Clew, shop: Path) -> None:
@@ -101,6 +107,18 @@ def test_callers_of_no_name_and_of_a_misspelt_one_say_what_to_do(clew: Clew, sho
     assert (empty.code, "symbol: is empty. Name a function" in empty.err) == (2, True)
     wrong = clew("callers", "ad_tax")
     assert (wrong.code, "Did you mean add_tax?" in wrong.err) == (1, True)
+
+
+@pytest.mark.parametrize("name", ["a." * 30_000 + "b", "x" * 501, "::".join("ab" * 11), "shop/prices.py#" + "a." * 30])
+def test_a_name_that_nobody_writes_is_refused_at_once_and_cut(clew: Clew, shop: Path, name: str) -> None:
+    refused = clew("callers", name)
+    assert (refused.code, "more than any name here. Name a function" in refused.err) == (2, True)
+    assert len(refused.err) < 300
+
+
+def test_bytes_that_are_no_text_name_nothing(clew: Clew, shop: Path) -> None:
+    refused = clew("callers", os.fsdecode(b"x\xff"))
+    assert (refused.code, "symbol: has bytes in it that are no text" in refused.err) == (2, True)
 
 
 def test_a_symbol_that_there_is_not_is_said_to_be_missing(clew: Clew, shop: Path) -> None:

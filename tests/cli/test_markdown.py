@@ -83,3 +83,18 @@ def test_only_our_own_styles_reach_the_terminal_whatever_the_text(text: str) -> 
 def test_any_markup_can_be_shown(text: str) -> None:
     letters = shown(text, is_terminal=True).count("a")
     assert letters == text.count("a")
+
+
+@pytest.mark.parametrize(
+    ("line", "seen"),
+    [
+        ("- /\\*many, [a]\\(b), [2\\] and \\<b> are as they are", "- /*many, [a](b), [2] and <b> are as they are"),
+        ("\\`not code\\` and `\\*` code", "`not code` and \x1b[36m\\*\x1b[0m code"),
+        ("``a `b` c`` and `` `d` ``", "\x1b[36ma `b` c\x1b[0m and \x1b[36m`d`\x1b[0m"),
+        ("**bold \\* too**", "\x1b[1mbold * too\x1b[0m"),
+        ("C:\\Users and \\d+", "C:\\Users and \\d+"),
+    ],
+)
+def test_a_person_at_a_terminal_sees_no_escapes(line: str, seen: str) -> None:
+    assert shown(line, is_terminal=True) == f"{seen}\n"
+    assert shown(line, is_terminal=False) == f"{line}\n"

@@ -16,18 +16,34 @@ from pathlib import Path
 import pytest
 
 from tests.docs.test_examples import EXAMPLES, environment
+from tests.knowledge.code.repositories import git
 
 PATIENCE = 120.0
-DEMO = EXAMPLES / "run_demo.py"
+READ = ("examples", "docs/decisions", "src/clew/trail")
+"""What the demonstration asks about: a repository of its own with these is read in seconds. An example of its own
+reads all of this one."""
+MADE = shutil.ignore_patterns("__pycache__", "*.db", "trail.db*")
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program, in a repository that is not large."""
+    root = tmp_path_factory.mktemp("repository")
+    for part in READ:
+        shutil.copytree(EXAMPLES.parent / part, root / part, ignore=MADE)
+    git(root, "init", "-q")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "begin")
+    return root / "examples" / "run_demo.py"
+
+
+@pytest.fixture(scope="module")
+def shown(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """What the demonstration prints without a terminal, where its port is taken and it may leave nothing behind."""
     folder = tmp_path_factory.mktemp("demo")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = subprocess.run(
-            [sys.executable, str(DEMO)],
+            [sys.executable, str(demo)],
             cwd=folder,
             env=environment(folder) | {"CLEW_SERVER_PORT": str(taken.getsockname()[1])},
             stdin=subprocess.DEVNULL,
@@ -76,10 +92,10 @@ def test_the_demonstration_counts_what_an_agent_pays_with_and_without_clew(shown
     assert answers < many
 
 
-def test_on_a_terminal_the_demonstration_stays_until_ctrl_c_and_tidies_up(tmp_path: Path) -> None:
+def test_on_a_terminal_the_demonstration_stays_until_ctrl_c_and_tidies_up(demo: Path, tmp_path: Path) -> None:
     leader, follower = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, str(DEMO)],
+        [sys.executable, str(demo)],
         stdin=follower,
         stdout=follower,
         stderr=subprocess.PIPE,
@@ -102,7 +118,7 @@ def test_on_a_terminal_the_demonstration_stays_until_ctrl_c_and_tidies_up(tmp_pa
 
 def test_the_example_workspace_works_from_the_command_line_as_its_page_says(tmp_path: Path) -> None:
     place = tmp_path / "northline"
-    shutil.copytree(EXAMPLES / "06_workspace", place, ignore=shutil.ignore_patterns("__pycache__", "*.db", "trail.db*"))
+    shutil.copytree(EXAMPLES / "06_workspace", place, ignore=MADE)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     given = environment(tmp_path) | {"PYTHONPATH": str(place), "PATH": path}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -22,11 +24,25 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clew.knowledge.base.WAIT_SECONDS", 60.0)
 
 
+@pytest.fixture(scope="session")
+def set_up(tmp_path_factory: pytest.TempPathFactory, me: Principal, stranger: Principal) -> Path:
+    """The folder of a trail that is set up for both owners, for tests to copy."""
+    folder = tmp_path_factory.mktemp("trail")
+
+    async def make() -> None:
+        trail = await open_trail(f"sqlite://{folder}/trail.db", ManualClock())
+        for owner in (me, stranger):
+            await bootstrap(trail, owner)
+        await trail.close()
+
+    asyncio.run(make())
+    return folder
+
+
 @pytest.fixture
-async def trail(tmp_path: Path, clock: ManualClock, me: Principal, stranger: Principal) -> AsyncIterator[Trail]:
+async def trail(tmp_path: Path, clock: ManualClock, set_up: Path) -> AsyncIterator[Trail]:
+    shutil.copytree(set_up, tmp_path, dirs_exist_ok=True)
     opened = await open_trail(f"sqlite://{tmp_path}/trail.db", clock, open_embedder("wordllama"))
-    await bootstrap(opened, me)
-    await bootstrap(opened, stranger)
     yield opened
     await opened.close()
 

@@ -61,7 +61,7 @@ async def store(app: App, content: str, by: Principal | None = None, **params: A
     """Store a summary; its id, and what the caller is told."""
     params = {"content": content, "summary_type": "decision"} | params
     told = await get(app, "history://tools/store_summary", by, **params)
-    found = re.search(r"Stored as (\S+) with", told)
+    found = re.search(r"Stored as ([^\s;,]+)", told)
     assert found is not None, told
     return found[1], told
 

@@ -49,6 +49,13 @@ async def test_ask_tells_which_linter_is_used_and_where_that_stands(app: App) ->
     assert (blob or "").startswith(place[2])
 
 
+async def test_ask_says_that_no_type_checker_is_known_and_what_leads_on(app: App) -> None:
+    [line, *_] = await known(app, "which type checker is used here?")
+    assert line.startswith("- Not known: which type checker is used; nothing here configures one")
+    assert "`code://tools/discover_tools`" in line
+    assert "`code://tools/hidden/prefer_tool`" in line
+
+
 @pytest.mark.parametrize("query", ["where is the linter implemented", "add a linter", "how does backoff work"])
 async def test_other_questions_are_not_taken_for_one_about_tools(app: App, query: str) -> None:
     assert not any("ruff is configured" in line for line in await known(app, query))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,13 @@ import pytest
 from clew.errors import SourceError
 from clew.knowledge import git as asking
 from clew.knowledge.code import tree
+from clew.knowledge.code.store import CodeStore
 from clew.knowledge.code.tree import Tree
 from clew.knowledge.git import GitFailed, find_head, is_stuck, note_stuck, run_git, stream_git
+from clew.knowledge.git_objects import find_objects
+from clew.knowledge.history.blame import find_origin
+from clew.knowledge.history.commit_shelf import Commits
+from clew.knowledge.history.git_log import GitLog
 from tests.knowledge.code.repositories import git, make_repository, write
 
 
@@ -131,3 +137,48 @@ def test_a_log_that_says_nothing_is_not_waited_for(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(asking, "TIMEOUT", 0.3)
     with pytest.raises(SourceError, match="said nothing"):
         list(stream_git(root, ["log"]))
+
+
+def be_git(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a program stand in the place of git."""
+    write(folder, "bin/git", f"#!/bin/sh\n{script}\n").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}/bin{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize("printed", [r"a\000b", r"\377\376", "", "a/b/c", "0123456789", r"\n\n\n"])
+def test_a_git_that_prints_nonsense_is_no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str) -> None:
+    root = make_repository(tmp_path / "r", {"a.py": "a\n"})
+    be_git(tmp_path, f"printf '{printed}'", monkeypatch)
+    assert find_head(root) is None
+    with pytest.raises(SourceError):
+        find_objects(root)
+    with closing(CodeStore(tmp_path / "code.db")) as store:
+        assert GitLog(store, root).refresh().head is None
+    with pytest.raises(SourceError):
+        find_origin(root, "a.py", 1)
+
+
+async def test_a_git_that_prints_nonsense_leaves_no_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = make_repository(tmp_path / "r", {"a.py": "a\n"})
+    be_git(tmp_path, r"printf 'a\000b\377'", monkeypatch)
+    with closing(CodeStore(tmp_path / "code.db")) as store:
+        commits = Commits(store, root, lambda: None)
+        await commits.catch_up()
+        await commits.read()
+        assert await commits.count() == 0
+
+
+def test_an_answer_without_end_is_broken_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    be_git(tmp_path, "exec yes", monkeypatch)
+    monkeypatch.setattr(asking, "MAX_ANSWER", 100_000)
+    with pytest.raises(SourceError, match="over 100,000 bytes"):
+        run_git(tmp_path, ["rev-list"])
+    monkeypatch.setattr(asking, "TIMEOUT", 0.3)
+    with pytest.raises(SourceError, match="said nothing"):
+        list(stream_git(tmp_path, ["log"]))
+
+
+def test_of_a_piece_without_end_the_beginning_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    be_git(tmp_path, r"head -c 3000000 /dev/zero | tr '\000' a; printf '\000b\000'; printf c", monkeypatch)
+    pieces = list(stream_git(tmp_path, ["log"]))
+    assert [len(piece) for piece in pieces] == [asking.MAX_PIECE, 1, 1]

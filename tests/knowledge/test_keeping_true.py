@@ -4,8 +4,10 @@ that came from elsewhere or is damaged, sources that claim to be others, and nam
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,18 @@ from clew.catalog.answers import Item, Question
 from clew.config import Config, HygieneConfig
 from clew.knowledge.base import Knowledge
 from clew.knowledge.code.alone import alone
+from clew.knowledge.code.blobs import blob_id
+from clew.knowledge.code.watching import CodeWatch
 from clew.knowledge.domains.code import STILL_READING
+from clew.knowledge.evidence.marks import MARK
 from clew.knowledge.references.ingesting import NewSource
 from clew.knowledge.references.papers import MAX_MARKS
+from clew.knowledge.resolving.answers import STILL_READING as NOT_ALL_READ
+from clew.trail.breadcrumb import Change
 from clew.trail.kinds import NodeDomain, NodeType, Trust
-from clew.trail.nodes import UNVERIFIED, NodeGraph, build_node
-from tests.knowledge.code.repositories import make_repository, write
+from clew.trail.nodes import SCHEMA, UNVERIFIED, NodeGraph, build_node
+from clew.trail.selector import Selector
+from tests.knowledge.code.repositories import git, make_repository, write
 
 SHOP = {"shop.py": "def total(prices):\n    return sum(prices)\n", ".gitignore": ".clew/\n"}
 WHY = "why did we choose postgres for billing"
@@ -113,6 +121,227 @@ async def test_a_new_file_with_the_same_name_is_in_the_next_answer(root: Path) -
     assert {each.place.partition(":")[0] for each in told.sources} == {"shop.py", "tax.py"}
 
 
+# -- documents and decisions -----------------------------------------------------------------------------------
+
+WHEN = "when are payments settled"
+README, RECORD, LOG = "README.md", "docs/adr/0001-settle-payments.md", "CHANGELOG.md"
+DOORS: list[tuple[str, dict[str, Any]]] = [
+    ("reference://tools/research", {"query": WHEN}),
+    ("history://tools/search_history", {"query": WHEN}),
+    ("history://tools/hidden/get_decisions", {}),
+    ("code://tools/hidden/search_all", {"query": WHEN}),
+    ("history://tools/briefing", {"tier": "full"}),
+]
+
+
+def told_at(hour: str, lines: int = 0) -> dict[str, str]:
+    """What documents and decisions say of an hour, so many lines further down."""
+    filler = "\nNothing is said here.\n" * lines
+    return {
+        README: f"# Shop\n\nA shop.\n{filler}\n## Payments\n\nPayments are settled at {hour} by the kettle bureau.\n",
+        RECORD: f"# 1. Settle payments\n\n## Context\n{filler}\n## Decision\n\nWe settle payments at {hour}.\n",
+        LOG: f"# Changes\n{filler}\n## 1.0\n\n- Removed: payments are settled at {hour} only\n",
+    }
+
+
+def write_all(root: Path, files: dict[str, str]) -> None:
+    for path, content in files.items():
+        write(root, path, content)
+
+
+@pytest.fixture
+def told_root(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "told", {**SHOP, **told_at("noon")})
+
+
+@contextlib.asynccontextmanager
+async def telling(root: Path, *, is_watched: bool) -> AsyncIterator[tuple[App, Knowledge]]:
+    """What is known, with all of it read; where it is watched, changes of files are noticed."""
+    async with opened(root) as (app, known):
+        watch = CodeWatch(known.code, known._note_changes) if is_watched else contextlib.nullcontext()
+        async with watch:
+            await known.gather()
+            assert known.code.is_watched is is_watched
+            yield app, known
+
+
+async def asked(app: App, question: str) -> str:
+    answer = await (await app.workspace()).catalog.ask(Question(query=question), by=app.me)
+    return "\n".join(answer.known)
+
+
+def cited_in(told: str, root: Path) -> set[str]:
+    """The files that an answer cites. Each has the content that the answer says, and a line of it is what is told."""
+    places = re.findall(r"([\w./-]+\.md):(\d+)(?:-(\d+))?@([0-9a-f]{10})", told)
+    for path, first, last, hash in places:
+        body = (root / path).read_bytes()
+        assert blob_id(body).startswith(hash), (path, told)
+        assert int(last or first) <= len(body.splitlines())
+    return {path for path, *_ in places}
+
+
+def edit(root: Path) -> None:
+    write_all(root, told_at("dusk", lines=3))
+
+
+def rename(root: Path) -> None:
+    edit(root)
+    (root / README).rename(root / "docs/guide.md")
+    (root / RECORD).rename(root / "docs/adr/0002-settle-payments-late.md")
+    (root / LOG).rename(root / "docs/CHANGELOG.md")
+
+
+def delete(root: Path) -> None:
+    for path in (README, RECORD, LOG):
+        os.unlink(root / path)
+
+
+def check_out(root: Path) -> None:
+    git(root, "checkout", "-q", "later")
+
+
+CHANGES = [edit, rename, delete, check_out]
+
+
+@pytest.mark.req("BEY-06")
+@pytest.mark.parametrize("is_watched", [False, True], ids=["looked at", "watched"])
+@pytest.mark.parametrize("change", CHANGES)
+async def test_what_files_say_is_told_as_they_are_when_somebody_asks(
+    told_root: Path, change: Callable[[Path], None], is_watched: bool
+) -> None:
+    git(told_root, "checkout", "-q", "-b", "later")
+    write_all(told_root, {**told_at("dusk", lines=5), "docs/late.md": "# Late\n\nPayments are settled at dusk.\n"})
+    git(told_root, "add", "-A")
+    git(told_root, "commit", "-q", "-m", "later")
+    git(told_root, "checkout", "-q", "main")
+    async with telling(told_root, is_watched=is_watched) as (app, _):
+        before = await asked(app, WHEN)
+        assert "noon" in before
+        assert {README, RECORD} <= cited_in(before, told_root)
+        change(told_root)
+        after = await asked(app, WHEN)
+        doors = {route: await get(app, route, **params) for route, params in DOORS}
+    cited = cited_in(after, told_root)
+    assert "noon" not in after
+    assert [route for route, told in doors.items() if "noon" in told] == []
+    if change is delete:
+        assert cited == set()
+    else:
+        assert "dusk" in after
+        assert cited
+        assert [route for route, told in doors.items() if "dusk" not in told] == []
+
+
+@pytest.mark.req("BEY-06")
+async def test_what_another_part_of_the_program_has_taken_in_is_told_too(told_root: Path) -> None:
+    async with telling(told_root, is_watched=True) as (app, known):
+        edit(told_root)
+        known.code.indexer.update([README, RECORD, LOG])
+        told = await asked(app, WHEN)
+    assert "noon" not in told
+    assert "dusk" in told
+
+
+@pytest.mark.req("BEY-06")
+async def test_what_is_not_kept_yet_is_left_out_rather_than_told_as_it_was(told_root: Path) -> None:
+    async with telling(told_root, is_watched=False) as (app, known):
+        edit(told_root)
+        known.prose._is_filling = True
+        told = await asked(app, WHEN)
+        assert "noon" not in told
+        known.prose._is_filling = False
+        assert "dusk" in await asked(app, WHEN)
+
+
+async def forge(app: App, root: Path) -> None:
+    """Have the trail say of files what they do not say, as whoever can write to it may."""
+    page = await app.trail.records.list(Selector(schema_name=SCHEMA), by=app.me, limit=200)
+    for each in page.items:
+        if "noon" in each.context["content"]:
+            context = {**each.context, "content": "Payments are settled by whoever runs turnip.sh as root."}
+            await app.trail.records.update(each.id, Change(context=context), expect=each.version, by=app.me)
+    hash = blob_id((root / README).read_bytes())
+    for source in ("repository", "a friend"):
+        await NodeGraph(app.trail, app.me).add_node(
+            f"Payments of {source}",
+            NodeDomain.ACADEMIC,
+            NodeType.DOCUMENTATION,
+            f"Payments are settled by the parsnip of {source}.",
+            path=README,
+            line_start=5,
+            line_end=7,
+            content_hash=hash,
+            source=source,
+        )
+    await NodeGraph(app.trail, app.me).add_node(
+        "Settle payments never",
+        NodeDomain.HISTORY,
+        NodeType.DECISION,
+        "We settle payments by turnip.",
+        path=RECORD,
+        line_start=1,
+        content_hash=blob_id((root / RECORD).read_bytes()),
+        source="repository",
+        category="decision",
+        metadata={"kind": "adr"},
+    )
+
+
+@pytest.mark.parametrize("is_gathered", [True, False])
+@pytest.mark.parametrize("maker", ["stranger", "user"])
+async def test_what_a_trail_says_of_a_file_is_told_only_where_the_file_says_it(
+    told_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, maker: str, is_gathered: bool
+) -> None:
+    with monkeypatch.context() as elsewhere:
+        if maker == "stranger":
+            elsewhere.setenv("CLEW_TRUST", str(tmp_path / "theirs" / "trust.json"))
+        async with opened(told_root) as (app, known):
+            await known.gather()
+            await forge(app, told_root)
+    async with opened(told_root) as (app, known):
+        if is_gathered:
+            await known.gather()
+        told = await asked(app, WHEN)
+        doors = [await get(app, route, **params) for route, params in DOORS]
+        assert "turnip" not in "".join((told, *doors))
+        assert "parsnip of repository" not in "".join((told, *doors))
+        assert not any(README in line for line in "\n".join((told, *doors)).splitlines() if "parsnip" in line)
+        assert {README, RECORD} <= cited_in(told, told_root)
+        assert "noon" in told
+        again = await known.gather()
+        assert (again.documents, again.decisions) == (0, 0)
+
+
+async def test_what_was_kept_before_there_were_marks_is_kept_anew_once(told_root: Path) -> None:
+    async with opened(told_root) as (app, known):
+        await known.gather()
+        page = await app.trail.records.list(Selector(schema_name=SCHEMA), by=app.me, limit=200)
+        for each in page.items:
+            bare = {key: value for key, value in each.context["metadata"].items() if key != MARK}
+            change = Change(context={**each.context, "metadata": bare})
+            await app.trail.records.update(each.id, change, expect=each.version, by=app.me)
+    async with opened(told_root) as (app, known):
+        first, second = await known.gather(), await known.gather()
+        assert (first.documents, first.decisions > 0) == (1, True)
+        assert (second.documents, second.decisions) == (0, 0)
+
+
+# -- sessions --------------------------------------------------------------------------------------------------
+
+
+async def test_where_we_left_off_begins_with_what_the_own_session_noted(root: Path) -> None:
+    async with opened(root) as (app, known):
+        await known.gather()
+        one, two = (Principal(owner_id=app.me.owner_id, agent_id="ann", session=each) for each in ("s1", "s2"))
+        for by, what in ((one, "half of the login page"), (two, "half of the tax report")):
+            await known.archive(by).store_summary(what, "task_completion", by.session or "")
+        told = {by.session: (await known.tell("where did we leave off", by)).lines[0] for by in (one, two)}
+        third = await known.tell("where did we leave off", msgspec.structs.replace(one, session="s3"))
+    assert "login page" in told["s1"]
+    assert "tax report" in told["s2"]
+    assert "tax report" in third.lines[0]
+
+
 # -- the store of code -----------------------------------------------------------------------------------------
 
 
@@ -168,6 +397,21 @@ async def test_damage_in_the_middle_of_the_store_is_mended_by_the_next_question(
     assert "damaged" not in told
     assert "no such table" not in told
     assert "shop.py" in told or "begin" in told
+
+
+@pytest.mark.req("BEY-06")
+@pytest.mark.parametrize("question", ["what calls total", "who uses total", "where is refund_order"])
+async def test_that_there_is_nothing_is_not_told_for_sure_before_all_files_are_read(root: Path, question: str) -> None:
+    async with opened(root) as (app, known):
+        with alone(known.code.store.path, lambda: None):
+            known.code.indexer.update(["shop.py"])
+            early = await known.resolver.resolve(question, by=app.me)
+            told = await asked(app, question)
+        await known.gather()
+        late = await known.resolver.resolve(question, by=app.me)
+    assert (early.is_verified, NOT_ALL_READ in early.text, NOT_ALL_READ in early.warnings) == (False, True, True)
+    assert NOT_ALL_READ in told
+    assert (late.is_verified, NOT_ALL_READ in late.text) == (True, False)
 
 
 async def test_nothing_calls_it_is_not_said_while_another_process_reads_the_files(root: Path) -> None:

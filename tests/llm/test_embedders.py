@@ -135,7 +135,7 @@ TEXTS = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=TEXTS)
 def test_words_tokenized_one_by_one_give_the_tokens_of_the_whole_text(llama, original, text):
     expected = original.encode(text, add_special_tokens=False).ids

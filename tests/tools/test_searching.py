@@ -36,7 +36,7 @@ FILES: dict[str, str | bytes] = {
     ".github/ci.yml": "x: 1\n",
     "node_modules/m.js": "x\n",
     ".clew/config.toml": "x = 1\n",
-    "long.txt": "x" * 50_000 + "\n",
+    "long.txt": "x" * 10_000 + "\n",
     "-dash.txt": "x dash\n",
 }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.catalog.domain import Domain
-from clew.catalog.text import inline
+from clew.catalog.text import plain
 from clew.errors import ConfigError
 from clew.secrecy import mask_secrets
 
@@ -61,7 +61,7 @@ def _domains_in(name: str, load: Callable[[], Any]) -> Sequence[Domain]:
         found = load()
         found = found() if callable(found) else found
     except (Exception, SystemExit) as error:  # the boundary to the code of somebody else's package
-        reason = inline(mask_secrets(f"{type(error).__name__}: {error}"), MAX_REASON)
+        reason = plain(mask_secrets(f"{type(error).__name__}: {error}"), MAX_REASON)
         raise ConfigError(f"catalog.domains: {name} cannot be loaded: {reason}") from error
     several = [found] if isinstance(found, Domain) else list(found) if isinstance(found, list | tuple) else []
     if not several or not all(isinstance(each, Domain) for each in several):
@@ -75,7 +75,7 @@ def _way_out(cause: BaseException | None, module: str, project: Path | None) -> 
     if not isinstance(cause, ModuleNotFoundError) or not cause.name:
         return "Correct it, or take it out of catalog.domains"
     if cause.name != first:
-        return f"Install what has {inline(cause.name, 100)} where Clew is installed"
+        return f"Install what has {plain(cause.name, 100)} where Clew is installed"
     places = (project, project / "src") if project is not None else ()
     for place in places:
         if (place / f"{first}.py").is_file() or (place / first).is_dir():

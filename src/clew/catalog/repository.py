@@ -34,7 +34,7 @@ def build_repository(root: Path, trail: Trail, owner_id: str) -> Domain:
     source = LocalSource(root, leaves_out=partial(_is_definition, os.path.realpath(root)))
     return Domain(
         name=NAME,
-        description=f"The files of this repository, {inline(root.resolve().name, 60)}: documents and code, by section",
+        description=f"The files of this repository, {_named(root)}: documents and code, by section",
         tools=(_search_tool(trail, owner_id),),
         extractors=(Pipeline(source=source, formats=ALL),),
     )
@@ -46,6 +46,10 @@ def has_repository(config: Config) -> bool:
     folder = config.folder.absolute()
     is_project = folder.parent != Path.home() or (folder.parent / ".git").exists()
     return config.catalog.repository and folder.name == FOLDER and is_project
+
+
+def _named(root: Path) -> str:
+    return inline(root.resolve().name.replace("`", "'"), 60)
 
 
 def _is_definition(root: str, path: str, is_folder: bool) -> bool:

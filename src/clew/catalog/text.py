@@ -1,5 +1,5 @@
 """Text that others wrote as a part of an answer: on one line or behind a fence, and never able to look like a heading,
-a list or guidance of ours."""
+a list or guidance of ours. Nothing that a reader sees is taken out of it: what would be markup is escaped."""
 
 from __future__ import annotations
 
@@ -11,8 +11,17 @@ MAX_LINE = 300
 LIST_LIMIT = 500
 PAGE_LIMIT = 2_000
 
-_MARKS = str.maketrans({"`": "'", "*": "", "<": "‹", ">": "›", "[": "(", "]": ")"})
-
+_BLOCK = re.compile(r"#{1,6}(?=\s|$)|[-+](?=\s|$)|>|~(?=~~)|(?=[-=_\s]*$)[-=_]|\[(?=[^\]]*\]:)|\d{1,9}(?=[.)](?:\s|$))")
+"""What would begin a block at the beginning of a line. A backslash goes before it, or after a number."""
+_STRONG = re.compile(r"(?<![^\s(])\*\*([^\s*`](?:[^*`]*[^\s*`])?)\*\*(?![^\s.,:;!?)])")
+"""Words in bold: their sentence is the same without the marks."""
+_SPAN = r"(?<!`)(?P<bar>`+)(?!`)(?P<code>.+?)(?<!`)(?P=bar)(?!`)"
+_ACTIVE = re.compile(
+    rf"(?P<done>\\[!-/:-@\[-`{{-~])|{_SPAN}"
+    r"|`|(?<!\s)\*|\*(?!\s|$)|<(?=[A-Za-z/!?])|(?<=\])[(\[]|(?<=\[)(?<!\w\[)\d+(?=\])"
+)
+"""What is escaped already, code between backticks, and what could open or close emphasis, a tag, a link or a citation
+like ours."""
 _SLASHES = dict.fromkeys(map(ord, "\u2044\u2215\u29f8\uff0f\u2571"), "/")
 _COLONS = dict.fromkeys(map(ord, "\uff1a\ufe55\u02d0\ua789\u2236\ufe13\u0589\u05c3"), ":")
 _QUOTES = dict.fromkeys(map(ord, '"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\uff02'), "'")
@@ -24,18 +33,55 @@ _TICKS = re.compile("`+")
 _LINK = re.compile(r"\]\s*\(")
 
 
+def plain(text: str, limit: int = MAX_LINE) -> str:
+    """A text of a domain as it is, on one line and cut with `…`: for a title, a field or a terminal, not for
+    markdown."""
+    return _cut(" ".join(clean(text[: limit * 8]).split()), limit)
+
+
 def inline(text: str, limit: int = MAX_LINE) -> str:
-    """A text of a domain for the middle of a line: no line breaks, no markup, cut with `…`."""
-    line = " ".join(clean(text[: limit * 8]).split()).translate(_MARKS)
-    line = line.lstrip("#-+> ")
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+    """A text of a domain for the middle of a line of markdown: on one line, cut with `…`, what would be markup escaped.
+    Code between backticks stays so, but for a route: those are marked by us alone. Doing it twice changes nothing."""
+    line = plain(_STRONG.sub(r"\1", text[: limit * 8]), limit)
+    shown = _escaped(line)
+    while len(shown) > limit:
+        line = _cut(line, max(1, len(line) - (len(shown) - limit)))
+        shown = _escaped(line)
+    return shown
+
+
+def _escaped(line: str) -> str:
+    begin = _BLOCK.match(line)
+    if begin is None:
+        return _ACTIVE.sub(_escape, line)
+    first, rest = begin[0], line[begin.end() :]
+    return (f"{first}\\" if first.isdigit() else f"\\{first}") + _ACTIVE.sub(_escape, rest)
+
+
+def _escape(found: re.Match[str]) -> str:
+    if found["done"]:
+        return found[0]
+    if found["code"] is None:
+        return f"{found[0]}\\" if found[0].isdigit() else f"\\{found[0]}"
+    if _ROUTE.search(found["code"].translate(_LOOK_ALIKES)):
+        bar = found["bar"].replace("`", "\\`")
+        return f"{bar}{_ACTIVE.sub(_escape, found['code'])}{bar}"
+    return code_span(found["code"], len(found["code"]))
+
+
+def _cut(line: str, limit: int) -> str:
+    """A line of so many characters, with `…` for the rest. Code that is cut ends with its backtick."""
+    if len(line) <= limit:
+        return line
+    head = line[: limit - 1].rstrip()
+    return f"{head[:-1]}`…" if head.count("`") % 2 else f"{head}…"
 
 
 def code_span(text: str, limit: int = MAX_LINE) -> str:
     """Code of a domain for the middle of a line: as it is written, on one line, cut with `…`, between more backticks
     than stand together in it."""
     line = " ".join(clean(text[: limit * 8]).split())
-    line = line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+    line = line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
     bar = "`" * max([1, *(len(found) + 1 for found in _TICKS.findall(line))])
     space = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{bar}{space}{line}{space}{bar}" if line else ""
@@ -47,8 +93,8 @@ def one_line(text: str, limit: int = LIST_LIMIT) -> str:
     seen = clean(text[: limit * 20]).translate(_LOOK_ALIKES)
     lines = (_MARK.sub("", line).strip() for line in seen.split("\n"))
     joined = " ".join(" ".join(lines).split()).translate(_ON_A_LINE)
-    plain = _LINK.sub("] (", _ROUTE.sub(r"\1: //\2", joined))
-    return plain if len(plain) <= limit and len(text) <= limit * 20 else f"{plain[: limit - 1].rstrip()}…"
+    shown = _LINK.sub("] (", _ROUTE.sub(r"\1: //\2", joined))
+    return shown if len(shown) <= limit and len(text) <= limit * 20 else f"{shown[: limit - 1].rstrip()}…"
 
 
 def quoted(text: str, limit: int = LIST_LIMIT) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -16,6 +16,7 @@ from clew.cli.options import HERE, Here, Json, open_here
 from clew.cli.output import count, note, print_json, print_rows, say
 from clew.cli.progress import progress
 from clew.errors import InvalidInput
+from clew.knowledge.lines import cut
 
 if TYPE_CHECKING:
     from clew.knowledge.base import Gathered, Knowledge
@@ -26,6 +27,7 @@ _PLACE = re.compile(r"(?P<path>.+?):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
 Limit = Annotated[int, Parameter(help="At most this many.")]
 _BY_NAME = "by its name alone"
 _LINES_SHOWN = 12
+_PLACE_SHOWN = 200
 
 
 @asynccontextmanager
@@ -115,7 +117,7 @@ async def callers(
     async with open_knowledge_here(here) as (_, known, _):
         found = await known.code.callers(symbol, depth=depth)
     if json:
-        print_json(found)
+        print_json(_plain(found))
         return
     is_one = len(found.symbols) == 1
     rows = [
@@ -186,16 +188,21 @@ async def brief(
         print_json(found)
         return
     say(found.text)
-    for number, id in enumerate(found.sources, 1):
-        say(f"[{number}] {id}")
+    for number, place in enumerate(found.places, 1):
+        say(f"[{number}] {place}")
 
 
 def _parse_place(place: str) -> tuple[str, int, int]:
     """Path, first and last line of what was typed. Raises InvalidInput."""
-    found = _PLACE.fullmatch(place)
+    found, shown = _PLACE.fullmatch(place), repr(cut(place, _PLACE_SHOWN))
+    hint = "Write it as src/app.py:42 or src/app.py:40-48"
     first, last = (int(found["first"]), int(found["last"] or found["first"])) if found else (0, 0)
-    if found is None or not 1 <= first <= last:
-        raise InvalidInput("place", f"{place!r} is not PATH:LINE", hint="Write it as src/app.py:42 or src/app.py:40-48")
+    if found is None or first < 1:
+        raise InvalidInput("place", f"{shown} is not PATH:LINE", hint=hint)
+    if last < first:
+        raise InvalidInput("place", f"{shown} ends before it begins", hint=hint)
+    if not found["path"].isprintable():
+        raise InvalidInput("place", f"{shown} has characters that no path has here", hint="Rename the file")
     return found["path"], first, last
 
 
@@ -203,7 +210,7 @@ def _in_project(root: Path, path: str) -> str:
     """A path from the top of the project: of a file that lies there as seen from here, else as it was typed."""
     whole = Path(os.path.normpath(Path.cwd() / path))
     for top in (root.absolute(), root.resolve()):
-        if whole.is_relative_to(top) and (whole.exists() or Path(path).is_absolute()):
+        if whole.is_relative_to(top) and (os.path.exists(whole) or Path(path).is_absolute()):
             return whole.relative_to(top).as_posix()
     return path
 
@@ -213,6 +220,22 @@ def _text(words: tuple[str, ...]) -> str:
     if not text.strip():
         raise InvalidInput("query", "is empty", hint="Paste the text of the issue or the error")
     return text
+
+
+def _plain(found: Callers) -> Any:
+    """As it is printed: kinds by their names, which a reader of JSON can tell."""
+    import msgspec  # not needed for help
+
+    plain = msgspec.to_builtins(found)
+    for told, each in zip(plain["symbols"], found.symbols, strict=True):
+        told["node"] |= _kinds(each.node)
+        for said, link in zip(told["callers"], each.callers, strict=True):
+            said["node"] |= _kinds(link.node)
+    return plain
+
+
+def _kinds(node: Node) -> dict[str, str]:
+    return {"domain": node.domain.label, "node_type": node.node_type.label, "verification": node.verification.label}
 
 
 def _ref_of(node: Node) -> str:

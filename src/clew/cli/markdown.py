@@ -7,9 +7,10 @@ import sys
 
 from clew.cli.output import BLUE, BOLD, CYAN, DIM, clean, paint, wants_styles
 
-_ROUTE = re.compile(r"\*\*`([^`]+)`\*\*")
-_CODE = re.compile(r"`([^`]+)`")
-_BOLD = re.compile(r"\*\*([^*]+)\*\*")
+_MARKED = re.compile(
+    r"\\(?P<plain>[*`<(\[\]#>+~=_-])|\*\*`(?P<route>[^`]+)`\*\*|(?P<bar>`+)(?P<code>.+?)(?<!`)(?P=bar)(?!`)"
+    r"|\*\*(?P<bold>(?:[^*\\]|\\.)+)\*\*"
+)
 _FENCE = re.compile(r"`{3,}|~{3,}")
 
 
@@ -39,6 +40,18 @@ def _styled_line(line: str) -> str:
     stripped = line.strip()
     if stripped.startswith("*") and stripped.endswith("*") and not stripped.startswith("**"):
         return line.replace(stripped, paint(stripped.strip("*"), DIM))
-    line = _ROUTE.sub(lambda found: paint(found.group(1), CYAN), line)
-    line = _CODE.sub(lambda found: paint(found.group(1), CYAN), line)
-    return _BOLD.sub(lambda found: paint(found.group(1), BOLD), line)
+    return _MARKED.sub(_paint, line)
+
+
+def _paint(found: re.Match[str]) -> str:
+    """A mark of markdown as a person sees it; what is escaped as it is meant."""
+    if found["plain"]:
+        return found["plain"]
+    if found["bold"]:
+        return paint(_MARKED.sub(_paint, found["bold"]), BOLD)
+    return paint(found["route"] or _bared(found["code"]), CYAN)
+
+
+def _bared(code: str) -> str:
+    """Code without the spaces that keep its backticks from those around it."""
+    return code[1:-1] if code.startswith(" `") or code.endswith("` ") else code

@@ -14,7 +14,6 @@ from clew.catalog.answers import Known
 from clew.catalog.text import one_line
 from clew.clock import Clock
 from clew.errors import ClewError, NotFound
-from clew.knowledge.code.blobs import read_content
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.indexer import Indexed, Until
 from clew.knowledge.code.opening import open_code
@@ -27,22 +26,22 @@ from clew.knowledge.expiry import remove_expired
 from clew.knowledge.history.anchors import ensure_anchors
 from clew.knowledge.history.archive import Archive
 from clew.knowledge.history.beliefs import BeliefLedger
+from clew.knowledge.history.blame import file_of
 from clew.knowledge.history.chronicle import Chronicle
 from clew.knowledge.history.commit_shelf import Commits, HistoryShelf
 from clew.knowledge.history.commits import NEWEST
-from clew.knowledge.history.decision import Decision
-from clew.knowledge.history.decisions import is_told, keep_decisions, read_decisions
 from clew.knowledge.history.mistakes import Mistakes
 from clew.knowledge.history.preferences import UserPreferences
 from clew.knowledge.history.why import NOWHERE, Around, Why, blame_why
 from clew.knowledge.project.devtools import ToolDiscovery
 from clew.knowledge.project.devtools_records import ToolDiscoveryRequest
 from clew.knowledge.project.devtools_research import shelf_research
-from clew.knowledge.project.devtools_telling import KNOWN_BY, categories_in, tool_line
-from clew.knowledge.references.documents import is_document, keep_documents
+from clew.knowledge.project.devtools_telling import categories_in, used_lines
+from clew.knowledge.project.manifest_questions import tell_manifest
+from clew.knowledge.prose import Prose
 from clew.knowledge.references.packages import Packages
 from clew.knowledge.references.research import Library
-from clew.knowledge.resolving.answers import Resolved
+from clew.knowledge.resolving.answers import NOTHING, Resolved
 from clew.knowledge.resolving.cache import IntentCache
 from clew.knowledge.resolving.resolver import MAX_QUESTION, MODEL_SECONDS, Resolver
 from clew.knowledge.resolving.routing import Router
@@ -95,8 +94,9 @@ class Knowledge:
         self.clock = clock
         self.code = code
         self.patience = WAIT_SECONDS
-        self._history = NodeShelf(trail, NodeDomain.HISTORY, owner)
-        self._literature = NodeShelf(trail, NodeDomain.ACADEMIC, owner)
+        self.prose = Prose(trail, clock, root, owner, code, lambda: self.resolver.cache.history_grew())
+        self._history = NodeShelf(trail, NodeDomain.HISTORY, owner, self.prose)
+        self._literature = NodeShelf(trail, NodeDomain.ACADEMIC, owner, self.prose)
         self._shelf = CodeShelf(code)
         self.commits = Commits(code.store, root, lambda: self.resolver.cache.history_grew())
         self.shelves: Shelves = {
@@ -114,6 +114,8 @@ class Knowledge:
             ground=KnowledgeGround(self._shelf, NodeGraph(trail, owner), owner, code.source),
             hashes=self._hashes,
             code=code,
+            changes=self.prose.changes,
+            truth=self.prose,
         )
 
     async def gather(self, report: Progress | None = None, *, until: Until = "followed") -> Gathered:
@@ -123,15 +125,13 @@ class Knowledge:
     async def _gather(self, report: Progress | None, until: Until) -> Gathered:
         indexed = await self.code.refresh(report, until=until)
         commits = (await self.commits.read()).added
-        paths = await self._paths()
-        kept = await self._keep_decisions(paths)
-        documents = await keep_documents(self._trail, self.root, paths, self.clock, by=self._owner)
+        kept = await self.prose.keep()
         return Gathered(
             code=indexed,
             commits=commits,
             is_log_cut=await self.commits.count() >= NEWEST,
-            decisions=kept,
-            documents=documents.changed,
+            decisions=kept.decisions,
+            documents=kept.documents,
         )
 
     async def tell(self, question: str, by: Principal) -> Known:
@@ -142,8 +142,10 @@ class Knowledge:
         try:
             async with asyncio.timeout(patience):
                 await self.code.mending(self.commits.catch_up)
-                tools = await self._tell_tools(question, by)
-                found = await self.code.mending(lambda: self.resolver.resolve(question[:MAX_QUESTION], by=by))
+                await self.prose.catch_up()
+                tools = [*await self._tell_tools(question, by), *await tell_manifest(question, self.code)]
+                asked, session = question[:MAX_QUESTION], by.session or ""
+                found = await self.code.mending(lambda: self.resolver.resolve(asked, by=by, session_id=session))
         except TimeoutError:
             return Known(lines=[LATE])
         except ClewError as error:
@@ -176,28 +178,14 @@ class Knowledge:
 
     async def _note_changes(self, paths: Sequence[str], is_bulk: bool) -> None:
         self.resolver.cache.files_changed(paths)
-        files = await self._paths()
-        if any(map(is_told, paths)) or is_bulk:
-            await self._keep_decisions(files)
-        if any(map(is_document, paths)) or is_bulk:
-            await keep_documents(self._trail, self.root, files, self.clock, by=self._owner)
-
-    async def _keep_decisions(self, files: Sequence[str]) -> int:
-        kept = await keep_decisions(self._trail, await self.decisions(), files, by=self._owner)
-        if kept.written:
-            self.resolver.cache.history_grew()
-        return kept.written
-
-    async def decisions(self) -> list[Decision]:
-        """What the files of the repository tell of decisions."""
-        told = [path for path in await self._paths() if is_told(path)]
-        return await asyncio.to_thread(self._read_decisions, told)
+        await self.prose.catch_up()
 
     async def why(self, path: str, line: int, last_line: int = 0, *, by: Principal) -> Why:
         """What explains a line, or all from it to the last. Raises NotFound, InvalidInput, ClewError."""
-        around, told = await self._symbol_at(path, line), await self.decisions()
+        place = file_of(self.root, path)
+        around, told = await self._symbol_at(place, line), await self.prose.decisions()
         return await blame_why(
-            self.root, path, line, last_line, trail=self._trail, by=by, decisions=told, around=around
+            self.root, place, line, last_line, trail=self._trail, by=by, decisions=told, around=around
         )
 
     def chronicle(self, by: Principal, session_id: str) -> Chronicle:
@@ -206,7 +194,7 @@ class Knowledge:
 
     def archive(self, by: Principal) -> Archive:
         """The skills of whoever keeps the history. What is stored is held against the code."""
-        return Archive(self._trail, by, self._firewall(by))
+        return Archive(self._trail, by, self._firewall(by), self.prose)
 
     def mistakes(self, by: Principal) -> Mistakes:
         """What went wrong before, as the caller may know it."""
@@ -234,14 +222,14 @@ class Knowledge:
         return ToolDiscovery(self.root, self._trail, self.clock, by, research=research)
 
     async def _tell_tools(self, question: str, by: Principal) -> list[str]:
-        """The tools that a question wants to know of, as far as the project or the user says which they are."""
+        """The tools that a question wants to know of, as the project or the user says, or that neither does."""
         found = []
         for category in categories_in(question):
             request = ToolDiscoveryRequest(
                 session_id=by.session or "", requesting_agent=by.agent_id, tool_category=category
             )
             response = await self.discovery(by).discover(request)
-            found += [f"- {tool_line(each)}" for each in response.tools if each.source in KNOWN_BY]
+            found += used_lines(category, response)
         return found
 
     def library(self, by: Principal) -> Library:
@@ -254,13 +242,6 @@ class Knowledge:
         await self._history.close()
         await self._literature.close()
         await self.code.close()
-
-    async def _paths(self) -> list[str]:
-        return [file.path for file in await self.code.files()]
-
-    def _read_decisions(self, paths: Sequence[str]) -> list[Decision]:
-        contents = ((path, read_content(str(self.root), path)) for path in paths)
-        return read_decisions((path, content.body) for path, content in contents if content is not None)
 
     async def _symbol_at(self, path: str, line: int) -> Around:
         """The innermost symbol around a line, if there is one."""
@@ -288,7 +269,7 @@ def told_lines(found: Resolved) -> list[str]:
     """An answer as a list. What a model put into words begins with who did it, and with the sources that it cites."""
     if not found.is_worded:
         lines = [*found.text.splitlines(), *filter(None, [found.problem])]
-        return [f"- {line}" for line in lines if found.sources]
+        return [f"- {line}" for line in lines if found.sources or found.text != NOTHING]
     numbers = set(cited(found.text))
     sources = "; ".join(f"[{each.number}] {each.place}" for each in found.sources if each.number in numbers)
     said = [one_line(line) for line in found.text.splitlines() if line.strip()]

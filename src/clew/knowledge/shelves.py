@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -66,12 +66,35 @@ class Shelf(Protocol):
         ...
 
 
+class Truth(Protocol):
+    """What holds nodes against the files that they tell of."""
+
+    async def catch_up(self) -> None:
+        """Have on the trail what files say now."""
+        ...
+
+    async def hold(self, find: Callable[[], Awaitable[list[ScoredNode]]]) -> list[ScoredNode]:
+        """What is found when all that it tells of files is what they say now."""
+        ...
+
+
+class AsFound:
+    """For nodes that tell of no files."""
+
+    async def catch_up(self) -> None:
+        return None
+
+    async def hold(self, find: Callable[[], Awaitable[list[ScoredNode]]]) -> list[ScoredNode]:
+        return await find()
+
+
 class NodeShelf:
     """A domain whose nodes are on the trail. `keeper` is who reads for the filter what it may see. Others of the same
-    owner are told only of what they may see."""
+    owner are told only of what they may see, and all of what `truth` lets stand."""
 
-    def __init__(self, trail: Trail, domain: NodeDomain, keeper: Principal) -> None:
+    def __init__(self, trail: Trail, domain: NodeDomain, keeper: Principal, truth: Truth | None = None) -> None:
         self._trail = trail
+        self._truth = truth or AsFound()
         self._domain = domain
         self._keeper = keeper
         self._selector = to_selector(NodeFilter(domain=domain))
@@ -103,19 +126,29 @@ class NodeShelf:
             weights=WEIGHTS,
             exclude=tuple(exclude)[:MAX_LIMIT],
         )
-        hits = (await self._trail.index.search(request, by=by)).hits
-        best = await self._best(hits, limit, by)
-        nodes = await NodeGraph(self._trail, by).as_nodes([hit.breadcrumb for hit, _ in best])
-        return [ScoredNode(node=node, similarity=similarity) for node, (_, similarity) in zip(nodes, best, strict=True)]
+
+        async def find() -> list[ScoredNode]:
+            hits = (await self._trail.index.search(request, by=by)).hits
+            best = await self._best(hits, limit, by)
+            nodes = await NodeGraph(self._trail, by).as_nodes([hit.breadcrumb for hit, _ in best])
+            return [
+                ScoredNode(node=node, similarity=similarity) for node, (_, similarity) in zip(nodes, best, strict=True)
+            ]
+
+        return await self._truth.hold(find)
 
     async def get(self, id: str, *, by: Principal) -> Node:
-        node = await NodeGraph(self._trail, by).get_node(id)
-        if node.domain is not self._domain:
+        async def find() -> list[ScoredNode]:
+            return [ScoredNode(node=await NodeGraph(self._trail, by).get_node(id), similarity=1.0)]
+
+        found = await self._truth.hold(find)
+        if not found or found[0].node.domain is not self._domain:
             raise NotFound(f"{self._domain.label} node", id)
-        return node
+        return found[0].node
 
     async def catch_up(self) -> None:
-        """Cheap when nothing was written: one look at the head of the log."""
+        """Cheap when nothing was written: a look at the files that are told of, and one at the head of the log."""
+        await self._truth.catch_up()
         async with self._turn:
             head = await self._trail.log.head()
             if self._cursor is None:

@@ -176,27 +176,30 @@ async def test_input_without_any_request_ends_it(server: Process) -> None:
     assert (answers, said, code) == ([], "closed\n", 0)
 
 
-@pytest.mark.parametrize(
-    ("line", "code"),
-    [
-        (b"{", -32700),
-        (b"nonsense", -32700),
-        (b"\xff\xfe\x00", -32700),
-        (b"[]", -32600),
-        (b'"text"', -32600),
-        (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
-        (b"[" * 100_000, -32700),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"' + b"x" * (MAX_LINE + 10) + b'"}}', -32600),
-    ],
-)
-async def test_a_line_that_is_no_message_is_refused_and_the_next_one_answered(
-    server: Process, line: bytes, code: int
-) -> None:
-    await server.send(line, b"", b"  ", initialize())
-    refused, answered = await server.receive(), await server.receive()
-    assert (refused["id"], refused["error"]["code"]) == (None, code)
-    assert answered["id"] == 0
-    assert answered["result"]["serverInfo"]["name"] == "clew"
+NO_MESSAGES = [
+    (b"{", -32700),
+    (b"nonsense", -32700),
+    (b"\xff\xfe\x00", -32700),
+    (b"[]", -32600),
+    (b'"text"', -32600),
+    (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
+    (b"[" * 100_000, -32700),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"' + b"x" * (MAX_LINE + 10) + b'"}}', -32600),
+]
+
+
+async def test_a_line_that_is_no_message_is_refused_and_the_next_one_answered(server: Process) -> None:
+    for line, code in NO_MESSAGES:
+        await server.send(line, b"", b"  ")
+        refused = await server.receive()
+        assert (refused["id"], refused["error"]["code"]) == (None, code), line[:40]
+    await server.send(initialize())
+    assert (await server.receive())["result"]["serverInfo"]["name"] == "clew"
+    for number, (line, code) in enumerate(NO_MESSAGES, 1):
+        await server.send(line, b"", b"  ", request(number, "ping"))
+        refused, answered = await server.receive(), await server.receive()
+        assert (refused["id"], refused["error"]["code"]) == (None, code), line[:40]
+        assert (answered["id"], answered["result"]) == (number, {}), line[:40]
 
 
 async def test_a_large_message_comes_whole(server: Process) -> None:

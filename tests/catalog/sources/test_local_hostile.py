@@ -60,6 +60,28 @@ async def test_links_are_not_followed_wherever_they_lead(tmp_path: Path) -> None
             await source.fetch_content(id)
 
 
+@pytest.mark.parametrize("moment", ["docs", "docs/a.md"])
+async def test_a_folder_that_becomes_a_link_while_it_is_read_leads_nowhere(tmp_path: Path, moment: str) -> None:
+    put(tmp_path, {"outside/docs/a.md": "secret", "outside/docs/private.md": "secret", "root/docs/a.md": "x"})
+    docs = tmp_path / "root" / "docs"
+
+    def swap(path: str, is_folder: bool) -> bool:
+        if path == moment and not docs.is_symlink():
+            docs.rename(tmp_path / "kept")
+            docs.symlink_to(tmp_path / "outside" / "docs")
+        return False
+
+    source = LocalSource(tmp_path / "root", leaves_out=swap)
+    listing = await source.list_documents()
+    assert ids(listing) == []
+    assert list(reasons(listing)) == [moment]
+
+    docs.unlink()
+    (tmp_path / "kept").rename(docs)
+    with pytest.raises(SourceError, match="cannot be read"):
+        await source.fetch_content("docs/a.md")
+
+
 async def test_a_root_that_is_reached_over_a_link_is_read(tmp_path: Path) -> None:
     put(tmp_path, {"real/a.md": "x"})
     (tmp_path / "link").symlink_to(tmp_path / "real")

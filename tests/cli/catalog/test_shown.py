@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import select
-import subprocess
 from pathlib import Path
 
 from tests.cli.catalog.conftest import settings
-from tests.cli.conftest import COMMAND, PATIENCE, Clew
+from tests.cli.conftest import Clew, OnTerminal
 
 
 def test_control_characters_of_documents_and_tools_never_reach_the_terminal(
@@ -30,26 +26,7 @@ def test_control_characters_of_documents_and_tools_never_reach_the_terminal(
     assert "\x1b[31m" in clew("get", "warehouse://tools/noisy", "--json").json["results"][0]["data"]["content"]
 
 
-def on_terminal(*arguments: str, **environ: str) -> str:
-    """What a command shows to a person."""
-    ours, theirs = pty.openpty()
-    more = {"TERM": "xterm", "COLUMNS": "100"} | environ
-    with subprocess.Popen([*COMMAND, *arguments], stdout=theirs, stderr=theirs, stdin=theirs, env=os.environ | more):
-        os.close(theirs)
-        shown = b""
-        while select.select([ours], [], [], PATIENCE)[0]:
-            try:
-                part = os.read(ours, 65_536)
-            except OSError:
-                break
-            if not part:
-                break
-            shown += part
-    os.close(ours)
-    return shown.decode()
-
-
-def test_answers_are_styled_on_a_terminal_and_only_there(clew: Clew, tools: Path) -> None:
+def test_answers_are_styled_on_a_terminal_and_only_there(clew: Clew, tools: Path, on_terminal: OnTerminal) -> None:
     styled = on_terminal("ask", "payments", "--cached")
     assert "\x1b[36mwarehouse://tools/analyst\x1b[0m" in styled
     assert "\\x1b" not in styled
@@ -59,7 +36,7 @@ def test_answers_are_styled_on_a_terminal_and_only_there(clew: Clew, tools: Path
     assert "\x1b" not in clew("ask", "payments").out
 
 
-def test_the_report_of_a_refresh_is_styled_and_clean_on_a_terminal(clew: Clew, folder: Path) -> None:
+def test_the_report_of_a_refresh_is_styled_and_clean_on_a_terminal(folder: Path, on_terminal: OnTerminal) -> None:
     (folder.parent / "page.md").write_text("# Kettle\n\nText of the kettle.\n")
     shown = on_terminal("refresh")
     assert "\x1b[32mrefreshed  repo  local:" in shown

@@ -186,6 +186,98 @@ async def test_a_name_that_many_have_is_refused_with_some_that_can_be_typed(tmp_
         await ask(tmp_path, "make", files)
 
 
+async def test_a_class_that_is_called_says_nothing_of_its_constructor(tmp_path: Path) -> None:
+    files = {
+        "a/Box.java": """
+            package a;
+            public class Box {
+              public Box(int size) {}
+              static Box of() { return new Box(1); }
+            }
+        """,
+        "a/Lid.java": """
+            package a;
+            public class Lid {
+              public Lid(int size) {}
+            }
+        """,
+    }
+    assert shown(await ask(tmp_path / "a", "Box", files)) == {"a/Box.java#Box": {"a/Box.java:4"}}
+    assert shown(await ask(tmp_path / "b", "Lid", files)) == {"a/Lid.java#Lid": set(), "a/Lid.java#Lid.Lid": set()}
+
+
+RENAMED = {
+    "src/base.ts": """
+        class Hono {
+          #secret(at: number) { return at }
+          get() { return this.#secret(1) }
+        }
+        export { Hono as HonoBase }
+    """,
+    "src/quick.ts": """
+        import { HonoBase } from './base'
+        export function make() { return new HonoBase() }
+    """,
+}
+
+
+@pytest.mark.parametrize("name", ["HonoBase", "src/base.ts#HonoBase"])
+async def test_what_is_passed_on_under_another_name_is_found_by_it(tmp_path: Path, name: str) -> None:
+    assert shown(await ask(tmp_path, name, RENAMED)) == {"src/base.ts#Hono": {"src/quick.ts:2"}}
+
+
+@pytest.mark.parametrize(
+    "name", ["#secret", "Hono.#secret", "src/base.ts#Hono.#secret", "src/base.ts##secret", "src/base.ts#Hono.#secret:2"]
+)
+async def test_a_private_name_of_javascript_is_no_place(tmp_path: Path, name: str) -> None:
+    assert shown(await ask(tmp_path, name, RENAMED)) == {"src/base.ts#Hono.#secret": {"src/base.ts:3"}}
+
+
+async def test_a_name_after_a_hash_may_be_of_any_language(tmp_path: Path) -> None:
+    assert shown(await ask(tmp_path, "#check", OVERLOADED)) == {"check.py#check": {"use.py:3, 4"}}
+    for nothing in ("#", "()", "default"):
+        with pytest.raises(NotFound):
+            await ask(tmp_path / nothing.strip("#") / "r", nothing, RENAMED)
+
+
+@pytest.mark.parametrize(
+    "name", ["a." * 20 + "b", "a/" * 20 + "b", "a" * 501, "x.py#" + "a." * 21, "x" * 5_001, "a\udcff"]
+)
+async def test_what_can_name_nothing_is_refused_at_every_door(tmp_path: Path, name: str) -> None:
+    root = make_repository(tmp_path, OVERLOADED)
+    async with opened(root) as graph:
+        for door in (graph.callers, graph.symbol, graph.source, graph.dependents, graph.dependencies, graph.similar):
+            with pytest.raises(InvalidInput) as refused:
+                await door(name)
+            assert len(str(refused.value)) < 300
+        assert await graph.search(name) == []
+
+
+async def test_what_stands_deep_or_has_a_long_path_is_found(tmp_path: Path) -> None:
+    path = "/".join(["deep"] * 30 + ["long" * 40] * 3 + ["a.py"])
+    root = make_repository(tmp_path, {path: "def f(): pass\n"})
+    async with opened(root) as graph:
+        await graph.refresh()
+        assert (await graph.symbol(f"{path}#f")).name == "f"
+        assert (await graph.context("f")).node.path == path
+
+
+async def test_what_is_not_there_is_looked_for_once_more_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.knowledge.code.graph.UNWATCHED_SECONDS", 0.0)
+    root = make_repository(tmp_path, OVERLOADED)
+    looked: list[object] = []
+    async with opened(root) as graph:
+        refresh = graph.indexer.refresh
+        monkeypatch.setattr(
+            graph.indexer, "refresh", lambda *given, **more: looked.append(1) or refresh(*given, **more)
+        )
+        with pytest.raises(NotFound):
+            await graph.callers("missing")
+        assert len(looked) <= 2
+
+
 async def test_what_a_header_declares_and_a_file_defines_is_one(tmp_path: Path) -> None:
     files = {
         "till.h": "int total(int price);\n",

@@ -5,22 +5,26 @@ from __future__ import annotations
 import gc
 import io
 import logging
+import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from clew.errors import NotFound
-from clew.knowledge.code import parsing
+from clew.knowledge.code import parsing, runs
 from clew.knowledge.code.extracting import extract, is_hard
 from clew.knowledge.code.extraction.walking import MAX_SYMBOLS
 from clew.knowledge.code.facts import FileFacts
+from clew.knowledge.code.limits import MORE_MEMORY
 from clew.knowledge.code.linking import Linker
 from clew.knowledge.code.links import Links
 from clew.knowledge.code.links_apart import serve
 from clew.knowledge.code.parsing import run_job, run_jobs
-from clew.knowledge.code.pool import Job
-from clew.knowledge.code.python_flow import PythonFlow
+from clew.knowledge.code.pool import GIVEN_UP, NOT_SURVIVED, POOL_FROM, Job, Pool
+from clew.knowledge.code.python_flow import PythonFlow, Summary
 from clew.knowledge.code.question import parse_question
 from clew.knowledge.code.rows import decode_facts
 from clew.knowledge.code.text_units import split_prose
@@ -133,13 +137,62 @@ def test_more_symbols_than_anybody_writes_are_cut_and_that_is_said() -> None:
 
 
 @pytest.mark.parametrize("before", [b"", b"class A { void f() { g(); } }\n" * 500])
-def test_a_content_that_takes_a_parser_long_costs_its_worker(before: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parsing, "HARD_SECONDS", 0.5)
+def test_a_content_that_takes_a_parser_long_costs_its_worker(before: bytes) -> None:
     easy = Job(b"def f(): pass\n", "python")
     hard = Job(before + b"a<\n" * 60_000, "java")
-    first, found, last = run_jobs([easy, hard, easy])
+    with Pool(1, seconds=0.2) as pool:
+        first, found, last = run_jobs([easy, hard, easy], pool)
     assert first == last == run_job(easy)
     assert decode_facts(found.facts).error == "its parser did not survive it"
+
+
+def bomb(number: int, unit: str = "%w(") -> str:
+    """What takes a parser of Go a minute and 4 GB."""
+    text = unit * 20_000
+    return "\n".join(text[at : at + 1_000] for at in range(0, len(text), 1_000)) + f"//{number}\n"
+
+
+def test_what_a_parser_does_not_survive_is_tried_three_times_in_all() -> None:
+    hard = [Job(bomb(at).encode(), "go") for at in range(6)]
+    easy = [Job(b"package a\n\nfunc F() {}\n", "go"), Job(b"def f(): pass\n", "python")]
+    with Pool(1, seconds=0.2) as pool:
+        found = pool.submit([*hard, *easy]).result()
+    assert [decode_facts(each.facts).error for each in found[:6]] == [NOT_SURVIVED] * 3 + [GIVEN_UP] * 3
+    assert found[6:] == [run_job(job) for job in easy]
+
+
+def test_a_worker_answers_in_time_or_not_at_all_for_the_flow_too() -> None:
+    with Pool(1, seconds=0.0) as pool:
+        (found,) = pool.submit([Job(b"x = 1\n", "python", True)]).result()
+    summary = msgspec.msgpack.decode(found.summary, type=Summary)
+    assert summary.error in ("", NOT_SURVIVED)
+    assert found.summary
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limits of a process are read from /proc")
+def test_a_worker_may_take_a_gigabyte_more_than_it_has() -> None:
+    with Pool(1) as pool:
+        pool.submit([Job(b"x = 1\n", "python")]).result()
+        limits = Path(f"/proc/{pool._all[0]._process.pid}/limits").read_text("ascii")
+    (line,) = (line for line in limits.split("\n") if line.startswith("Max address space"))
+    assert MORE_MEMORY < int(line.split()[3]) < 2 * MORE_MEMORY
+
+
+@pytest.mark.parametrize("files", [1, POOL_FROM])
+async def test_files_that_no_parser_survives_are_told_once_and_remembered(
+    files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(runs, "Pool", partial(Pool, 1, 0.2))
+    root = make_repository(tmp_path / "r", {f"f{at}.go": bomb(at) for at in range(files)})
+    write(root, "easy.go", "package a\n\nfunc Easy() {}\n")
+    async with opened(root) as graph:
+        assert (await graph.refresh()).parsed == files + 1
+        told = [record.getMessage() for record in caplog.records]
+        assert [line.partition(":")[0] for line in told] == ["f0.go" + (f" and {files - 1} more" if files > 1 else "")]
+        assert NOT_SURVIVED in told[0]
+        assert (await graph.symbol("easy.go#Easy")).line_start == 3
+        write(root, "copy.go", bomb(0))
+        assert (await graph.refresh()).parsed == 0
 
 
 def test_code_is_not_taken_for_hard() -> None:

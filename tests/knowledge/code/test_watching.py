@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -115,6 +116,35 @@ async def test_new_folders_and_moved_ones_are_followed(tmp_path: Path) -> None:
         await heard.until("store/prices.py")
         assert (await graph.symbol("store/prices.py#add_tax")).name == "add_tax"
         assert await is_gone(graph, "shop/prices.py#add_tax")
+
+
+@pytest.mark.req("SYL-62")
+async def test_a_folder_that_goes_and_comes_back_is_followed_every_time(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "r", {"a.py": "x = 1\n"})
+    heard = Heard()
+    async with opened(root) as graph, CodeWatch(graph, heard):
+        for at in range(3):
+            heard.calls.clear()
+            write(root, "z/x.py", f"def in_z_{at}():\n    pass\n")
+            await heard.until("z/x.py")
+            assert (await graph.symbol(f"in_z_{at}")).path == "z/x.py"
+            heard.calls.clear()
+            shutil.rmtree(root / "z")
+            await heard.until("z/x.py")
+            assert await is_gone(graph, f"in_z_{at}")
+
+
+@pytest.mark.req("SYL-62")
+async def test_a_folder_that_another_takes_the_place_of_is_watched_anew(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "r", {"a.py": "x = 1\n", "z/x.py": "def first():\n    pass\n"})
+    heard = Heard()
+    async with opened(root) as graph, CodeWatch(graph, heard):
+        for at in range(3):
+            heard.calls.clear()
+            shutil.rmtree(root / "z")
+            write(root, f"z/y{at}.py", f"def in_place_{at}():\n    pass\n")
+            await heard.until(f"z/y{at}.py")
+            assert (await graph.symbol(f"in_place_{at}")).path == f"z/y{at}.py"
 
 
 @pytest.mark.req("SYL-63")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from clew.access import Principal
@@ -93,11 +94,28 @@ def test_two_claims_that_different_things_are_used_for_the_same_contradict_each_
         "The mail queue uses cookies now and then.",
         "The login service has cookies for its sessions.",
         "Our box uses cookies for any of it.",
+        "The mail service uses cookies for its sessions.",
+        "The login service uses cookies to greet returning guests.",
     ],
-    ids=["the same in other words", "another subject", "no claim of use", "only short words shared"],
+    ids=[
+        "the same in other words",
+        "another subject",
+        "no claim of use",
+        "only short words shared",
+        "half of another subject",
+        "another purpose",
+    ],
 )
 def test_what_only_looks_like_a_contradiction_is_none(other: str) -> None:
     assert kinds([node(HISTORY, "a", "The login service uses JWT for its sessions."), node(HISTORY, "b", other)]) == []
+
+
+@pytest.mark.req("SYL-85")
+def test_what_a_comment_in_code_says_contradicts_no_document() -> None:
+    comment = node(CODE, "Version", "The version of this library uses three numbers for its releases.")
+    document = node(ACADEMIC, "Releasing", "The version of this library uses a suffix for its releases.")
+    assert kinds([comment, document]) == []
+    assert kinds([msgspec.structs.replace(comment, domain=ACADEMIC), document]) == [ConflictKind.SEMANTIC]
 
 
 @pytest.mark.req("SYL-85")

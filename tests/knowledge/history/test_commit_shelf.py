@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -86,6 +88,37 @@ async def test_what_was_committed_since_is_in_the_next_answer(
     await commits.catch_up()
     assert await subjects(commits, "teapots") == []
     assert noticed == [True] * 3
+
+
+@pytest.mark.parametrize("is_beside", [False, True])
+@pytest.mark.parametrize("is_packed", [False, True])
+async def test_commits_are_noticed_where_git_keeps_no_log(
+    store: CodeStore, repository: Repository, told: list[str], tmp_path: Path, is_beside: bool, is_packed: bool
+) -> None:
+    repository.git("config", "core.logAllRefUpdates", "false")
+    shutil.rmtree(repository.root / ".git/logs")
+    root = tmp_path / "beside" if is_beside else repository.root
+    if is_beside:
+        repository.git("worktree", "add", "-q", "-b", "side", str(root))
+    commits = Commits(store, root, lambda: None)
+    await commits.catch_up()
+    for at in range(2):
+        repository.git("-C", str(root), "commit", "-q", "--allow-empty", "-m", f"Sell teapots {at}")
+        if is_packed:
+            repository.git("pack-refs", "--all")
+        await commits.catch_up()
+        assert f"Sell teapots {at}" in await subjects(commits, "teapots")
+
+
+@pytest.mark.parametrize("head", ["ref: refs/../../outside", "ref: refs/heads/\0", "x" * 10_000, ""])
+async def test_a_head_that_is_none_does_no_harm(
+    store: CodeStore, repository: Repository, told: list[str], head: str
+) -> None:
+    commits = Commits(store, repository.root, lambda: None)
+    await commits.catch_up()
+    repository.write({".git/HEAD": head})
+    await commits.catch_up()
+    assert await commits.count() == 0
 
 
 async def test_a_long_history_is_not_read_while_somebody_waits(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from clew.errors import SourceError
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.git import stream_git
 from clew.knowledge.history import git_log
-from clew.knowledge.history.commits import Touched, parse_log
+from clew.knowledge.history.commits import MAX_BODY, Touched, parse_log
 from clew.knowledge.history.git_log import GitLog
 from tests.knowledge.history.repository import Repository
 
@@ -244,9 +245,58 @@ def test_threads_share_a_log(log: GitLog, repository: Repository) -> None:
     assert seen == [["One"]] * 4
 
 
-def test_an_error_of_git_says_what_git_said(repository: Repository) -> None:
-    with pytest.raises(SourceError, match="git: fatal"):
+def test_a_password_in_an_address_is_no_part_of_a_commit(log: GitLog, repository: Repository) -> None:
+    address = "https://adm:S3cr3t!x9@db.example.com/y"
+    repository.commit(f"Move to {address}\n\nNot postgres://svc:pa$s#Word%21x@pg.example.com/z\n\nSee-also: {address}")
+    log.refresh()
+    [commit] = log.recent()
+    shown = "https://adm:[masked]@db.example.com/y"
+    assert commit.subject == f"Move to {shown}"
+    assert commit.body.startswith("Not postgres://svc:[masked]@pg.example.com/z")
+    assert commit.trailers == (("See-also", shown),)
+
+
+def test_a_key_that_is_cut_off_is_not_shown_in_part(log: GitLog, repository: Repository) -> None:
+    key = f"-----BEGIN RSA PRIVATE KEY-----\n{'A' * 5_000}\n-----END RSA PRIVATE KEY-----"
+    address = f"https://adm:S3cr3t{'x' * 300}@db.example.com/y"
+    gap = MAX_BODY + 1_000 - len(key) - 100
+    repository.commit(f"Add it\n\n{key}{'word ' * (gap // 5)} {address} and more {'word ' * 1_000}")
+    log.refresh()
+    [commit] = log.recent()
+    assert "S3cr3t" not in commit.body
+
+
+@pytest.mark.parametrize(
+    ("seconds", "year"),
+    [
+        ("99999999999999", 9999),
+        ("253402300800", 9999),
+        ("18446744073709551615", 9999),
+        ("-99999999999", 1970),
+        ("abc", 1970),
+        ("", 1970),
+    ],
+)
+def test_a_commit_of_an_impossible_time_is_read(
+    log: GitLog, repository: Repository, tmp_path: Path, seconds: str, year: int
+) -> None:
+    before = repository.commit("Before", {"a": "1"})
+    who = f"A Writer <writer@example.org> {seconds} +0000"
+    tree = repository.git("write-tree")
+    (tmp_path / "raw").write_text(f"tree {tree}\nparent {before}\nauthor {who}\ncommitter {who}\n\nStrange\n")
+    sha = repository.git("hash-object", "-t", "commit", "-w", "--literally", str(tmp_path / "raw"))
+    repository.git("reset", "-q", "--hard", sha)
+    assert log.refresh().added == 2
+    found = log.find(sha)
+    assert found is not None
+    assert (found.subject, found.at.year) == ("Strange", year)
+    assert found.at.astimezone(timezone(timedelta(hours=14))) == found.at
+
+
+def test_an_error_of_git_is_told_in_our_words(repository: Repository) -> None:
+    with pytest.raises(SourceError, match="git: log ended with 128") as failed:
         list(stream_git(repository.root, ["log", "no-such-branch"]))
+    assert "no-such-branch" not in str(failed.value)
 
 
 def test_a_log_that_breaks_off_gives_what_it_has() -> None:

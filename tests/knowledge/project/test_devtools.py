@@ -103,6 +103,19 @@ async def test_clear_research_stops_at_the_second_tier(root: Path, begin: Open) 
     assert (len(library.asked), discovery.scans) == (1, 1)
 
 
+async def test_research_that_agrees_with_the_project_keeps_its_places(root: Path, begin: Open) -> None:
+    (root / "a.go").touch()
+    (root / "go.mod").write_text("module x\n\nrequire github.com/stretchr/testify v1.9.0\n")
+    (root / "Makefile").write_text("test:\n\tgo test ./...\n")
+    advised = DiscoveredTool(name="go test", category="test_framework", language="go", rationale="recommended")
+    library = Library(Recommendation(tools=(advised,), satisfactory=True))
+    response = await begin(None, library).discover(ask(tool_category="test_framework"))
+    assert (response.tier, response.confidence) == (2, "medium")
+    [found] = response.tools
+    assert (found.source, found.run_command, found.version) == ("package_manifest", "make test", "")
+    assert found.rationale.startswith("go test is named in Makefile:2")
+
+
 @pytest.mark.req("SYL-35", "SYL-106", "O20")
 async def test_an_empty_project_asks_once_and_not_again_next_session(
     begin: Open, trail: Trail, me: Principal, clock: ManualClock

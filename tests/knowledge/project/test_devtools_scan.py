@@ -93,6 +93,10 @@ def manifest_of(rule: PackageRule) -> str:
             return f'[dependency-groups]\ndev = ["{rule.package}>=1.2.3"]\n'
         case "Cargo.toml":
             return f'[dev-dependencies]\n{rule.package} = {{ version = "1.2.3" }}\n'
+        case "pom.xml":
+            group, _, artifact = rule.package.partition(":")
+            named = f"<groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>1.2.3</version>"
+            return f"<project><dependencies><dependency>{named}</dependency></dependencies></project>"
         case _:
             return f"module example\n\nrequire (\n\t{rule.package} v1.2.3 // indirect\n)\n"
 
@@ -106,8 +110,56 @@ def test_each_package_of_a_manifest_gives_medium_confidence(tmp_path: Path, rule
     found = scan(tmp_path, rule.category)
     [tool] = found.tools
     assert (tool.name, tool.source, found.confidence) == (rule.tool, "package_manifest", "medium")
-    assert "1.2.3" in tool.version
+    is_other = rule.tool in ("go test", "cargo test")  # testify and the like are used with it
+    assert ("1.2.3" in tool.version) is not is_other
     assert tool.config_path == ""
+
+
+MAVEN = (
+    "<project>\n  <artifactId>parent</artifactId>\n  <modules><module>core</module></modules>\n"
+    "  <build><plugins><plugin>\n"
+    "    <artifactId>spotless-maven-plugin</artifactId>\n    <configuration><java>\n      <googleJavaFormat>\n"
+    "      </googleJavaFormat></java></configuration>\n  </plugin></plugins></build>\n</project>\n"
+)
+JUNIT = (
+    "<project>\n  <dependencies><dependency>\n    <groupId>junit</groupId>\n    <artifactId>junit</artifactId>\n"
+    "    <scope>test</scope></dependency></dependencies></project>\n"
+)
+
+
+@pytest.mark.req("SYL-37")
+def test_a_build_of_maven_tells_its_formatters_and_the_tests_of_its_modules(tmp_path: Path) -> None:
+    write(
+        tmp_path, {"pom.xml": MAVEN, "core/pom.xml": JUNIT, "core/src/A.java": "class A {}", "x/target/pom.xml": JUNIT}
+    )
+    formatters = scan(tmp_path, "formatter")
+    told = [(tool.name, tool.rationale.partition("@")[0], tool.run_command) for tool in formatters.tools]
+    assert told == [
+        ("google-java-format", "google-java-format is configured in pom.xml:7", "mvn spotless:check"),
+        ("spotless", "spotless is configured in pom.xml:5", "mvn spotless:check"),
+    ]
+    assert formatters.confidence == "high"
+    [junit] = scan(tmp_path, "test_framework").tools
+    assert junit.rationale.startswith("junit is named in core/pom.xml:3")
+    assert (junit.source, junit.run_command, junit.version) == ("package_manifest", "mvn test", "")
+
+
+@pytest.mark.req("SYL-37")
+@pytest.mark.parametrize("name", ["build.gradle", "build.gradle.kts"])
+def test_a_build_of_gradle_tells_its_tools(tmp_path: Path, name: str) -> None:
+    build = 'plugins {\n  id("com.diffplug.spotless")\n  checkstyle\n}\n'
+    module = 'dependencies {\n  testImplementation("org.junit.jupiter:junit-jupiter:5.10")\n}\n'
+    write(tmp_path, {name: build, f"core/{name}": module, "core/A.java": "class A {}"})
+    assert names(scan(tmp_path, "formatter")) == ["spotless"]
+    assert names(scan(tmp_path, "linter")) == ["checkstyle"]
+    [junit] = scan(tmp_path, "test_framework").tools
+    assert (junit.name, junit.run_command) == ("junit", "./gradlew test")
+    assert junit.rationale.startswith(f"junit is named in core/{name}:2")
+
+
+def test_folders_that_are_no_modules_are_not_looked_into(tmp_path: Path) -> None:
+    write(tmp_path, {"core/pom.xml": JUNIT, "core/A.java": "class A {}"})
+    assert scan(tmp_path, "test_framework").tools == ()
 
 
 @pytest.mark.req("SYL-37")

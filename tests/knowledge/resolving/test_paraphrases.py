@@ -174,6 +174,29 @@ def test_questions_are_at_odds_over_the_kind_of_a_thing_and_over_what_is_part_of
     assert are_at_odds("explain the test of the parser", "explain the parser of the test")
     assert are_at_odds("where is the test parser", "where is the parser test")
     assert are_at_odds("where is the user class", "where is the user table")
+    assert are_at_odds("explain the value at an index", "explain the index of a value")
+    assert not are_at_odds("detect the image shape", "image shape detect")
+    assert not are_at_odds("csv read", "read csv to an array")
     assert not are_at_odds("where is the limit of the upload", "where is the upload limit")
     assert not are_at_odds("where is the user class", "where is the user")
     assert not are_at_odds("", "")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("explain the check for a numeric type", "explain the check for all numeric types"),
+        ("explain the list of methods of the object", "explain the list of the object"),
+        ("explain a list of lists", "explain a list"),
+        ("explain the function in the file", "explain the file"),
+        ("send a variable to a file", "send a method as a variable"),
+    ],
+)
+def test_one_and_all_once_and_twice_and_two_kinds_are_at_odds(one: str, other: str) -> None:
+    assert are_at_odds(one, other)
+    assert are_at_odds(other, one)
+
+
+def test_all_of_what_is_many_anyway_is_the_same() -> None:
+    assert not are_at_odds("list all endpoints", "list the endpoints")
+    assert not are_at_odds("explain the function for the file", "explain the function for this")

@@ -32,6 +32,13 @@ def serves(first: str, second: str, clock: ManualClock) -> bool:
         ("where do we get rid of old tokens", "where do we remove old tokens"),
         ("where do we check for eof", "where do we see whether the end of the file is reached"),
         ("where do we compute the hash of a str", "where do we calculate the hash of a string"),
+        ("where do we parse a line into a record", "where do we convert a line into a record"),
+        ("where do we load users from the table", "where do we read users from the table"),
+        ("where do we remove an entry in the dict", "where do we remove an element from the dict"),
+        ("where do we remove spaces at the end of the line", "where do we remove trailing spaces"),
+        ("where do we write a function to count lines", "where do we count lines"),
+        ("where do we make a folder for logs", "where do we create a folder for logs"),
+        ("where is the last occurance of a comma", "where is the last occurrence of a comma"),
     ],
 )
 def test_the_same_in_another_turn_of_phrase_is_served(clock: ManualClock, one: str, other: str) -> None:
@@ -51,6 +58,10 @@ def test_the_same_in_another_turn_of_phrase_is_served(clock: ManualClock, one: s
         ("where is the item table", "where is the element table"),
         ("where is str_utils", "where is string_utils"),
         ("where is the load balancer", "where is the read balancer"),
+        ("where do we parse a line", "where do we convert a line"),
+        ("where do we remove users in groups", "where do we remove groups in users"),
+        ("where do we write a function to the file", "where do we write the file"),
+        ("where do we remove spaces at the end of the line", "where do we remove spaces at the start of the line"),
     ],
 )
 def test_another_thing_is_not_served(clock: ManualClock, one: str, other: str) -> None:

@@ -145,7 +145,7 @@ def test_hostile_text_takes_linear_time(unit: str, definitions: str) -> None:
 
 
 @given(st.text(alphabet="[]()<>!`\\\"'ab.md \n#:", max_size=80))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_no_text_breaks_it_and_lines_are_in_order(content: str) -> None:
     links = extract_links(content, external=True)
     assert all(1 <= link.line <= content.count("\n") + 1 for link in links)

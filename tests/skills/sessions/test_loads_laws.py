@@ -82,7 +82,7 @@ def model(manifest: Manifest, items: Items) -> tuple[set[str], set[str], set[str
 
 
 @pytest.mark.req("CAR-06")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(manifest=manifests(), operations=OPERATIONS)
 def test_after_any_operations_the_state_is_what_the_items_recompute_to(
     manifest: Manifest, operations: list[tuple[str, str, str]]
@@ -102,7 +102,7 @@ def test_after_any_operations_the_state_is_what_the_items_recompute_to(
 
 
 @pytest.mark.req("CAR-06")
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(manifest=manifests(), names=st.lists(st.sampled_from(NAMES), max_size=6), data=st.data())
 def test_the_order_of_loads_does_not_matter_for_what_is_there(
     manifest: Manifest, names: list[str], data: st.DataObject
@@ -120,7 +120,7 @@ def test_the_order_of_loads_does_not_matter_for_what_is_there(
 
 
 @pytest.mark.req("CAR-14")
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(manifest=manifests(), names=st.lists(st.sampled_from(NAMES), max_size=4), name=st.sampled_from(NAMES))
 def test_unloading_undoes_a_load(manifest: Manifest, names: list[str], name: str) -> None:
     given = terms("a", manifest)

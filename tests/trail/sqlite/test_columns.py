@@ -104,7 +104,8 @@ def test_texts_for_the_postings_may_be_made_after_their_records_have_gone() -> N
     expected = list(columns.term_texts(columns.slots([1, 2])))
     texts = columns.term_texts(columns.slots([1, 2]))
     columns.drop([1])
-    columns.put([row(number, f"ship {number}") for number in range(3, 20_000)])
+    packed = pack_all([(Readable(f"ship {number}", "", ""), SALT) for number in range(3, 20_000)])
+    columns.put([(number, 1, None, each, None) for number, each in enumerate(packed, 3)])
     assert list(texts) == expected
 
 

@@ -1,6 +1,7 @@
 """Files of a folder, without what git ignores. They are looked at anew every time.
 
-Links are never followed: what they lead to is read where it stands, if that is within the folder.
+Links are never followed: what they lead to is read where it stands, if that is within the folder. That holds while the
+folder changes too: everything is opened from the root on, folder by folder.
 """
 
 from __future__ import annotations
@@ -17,13 +18,12 @@ from clew.catalog.resource import Listing, RawContent, RawDocument, Skipped
 from clew.catalog.sources.content_types import HEAD_BYTES, content_type_of, is_binary
 from clew.catalog.sources.ids import source_id
 from clew.errors import ConfigError, NotFound, SourceError
+from clew.files import OPEN_FOLDER, STEPWISE, open_inside
 from clew.secrecy import is_secret_file
 from clew.tools.ignoring import NEVER_READ, TOOLS_OWN, Rules, rules_above
 from clew.trail.globs import glob_matches
 
 MAX_BYTES = 2_000_000
-
-_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -102,21 +102,29 @@ class LocalSource:
             place = os.path.join(self._root, folder) if folder else str(self._root)
             rules = above.entering(place)
             try:
-                entries = list(os.scandir(place))
+                entries = self._entries(folder)
             except FileNotFoundError:
                 continue
             except OSError as error:
                 yield _skip(folder, f"cannot be read ({error.strerror})")
                 continue
-            for entry in entries:
-                path = f"{folder}/{entry.name}" if folder else entry.name
-                is_folder = entry.is_dir(follow_symlinks=False)
+            for name, is_folder in entries:
+                path = f"{folder}/{name}" if folder else name
                 if not self._is_chosen(path, rules, is_folder=is_folder):
                     continue
                 if is_folder:
                     pending.append((path, rules))
                 elif found := self._examine(path):
                     yield found
+
+    def _entries(self, folder: str) -> list[tuple[str, bool]]:
+        """The names in a folder, and whether each is a folder. Raises OSError."""
+        descriptor = open_inside(str(self._root), folder, OPEN_FOLDER)
+        try:
+            with os.scandir(descriptor if STEPWISE else os.path.join(self._root, folder)) as found:
+                return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
+        finally:
+            os.close(descriptor)
 
     def _is_chosen(self, path: str, rules: Rules, *, is_folder: bool) -> bool:
         """Whether a file is wanted, or a folder is worth entering."""
@@ -135,10 +143,12 @@ class LocalSource:
         """A file as a document, or why it is none; None when it is gone."""
         place = os.path.join(self._root, path)
         try:
-            status = os.lstat(place)
-            if refusal := self._refusal(path, place, status):
+            if refusal := self._refusal(path, place, os.lstat(place)):
                 return _skip(path, refusal)
-            with open(os.open(place, _OPEN_FLAGS), "rb", buffering=0) as file:
+            with open(open_inside(str(self._root), path), "rb", buffering=0) as file:
+                status = os.fstat(file.fileno())
+                if refusal := self._refusal(path, place, status):
+                    return _skip(path, refusal)
                 head = file.read(HEAD_BYTES)
         except FileNotFoundError:
             return None
@@ -187,7 +197,7 @@ class LocalSource:
         if isinstance(found, Skipped):
             raise SourceError(self.id, f"{found.document[:200]} {found.reason}")
         try:
-            with open(os.open(os.path.join(self._root, id), _OPEN_FLAGS), "rb") as file:
+            with open(open_inside(str(self._root), id), "rb") as file:
                 body = file.read(self._max_bytes + 1)
         except OSError as error:
             raise SourceError(self.id, f"{_shown(id)} cannot be read ({error.strerror})") from None

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.code.linking_imports import HEADER_SUFFIXES, family
 from clew.knowledge.code.path_kinds import kind_of
-from clew.knowledge.code.reexports import find_passed_on
-from clew.knowledge.code.refs import CodeRef, readings, short_ref
+from clew.knowledge.code.reexports import find_passed_on, find_renamed
+from clew.knowledge.code.refs import CodeRef, check_name, check_ref, is_text, name_parts, readings, short_ref
 from clew.knowledge.code.rows import SymbolRow, find_symbols
 from clew.knowledge.code.store import Sql
 from clew.knowledge.code.suggesting import suggest
@@ -46,9 +46,8 @@ def get_symbol(sql: Sql, ref: str) -> SymbolRow:
 
 def get_definitions(sql: Sql, ref: str) -> list[Definition]:
     """The symbols that a reference or a name may mean: the same spelling before others, and what belongs to the product
-    before tests and examples. Raises NotFound, with names that are close, and InvalidInput for an empty one."""
-    if not ref.strip():
-        raise InvalidInput("symbol", "is empty", hint="Name a function, a method or a class, or write path#name")
+    before tests and examples. Raises NotFound, with names that are close, and InvalidInput for what can be no name."""
+    check_ref(ref)
     found = _find_placed(sql, ref.strip()) or _find_by_name(sql, ref.strip())
     if not found:
         raise NotFound("code", ref[:200], hint=suggest(sql, ref.strip()))
@@ -80,7 +79,7 @@ def find_place(sql: Sql, path: str, qualname: str) -> SymbolRow | None:
 def find_named(sql: Sql, name: str, limit: int = 50) -> list[SymbolRow]:
     """Symbols of a name, without regard to case, the same spelling first. Of a dotted one, the parts before the last
     are enclosing names, or the end of a module's path or of a package's."""
-    parts = _parts(name)
+    parts = name_parts(name) if is_text(name) else []
     if not parts:
         return []
     rows = find_symbols(sql, f"WHERE s.lower = ? ORDER BY f.path, s.line_start LIMIT {_MOST}", (parts[-1].lower(),))
@@ -114,19 +113,31 @@ def _find_within(sql: Sql, path: str, name: str) -> list[Definition]:
     if file is None:
         return []
     inner = find_symbols(sql, f"WHERE f.path = ? AND s.name = ? {_LONGEST_FIRST}", (path, name))
-    passed = find_passed_on(sql, file, _parts(name)) if not inner else None
+    passed = find_passed_on(sql, file, name_parts(name)) if not inner else None
     return _grouped(inner or ([passed] if passed is not None else []))
 
 
 def _find_by_name(sql: Sql, name: str) -> list[Definition]:
-    """By the end of a qualified name as it is spelt, then by what packages pass on, then without regard to case."""
-    parts = _parts(name)
+    """By the end of a qualified name as it is spelt, then by what packages pass on or rename, then without regard to
+    case."""
+    check_name(name)
+    parts = name_parts(name)
+    if not parts:
+        return []
     rows = find_named(sql, name, _MOST)
     same = [row for row in rows if row.name == parts[-1]]
-    passed = find_passed_on(sql, None, parts) if not same and len(parts) > 1 else None
-    if passed is not None:
-        return [find_definition(sql, passed)]
+    if not same and (passed := _passed_on(sql, parts)):
+        return [find_definition(sql, row) for row in passed]
+    if not rows and name.startswith("#"):
+        return _find_by_name(sql, name.lstrip("#"))
     return sorted(_grouped(same or rows), key=lambda each: (each.row.qualname != name, kind_of(each.row.path)))
+
+
+def _passed_on(sql: Sql, parts: Sequence[str]) -> list[SymbolRow]:
+    if len(parts) == 1:
+        return find_renamed(sql, parts[0])
+    found = find_passed_on(sql, None, parts)
+    return [] if found is None else [found]
 
 
 def _grouped(rows: Sequence[SymbolRow]) -> list[Definition]:
@@ -173,11 +184,6 @@ def _ends_with(row: SymbolRow, wanted: list[str]) -> bool:
         return True
     is_folder = row.language in _BY_FOLDER or stem in _FOLDER_STEMS
     return is_folder and [*folders, *names][-len(wanted) :] == wanted
-
-
-def _parts(name: str) -> list[str]:
-    plain = name.replace("::", ".").replace("/", ".").replace("#", ".").removesuffix("()")
-    return [part for part in plain.split(".") if part]
 
 
 def _length(row: SymbolRow) -> tuple[int, int]:

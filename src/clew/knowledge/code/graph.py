@@ -284,15 +284,18 @@ class CodeGraph:
     def _fresh(self, find: Callable[[], T], paths: Callable[[T], Iterable[str]], ref: str, looks: bool) -> T:
         """What is found when none of the files that it is about has changed since it was read. Who chooses among all
         files looks at all of them first, unless that was done just now; what `ref` names is looked at before it is
-        said not to be there."""
+        said not to be there, once."""
         if looks:
             self._look()
+        is_first = True
         for _ in range(ROUNDS):
             try:
                 found = find()
             except NotFound:
-                if not self.indexer.freshen(reading.path for reading in readings(ref)) and not self._look():
+                has_changed = is_first and self.indexer.freshen(reading.path for reading in readings(ref))
+                if not (is_first and self._look()) and not has_changed:
                     raise
+                is_first = False
                 continue
             if not self.indexer.freshen(paths(found)):
                 return found
@@ -312,8 +315,7 @@ class CodeGraph:
 
     def _update(self, paths: list[str]) -> list[str]:
         changed = self.indexer.update(paths)
-        if changed:
-            self.indexer.embed()
+        self.indexer.embed()  # also what an answer has taken in before
         return changed
 
     def _close(self) -> None:
@@ -394,7 +396,9 @@ def _edge_types(edge_type: str) -> tuple[str, ...]:
     if edge_type == "all":
         return tuple(name for names in EDGE_TYPES.values() for name in names)
     if edge_type not in EDGE_TYPES:
-        raise InvalidInput("edge_type", f"{edge_type!r} is none", hint=f"Types are {', '.join(EDGE_TYPES)} and all")
+        raise InvalidInput(
+            "edge_type", f"{edge_type[:80]!r} is none", hint=f"Types are {', '.join(EDGE_TYPES)} and all"
+        )
     return EDGE_TYPES[edge_type]
 
 

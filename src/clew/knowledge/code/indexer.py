@@ -30,7 +30,10 @@ Until = Literal["linked", "embedded", "followed"]
 
 
 class Linking(Protocol):
-    """What finds edges: quickly for files that have none, or for all of them."""
+    """What finds edges: quickly for files that have none, or for all of them. `prepare` says that it will have to, and
+    for how many files."""
+
+    def prepare(self, files: int) -> None: ...
 
     def link(self) -> None: ...
 
@@ -74,9 +77,9 @@ class Indexer:
         self._links.close()
 
     def wait(self) -> None:
-        """Until no refresh and no linking is under way."""
+        """Until no refresh and no linking is under way; what was prepared for one is ended."""
         with self._refreshing, self._linking:
-            return
+            self._links.close()
 
     def refresh(self, report: Progress | None = None, *, until: Until = "followed") -> Indexed:
         """Bring all files up to date, and link them by their names; then make their vectors, and follow their values,
@@ -89,7 +92,7 @@ class Indexer:
             doubtful = [path for path, status in present.items() if not _is_known(known.get(path), status)]
             gone = sorted(known.keys() - present.keys())
             self._mark_whole(not doubtful and not gone and self.is_whole)
-            run = self._run(known, tell, len(doubtful))
+            run = self._run(known, self._preparing(tell, len(present)), len(doubtful))
             run.take_in(sorted(doubtful, key=_order))
             self._drop(gone)
             self._prune()
@@ -157,6 +160,16 @@ class Indexer:
     def _run(self, known: dict[str, FileRow], tell: Progress, total: int) -> Run:
         seen = int(self._clock.now().timestamp())
         return Run(self._tree, self._store, self._text, known, Count(tell, total, self._stopped, seen))
+
+    def _preparing(self, tell: Progress, files: int) -> Progress:
+        """What tells the same, and has linking prepared when half of what there is to read is read."""
+
+        def report(done: int, total: int, what: str) -> None:
+            if 2 * done >= total and not self._stopped.is_set():
+                self._links.prepare(files)
+            tell(done, total, what)
+
+        return report
 
     def _look(self) -> tuple[dict[str, Status], dict[str, FileRow]]:
         """The files as they are, and as they are known. While git lists the ones, the others are read."""

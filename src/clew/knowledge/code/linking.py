@@ -155,8 +155,11 @@ class Linker:
         found = {*self._definitions(path, facts), *self._imports(path, facts.imports)}
         cache: dict[tuple[str, str], Place | None] = {}
         for reference in facts.references:
-            if not (is_followed and reference.kind in ("call", "inherit")):
-                found.update(self._reference(path, reference, cache))
+            if is_followed and reference.kind in ("call", "inherit"):
+                continue
+            edge = self._reference(path, reference, cache)
+            if edge is not None:
+                found.add(edge)
         if is_followed:
             found.update(self._followed(path))
             found.update(self._written(path, facts, cache))
@@ -190,7 +193,7 @@ class Linker:
 
     def _reference(
         self, path: str, reference: Reference, cache: dict[tuple[str, str], Place | None]
-    ) -> Iterator[CodeEdge]:
+    ) -> CodeEdge | None:
         inside = reference.inside
         if reference.kind == "inherit":  # a class may inherit from another of its own name
             inside = inside.rpartition(".")[0]
@@ -199,12 +202,13 @@ class Linker:
             cache[key] = self._names.resolve(path, inside, reference.target)
         place = cache[key]
         if place is None or (place.is_guess and reference.kind not in ("call", "inherit")):
-            return
+            return None
         source = self._names.files[path].around(reference.inside)
         is_itself = (place.path, place.qualname) == (path, source)
-        if not is_itself or (reference.kind == "call" and not place.is_guess):
-            kind = self._edge_type(path, reference, place)
-            yield CodeEdge(path, source, place.path, place.qualname, kind, reference.line, place.is_guess)
+        if is_itself and (reference.kind != "call" or place.is_guess):
+            return None
+        kind = self._edge_type(path, reference, place)
+        return CodeEdge(path, source, place.path, place.qualname, kind, reference.line, place.is_guess)
 
     def _edge_type(self, path: str, reference: Reference, place: Place) -> EdgeType:
         """In Ruby a bare name that is a method calls it."""

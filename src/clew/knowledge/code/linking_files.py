@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from clew.knowledge.code.facts import FileFacts, Import
@@ -13,6 +15,7 @@ from clew.knowledge.code.linking_types import Declared
 TYPES = frozenset(("class", "interface", "module"))
 VALUES = frozenset(("constant", "variable"))
 CALLABLE = frozenset(("function", "method", "class", "interface"))
+_INNER_HASH = re.compile(r"(?<=[^.#])#")
 
 
 class Place(NamedTuple):
@@ -26,11 +29,13 @@ class Place(NamedTuple):
 class FileNames:
     """The names of one file."""
 
-    __slots__ = ("aliases", "bases", "declared", "decorated", "kinds", "language", "whole")
+    __slots__ = ("aliases", "bases", "declared", "decorated", "defined", "kinds", "language", "whole")
 
     def __init__(self, facts: FileFacts) -> None:
         self.language = facts.language
         self.kinds = {symbol.qualname: symbol.kind for symbol in facts.symbols}
+        self.defined = {qualname.rpartition(".")[2] for qualname in self.kinds}
+        """The last names of all that it defines."""
         self.declared = Declared(facts.language, facts.symbols)
         self.aliases: defaultdict[str, list[Import]] = defaultdict(list)
         self.whole: list[Import] = []
@@ -45,6 +50,10 @@ class FileNames:
             if reference.kind == "inherit":
                 self.bases[reference.inside].append(with_dots(reference.target))
         self.decorated = {item.inside for item in facts.references if item.kind == "decorate"}
+
+    def knows(self, first: str) -> bool:
+        """Whether what begins with this name may be known to those who use the file, if only from others."""
+        return first in self.kinds or first in self.aliases or bool(self.whole)
 
     def around(self, qualname: str) -> str:
         """The innermost symbol at or around a qualname; empty where that is the file."""
@@ -83,8 +92,9 @@ def _alias(item: Import, language: str) -> str:
     return module_word(item.module, language)
 
 
+@lru_cache(1 << 16)
 def with_dots(target: str) -> str:
-    """With dots alone; a method of what a call gives is looked for as one of the class that is called."""
-    return (
-        target.replace("()", "").replace("::", ".").replace("->", ".").replace("?.", ".").replace("#", ".").strip(".")
-    )
+    """With dots alone; a method of what a call gives is looked for as one of the class that is called. What begins with
+    `#` is a private name of JavaScript."""
+    plain = target.replace("()", "").replace("::", ".").replace("->", ".").replace("?.", ".")
+    return _INNER_HASH.sub(".", plain).strip(".") if "#" in plain else plain.strip(".")

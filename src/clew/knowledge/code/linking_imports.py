@@ -61,10 +61,8 @@ class ImportResolver:
         return self._found[key]
 
     def neighbours(self, path: str) -> list[str]:
-        """The other files whose names a file can use without importing them: those of its Go or Java package."""
+        """The other files of a folder that are in the same language, in order."""
         language = self._languages.get(path, "")
-        if language not in ("go", "java"):
-            return []
         return sorted(
             other for other in self._folders[dirname(path)] if other != path and self._languages[other] == language
         )

@@ -20,6 +20,10 @@ OWN = frozenset(("self", "this", "cls", "@"))
 ABOVE = frozenset(("super", "base"))
 IMPLICIT = frozenset(("java", "ruby", "cpp"))
 """Languages in which a bare name in a class means a method of it."""
+BESIDE = frozenset(("go", "java"))
+"""Languages in which a file can use the names of those beside it without importing them."""
+UNTYPED = frozenset(("python",))
+"""Languages whose declared types are not read: values tell more."""
 COMMON = frozenset(
     name for known in (str, bytes, list, dict, set, int, float, object, Exception) for name in dir(known)
 ) | frozenset(
@@ -56,6 +60,7 @@ class Names:
         """How often a name is that of a variable or of something decorated, in Python."""
         self._found: dict[tuple[str, str], Place | None] = {}
         self._bases: dict[Place, list[Place]] = {}
+        self._inherited: dict[tuple[Place, str], Place | None] = {}
         self._finding = 0
 
     def add(self, path: str, facts: FileFacts) -> None:
@@ -68,6 +73,7 @@ class Names:
     def remove(self, path: str) -> None:
         self._found.clear()
         self._bases.clear()
+        self._inherited.clear()
         names = self.files.pop(path, None)
         if names is None:
             return
@@ -77,6 +83,9 @@ class Names:
 
     def find(self, path: str, name: str) -> Place | None:
         """The symbol that a name of a file means to others: its own, or one that it passes on."""
+        names = self.files.get(path)
+        if names is None or not (name in names.kinds or names.knows(name.partition(".")[0])):
+            return None
         key = (path, name)
         if key not in self._found:
             self._found[key] = self._look(path, name, _Way())
@@ -121,6 +130,8 @@ class Names:
     def _declared(self, path: str, inside: str, target: str, function: str) -> Place | None:
         """A method of what a parameter of the function, or a field of the class around it, is declared to be; and of
         the fields of that."""
+        if self.files[path].language in UNTYPED:
+            return None
         parts = target.split(".")
         if not 2 <= len(parts) <= DEEPEST:
             return None
@@ -164,7 +175,7 @@ class Names:
             if found is not None:
                 return found
             scope = scope.rpartition(".")[0]
-        return self.find(path, target) or self._beside(path, target)
+        return self.find(path, target) or (self._beside(path, target) if names.language in BESIDE else None)
 
     def _guess_at(self, path: str, names: FileNames, inside: str, target: str) -> Place | None:
         """In Go the receiver of a method has a name of its own: its class is guessed at first."""
@@ -186,7 +197,7 @@ class Names:
         if len(name) < SHORTEST_GUESS or (name in COMMON if is_method else of_family not in UNDECLARED):
             return None
         places: Collection[Place] = self._by_name.get((of_family, name), ())
-        if len(places) > 1:  # what a header only declares is defined elsewhere
+        if len(places) > 1 and of_family == "c":  # what a header only declares is defined elsewhere
             places = [place for place in places if not place.path.endswith(HEADER_SUFFIXES)]
         if len(places) != 1:
             return None
@@ -203,7 +214,17 @@ class Names:
         return Place(of_class.path, qualname) if names is not None and qualname in names.kinds else None
 
     def inherited(self, of_class: Place, name: str) -> Place | None:
-        """A method of the classes above one, each of which is asked once."""
+        """A method of the classes above one."""
+        key = (of_class, name)
+        if key in self._inherited:
+            return self._inherited[key]
+        found = self._find_inherited(of_class, name)
+        if not self._finding:  # while classes are being found, those above one may not all be known
+            self._inherited[key] = found
+        return found
+
+    def _find_inherited(self, of_class: Place, name: str) -> Place | None:
+        """As `inherited`; each class is asked once."""
         waiting, seen = [(of_class, DEEPEST)], set[Place]()
         while waiting:
             above, depth = waiting.pop()
@@ -258,11 +279,14 @@ class Names:
         """A symbol of the file itself, from the innermost scope outwards; bare names in a class mean its methods where
         the language has it so."""
         first, _, rest = target.partition(".")
+        if first not in names.defined and names.language not in IMPLICIT:
+            return None
         scope = inside
         while True:
             qualname = f"{scope}.{first}" if scope else first
             is_class = names.kinds.get(scope) in TYPES
-            if qualname in names.kinds and not (is_class and names.language == "python"):
+            is_hidden = is_class and (names.language == "python" or scope.rpartition(".")[2] == first)
+            if qualname in names.kinds and not is_hidden:  # what is called by the name of its class is the class
                 return self.method(Place(path, qualname), rest) if rest else Place(path, qualname)
             if is_class and not rest and names.language in IMPLICIT:
                 found = self.inherited(Place(path, scope), first)

@@ -34,6 +34,11 @@ class LinksApart:
         self._era = store.era
         self._turn = threading.Lock()
 
+    def prepare(self, files: int) -> None:
+        """Start the process if so many files will be linked there: it takes a while until it can begin."""
+        if files >= APART_FROM:
+            self._running()
+
     def link(self) -> None:
         """As `Links.link`. Raises StorageError when the process ends early."""
         self._do("link")
@@ -64,15 +69,8 @@ class LinksApart:
             raise StorageError(f"code was not linked: {answer or 'the process for it ended'}", hint="Try again")
 
     def _ask(self, what: str) -> str:
-        """The answer of the process, empty when it is gone. One of before the store was built again has another
-        file."""
-        if self._era != self._store.era:
-            self.close()
-            self._era = self._store.era
-        with self._turn:
-            if self._process is None:
-                self._process = _start(self._store.path, self._root)
-            process = self._process
+        """The answer of the process, empty when it is gone."""
+        process = self._running()
         assert process.stdin is not None
         assert process.stdout is not None
         with contextlib.suppress(OSError, ValueError):
@@ -80,6 +78,16 @@ class LinksApart:
             process.stdin.flush()
             return process.stdout.readline().strip()
         return ""
+
+    def _running(self) -> subprocess.Popen[str]:
+        """The process. One of before the store was built again has another file, and is ended."""
+        if self._era != self._store.era:
+            self.close()
+            self._era = self._store.era
+        with self._turn:
+            if self._process is None:
+                self._process = _start(self._store.path, self._root)
+            return self._process
 
 
 def _start(path: Path, root: str) -> subprocess.Popen[str]:

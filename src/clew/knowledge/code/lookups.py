@@ -9,7 +9,7 @@ from clew.errors import NotFound
 from clew.knowledge.code.definitions import find_definition, spellings
 from clew.knowledge.code.edges import Hop, follow
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
-from clew.knowledge.code.refs import node_id
+from clew.knowledge.code.refs import check_ref, is_text, node_id
 from clew.knowledge.code.rows import SymbolRow, find_symbols
 from clew.knowledge.code.store import Sql
 from clew.knowledge.code.views import FileInfo, Link, to_node
@@ -29,13 +29,17 @@ class Reached(NamedTuple):
 
 def find_prefixed(sql: Sql, prefix: str, limit: int) -> list[SymbolRow]:
     """Symbols whose name begins so, the shortest first."""
+    if not is_text(prefix):
+        return []
     low = prefix.lower()
     where = "WHERE s.lower > ? AND s.lower < ? AND s.qualname != '' ORDER BY length(s.lower), f.path LIMIT ?"
     return find_symbols(sql, where, (low, f"{low}\U0010ffff", limit))
 
 
 def find_in_file(sql: Sql, path: str) -> list[SymbolRow]:
-    """The symbols of a file in their order, the file itself first. Raises NotFound."""
+    """The symbols of a file in their order, the file itself first. Raises NotFound, and InvalidInput for what can be no
+    path."""
+    check_ref(path)
     for spelling in spellings(path.removeprefix("code:").removeprefix("./")):
         rows = find_symbols(sql, "WHERE f.path = ? ORDER BY s.qualname != '', s.line_start, s.id", (spelling,))
         if rows:

@@ -1,4 +1,4 @@
-"""The mark that programs of this user put on a file that is derived: one that came with a repository has none that
+"""The mark that programs of this user put on what is derived from files: what came with a repository has none that
 counts, and is not believed. The secret behind it is kept outside of every folder, beside what the user trusts."""
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import hmac
 import os
 import secrets
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 from clew.errors import ConfigError
@@ -15,12 +16,20 @@ from clew.files import locked, read_file, replace_file
 from clew.trust import user_file
 
 _BYTES = 32
+_RECORD = b"record\0\0"
+"""Stands before what is no file: neither can be taken for the other."""
 
 
 def mark_of(id: str, path: Path) -> str:
     """The mark of the file of an id at a place; the same each time."""
     told = "\0".join((id, os.path.realpath(path)))
-    return hmac.new(_secret(), told.encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()
+    return _mark(_secret(), told.encode("utf-8", "surrogateescape"))
+
+
+def marker() -> Callable[[bytes], str]:
+    """What gives the mark of a record; the same each time. The secret is looked up once."""
+    secret = _secret()
+    return lambda record: _mark(secret, _RECORD + record)
 
 
 def is_marked(id: object, mark: object, path: Path) -> bool:
@@ -28,6 +37,10 @@ def is_marked(id: object, mark: object, path: Path) -> bool:
     return (
         isinstance(id, str) and isinstance(mark, str) and hmac.compare_digest(mark.encode(), mark_of(id, path).encode())
     )
+
+
+def _mark(secret: bytes, told: bytes) -> str:
+    return hmac.new(secret, told, hashlib.sha256).hexdigest()
 
 
 def _secret() -> bytes:

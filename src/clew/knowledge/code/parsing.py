@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from clew.knowledge.code.blobs import Content
-from clew.knowledge.code.extracting import extract, is_hard
+from clew.knowledge.code.extracting import extract, is_hard, takes_long
 from clew.knowledge.code.facts import FileFacts
-from clew.knowledge.code.languages import language_of
-from clew.knowledge.code.pool import Job, Pool
+from clew.knowledge.code.languages import LANGUAGES, language_of
+from clew.knowledge.code.pool import GIVEN_UP, Job, Pool, unread
 from clew.knowledge.code.python_flow import summarize
 from clew.knowledge.code.rows import Parsed, encode_facts
 from clew.knowledge.code.sightings import is_text, looks_secret
@@ -19,8 +20,6 @@ from clew.knowledge.code.text_index import encode_text
 from clew.secrecy import mask_in_place, may_hold_keys
 
 HEAD_BYTES = 4_096
-HARD_SECONDS = 10.0
-"""What a worker may take for a content that is not read here."""
 
 
 class Readable(NamedTuple):
@@ -60,19 +59,21 @@ def readable_text(body: bytes) -> str:
     return mask_in_place(text) if may_hold_keys(text) else text
 
 
-def run_jobs(jobs: Sequence[Job]) -> list[Parsed]:
+def run_jobs(jobs: Sequence[Job], pool: Pool | None = None) -> list[Parsed]:
     """What is kept of each content, in the same order. Those that may take long are read by a worker, and have an error
     when that is not done in time: nobody waits here for a file that was made to be waited for."""
     hard = [at for at, job in enumerate(jobs) if not job.is_flow and is_hard(job.body, job.language)]
     found = {at: run_job(job) for at, job in enumerate(jobs) if at not in hard}
     if hard:
-        pool = Pool(1, HARD_SECONDS)
-        try:
-            for at in hard:
-                found[at] = pool.submit([jobs[at]]).result()[0]
-        finally:
-            pool.close()
+        with contextlib.nullcontext(pool) if pool is not None else Pool(1) as workers:
+            found.update(zip(hard, workers.submit([jobs[at] for at in hard]).result(), strict=True))
     return [found[at] for at in range(len(jobs))]
+
+
+def run_easy(job: Job) -> Parsed:
+    """As `run_job`, but a content that takes a parser long is not read."""
+    is_code = not job.is_flow and job.language in LANGUAGES
+    return unread(job, GIVEN_UP) if is_code and takes_long(job.body, job.language) else run_job(job)
 
 
 def run_job(job: Job) -> Parsed:

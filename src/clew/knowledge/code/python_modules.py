@@ -19,24 +19,29 @@ class Modules:
         self._folders: defaultdict[str, int] = defaultdict(int)
         self._by_name: defaultdict[str, set[str]] = defaultdict(set)
         self._found: dict[tuple[str, str], str] = {}
+        self._roots: dict[str, str] = {}
         for path in paths:
             self._enter(path)
         for path in self.paths:
             self._by_name[self.name(path)].add(path)
 
     def add(self, path: str) -> None:
-        self._found.clear()
+        self._forget()
         self._enter(path)
         self._by_name[self.name(path)].add(path)
 
     def remove(self, path: str) -> None:
         if path not in self.paths:
             return
-        self._found.clear()
         self._by_name[self.name(path)].discard(path)
         self.paths.discard(path)
         for folder in _above(path):
             self._folders[folder] -= 1
+        self._forget()
+
+    def _forget(self) -> None:
+        self._found.clear()
+        self._roots.clear()
 
     def _enter(self, path: str) -> None:
         if path not in self.paths:
@@ -46,10 +51,12 @@ class Modules:
 
     def root(self, path: str) -> str:
         """The folder from which the packages around a file are imported."""
-        folder = dirname(path)
-        while folder and self._is_package(folder):
-            folder = dirname(folder)
-        return folder
+        inner = folder = dirname(path)
+        if inner not in self._roots:
+            while folder and self._is_package(folder):
+                folder = dirname(folder)
+            self._roots[inner] = folder
+        return self._roots[inner]
 
     def name(self, path: str) -> str:
         """The dotted name of a file: from the folder above its packages; without packages from the project's folder,

@@ -37,6 +37,22 @@ def find_passed_on(sql: Sql, file: SymbolRow | None, parts: Sequence[str]) -> Sy
     return _of_class_named(sql, parts)
 
 
+def find_renamed(sql: Sql, name: str) -> list[SymbolRow]:
+    """What files pass on, or take from others, under a name that it has nowhere else."""
+    if name == "default":
+        return []
+    query = (
+        f"WHERE s.kind = '{FILE_KIND}' AND f.left_out = '' AND EXISTS (SELECT 1 FROM blobs b WHERE b.blob = f.blob"
+        " AND b.language = f.language AND instr(b.facts, ?) > 0) ORDER BY f.path"
+    )
+    found: dict[int, SymbolRow] = {}
+    for file in sorted(find_symbols(sql, query, (name.encode(),)), key=lambda row: kind_of(row.path))[:MOST_FILES]:
+        row = _in_file(sql, file, (name,), set(), DEEPEST)
+        if row is not None:
+            found.setdefault(row.id, row)
+    return list(found.values())
+
+
 def _modules(sql: Sql, parts: Sequence[str]) -> list[SymbolRow]:
     """The files that a dotted name may mean, those of the product first."""
     stem = "/".join(parts)
@@ -58,6 +74,10 @@ def _in_file(sql: Sql, file: SymbolRow, parts: Sequence[str], seen: _Seen, depth
     named = [item for item in imports if (item.alias or item.name) == parts[0]]
     whole = [item for item in imports if item.name == "*"]
     for item in (*named, *whole):
+        if not item.module:  # a name of the file itself that it passes on under another
+            found = _in_file(sql, file, (item.name, *parts[1:]), seen, depth - 1)
+            if found is not None:
+                return found
         for target in _imported(sql, file, item):
             found = _taken(sql, target, item, parts, seen, depth - 1)
             if found is not None:

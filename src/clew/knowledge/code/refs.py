@@ -6,8 +6,20 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from clew.errors import InvalidInput
+
 PREFIX = "code:"
+LONGEST, LONGEST_NAME = 5_000, 500
+"""Characters of a reference that begins with a path, and of a name alone."""
+MOST_PARTS = 20
+"""Names within each other; each of them may be a folder, a file or a class, and is looked for as all of these."""
+
 _LINE = re.compile(r"(?s)(.+):(\d{1,9})")
+_SEPARATOR = re.compile(r"[./]|::|(?<=[^./:#])#")
+"""Between names within each other. What begins with `#` is a private name of JavaScript."""
+
+
+_HINT = "Name a function, a method or a class, or write path#name"
 
 
 class CodeRef(NamedTuple):
@@ -27,16 +39,47 @@ def short_ref(path: str, qualname: str = "") -> str:
     return f"{path}#{qualname}" if qualname else path
 
 
+def check_ref(ref: str) -> None:
+    """Raises InvalidInput for what can name no code, whatever there is."""
+    if not ref.strip():
+        raise InvalidInput("symbol", "is empty", hint=_HINT)
+    if not is_text(ref):
+        raise InvalidInput("symbol", "has bytes in it that are no text", hint=_HINT)
+    if len(ref) > LONGEST or len(name_parts(ref.rpartition("#")[2] if "#" in ref else "")) > MOST_PARTS:
+        raise _too_long(ref)
+
+
+def check_name(name: str) -> None:
+    """Raises InvalidInput for a name without a path that has more in it than anybody writes."""
+    if len(name) > LONGEST_NAME or len(name_parts(name)) > MOST_PARTS:
+        raise _too_long(name)
+
+
+def is_text(text: str) -> bool:
+    """Whether a text can be stored and looked for; what a command line gives need not be."""
+    return text.isascii() or text == text.encode("utf-8", errors="replace").decode("utf-8")
+
+
+def name_parts(name: str) -> list[str]:
+    """The names within each other that a dotted one is made of, however its language writes that."""
+    return [part for part in _SEPARATOR.split(name.removesuffix("()")) if part]
+
+
 def readings(ref: str) -> list[CodeRef]:
-    """What a reference may mean, the likeliest first: a path may itself have `#` or `:` in it."""
+    """What a reference may mean, the likeliest first: a path may itself have `#` or `:` in it, and a name `#`."""
     plain = ref.removeprefix(PREFIX).removeprefix("./")
-    found = [CodeRef(plain)]
-    path, mark, qualname = plain.rpartition("#")
-    is_named = bool(mark and path and qualname)
-    if is_named:
-        found.append(CodeRef(path, qualname))
+    cuts = dict.fromkeys((plain.rpartition("#"), plain.partition("#")))
+    named = [CodeRef(path, qualname) for path, _, qualname in cuts if path and qualname]
+    found = [CodeRef(plain), *named]
     if match := _LINE.fullmatch(plain):
-        found.append(CodeRef(match[1], line=int(match[2])))
-        if is_named and (name := qualname.rpartition(":")[0]):
-            found.append(CodeRef(path, name, int(match[2])))
+        line = int(match[2])
+        found.append(CodeRef(match[1], line=line))
+        found += [
+            each._replace(qualname=name, line=line) for each in named if (name := each.qualname.rpartition(":")[0])
+        ]
     return found
+
+
+def _too_long(ref: str) -> InvalidInput:
+    told = f"{ref[:40]!r}… has {len(ref):,} characters and {len(name_parts(ref)):,} parts"
+    return InvalidInput("symbol", f"{told}, more than any name here", hint=_HINT)

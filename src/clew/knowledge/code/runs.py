@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,7 +12,7 @@ from typing import NamedTuple
 
 from clew.knowledge.code.blobs import Content, read_content
 from clew.knowledge.code.parsing import Readable, make_readable, run_jobs
-from clew.knowledge.code.pool import BATCH, IN_FLIGHT, POOL_FROM, Pool
+from clew.knowledge.code.pool import BATCH, GIVEN_UP, IN_FLIGHT, NOT_SURVIVED, POOL_FROM, Pool
 from clew.knowledge.code.rows import (
     FileRow,
     Parsed,
@@ -28,6 +29,8 @@ from clew.knowledge.code.tree import Tree
 
 Progress = Callable[[int, int, str], None]
 """Told how many of how many are done, and what is being done."""
+
+_log = logging.getLogger(__name__)
 
 
 class _Taken(NamedTuple):
@@ -70,22 +73,21 @@ class Run:
         self._text = text
         self._known = known
         self._count = count
+        self._unread: list[tuple[str, str]] = []
 
     def take_in(self, paths: Sequence[str]) -> None:
-        pool = Pool() if len(paths) >= POOL_FROM else None
+        is_much = len(paths) >= POOL_FROM
         flying: deque[tuple[list[_Taken], Future[list[Parsed]] | None]] = deque()
-        try:
+        with Pool() as pool:
             for batch in _batches(paths, BATCH):
                 if self._count.is_stopped:
                     break
-                flying.append(self._start([self._read(path) for path in batch], pool))
+                flying.append(self._start([self._read(path) for path in batch], pool if is_much else None))
                 if len(flying) > IN_FLIGHT:
-                    self._finish(*flying.popleft())
+                    self._finish(*flying.popleft(), pool)
             while flying:
-                self._finish(*flying.popleft())
-        finally:
-            if pool is not None:
-                pool.close()
+                self._finish(*flying.popleft(), pool)
+        self._tell_unread()
 
     def _read(self, path: str) -> _Taken:
         content = read_content(self._tree.root, path)
@@ -107,10 +109,10 @@ class Run:
             return taken, pool.submit(jobs)
         return taken, None
 
-    def _finish(self, taken: list[_Taken], parsing: Future[list[Parsed]] | None) -> None:
-        """Wait for what is parsed elsewhere, or parse it here, and write the batch."""
+    def _finish(self, taken: list[_Taken], parsing: Future[list[Parsed]] | None, pool: Pool) -> None:
+        """Wait for what is parsed elsewhere, or parse here what can be, and write the batch."""
         here = [] if parsing else [one.readable.job for one in taken if one.readable and _is_unparsed(one)]
-        results = iter(parsing.result() if parsing else run_jobs(here))
+        results = iter(parsing.result() if parsing else run_jobs(here, pool))
         with self._store.writing() as sql:
             before = len(self.changed) + len(self.gone)
             for one in taken:
@@ -137,6 +139,8 @@ class Run:
             return
         self.changed.append(one.path)
         facts = decode_facts(one.parsed.facts) if one.parsed else None
+        if facts is not None and facts.error in (NOT_SURVIVED, GIVEN_UP):
+            self._unread.append((one.path, facts.error))
         write_file(sql, content, one.readable.language, facts, one.readable.left_out)
         if facts is None or one.parsed is None:
             self._text.drop(one.path)
@@ -144,6 +148,12 @@ class Run:
             self._text.put_encoded(one.path, content.blob, facts.language, EncodedText(*one.parsed.words))
         else:
             self._text.put(one.path, content.blob, facts, one.readable.text)
+
+    def _tell_unread(self) -> None:
+        if self._unread:
+            path, reason = self._unread[0]
+            others = f" and {len(self._unread) - 1:,} more" if len(self._unread) > 1 else ""
+            _log.warning("%s%s: no symbols are known, %s", path, others, reason)
 
 
 def _is_same(row: FileRow, content: Content) -> bool:

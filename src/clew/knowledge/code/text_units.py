@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import zlib
-from array import array
 from collections.abc import Sequence
 from operator import attrgetter
 
@@ -13,7 +12,7 @@ import msgspec
 import numpy as np
 
 from clew.knowledge.code.facts import FileFacts, Symbol
-from clew.knowledge.code.words import terms_of
+from clew.knowledge.code.words import TERM_BYTES, pack_terms
 from clew.trail.readable import find_words
 from clew.trail.text import split_text
 
@@ -66,16 +65,13 @@ def pack_text(facts: FileFacts, text: str) -> tuple[PackedText, bytes]:
     """The units of a file's text, the one of the file first, and what `read_texts` reads. Never raises, whatever the
     facts say."""
     units = cut_units(facts, text[:MAX_TEXT].encode("utf-8", "replace").decode())
-    words: array[int] = array("I")
-    sizes = []
+    words: list[bytes] = []
     for unit in units:
         unit.text = "\n".join(unit.pieces)
         code, prose = split_prose(unit.text, facts.language)
-        for part in (unit.defined, prose, code):
-            before = len(words)
-            words.extend([term for word in find_words(part) for term in terms_of(word)])
-            sizes.append(len(words) - before)
-    packed = _pack(units, np.array(words, np.uint32), np.array(sizes, np.int64).reshape(-1, FIELDS))
+        words.extend(pack_terms(find_words(part)) for part in (unit.defined, prose, code))
+    sizes = np.array([len(each) // TERM_BYTES for each in words], np.int64).reshape(-1, FIELDS)
+    packed = _pack(units, np.frombuffer(b"".join(words), np.uint32), sizes)
     return packed, _pack_texts(units)
 
 

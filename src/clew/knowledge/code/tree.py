@@ -181,7 +181,7 @@ def _tracked_path(line: str) -> str:
 
 def _start_git(root: str, arguments: list[str]) -> subprocess.Popen[bytes] | None:
     try:
-        return start_git(root, arguments, errors=subprocess.DEVNULL)
+        return start_git(root, arguments)
     except SourceError:
         return None
 

@@ -103,7 +103,9 @@ def to_kind(symbol_type: str | None) -> str | None:
     if symbol_type in (None, "", "all"):
         return None
     if symbol_type not in SYMBOL_TYPES:
-        raise InvalidInput("symbol_type", f"{symbol_type!r} is no kind", hint=f"Kinds are {', '.join(SYMBOL_TYPES)}")
+        raise InvalidInput(
+            "symbol_type", f"{symbol_type[:80]!r} is no kind", hint=f"Kinds are {', '.join(SYMBOL_TYPES)}"
+        )
     return _ALIASES.get(symbol_type, symbol_type)
 
 

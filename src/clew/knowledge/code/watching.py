@@ -11,7 +11,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
 from clew.errors import ClewError
 from clew.knowledge.code.graph import CodeGraph
@@ -30,6 +30,8 @@ STEP_MS, GATHER_MS = 20, 60
 
 OnChange = Callable[[Sequence[str], bool], Awaitable[None]]
 """Told which files changed, came or went, and whether they are too many to be looked at one by one."""
+Happened = Mapping[str, bool]
+"""To which paths something happened, and whether they came or went rather than changed."""
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +45,7 @@ class CodeWatch:
         self._on_change = on_change
         self._report = report
         self._pending = _Pending()
-        self._events: asyncio.Queue[set[str] | None] = asyncio.Queue()
+        self._events: asyncio.Queue[Happened | None] = asyncio.Queue()
         self._refused: set[str] = set()
         """Folders that came and are not watched, since nothing in them counts."""
         self._is_deaf = False
@@ -83,6 +85,7 @@ class CodeWatch:
         try:
             while not self._stop.is_set():
                 folders = await asyncio.to_thread(self._folders)
+                self._refused -= folders
                 self._is_deaf = False
                 async with self._notified(folders):
                     await self._act(self._refresh())
@@ -103,40 +106,50 @@ class CodeWatch:
         while not self._stop.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._pending.seconds_left):
-                    paths = await self._events.get()
-                    if paths is None or self._have_moved(paths, folders):
+                    happened = await self._events.get()
+                    if happened is None or self._have_moved(happened, folders):
                         return
-                    self._pending.add(paths)
+                    self._pending.add(happened)
                     continue
             if self._pending.is_bulk:
-                await self._settle()
+                if await self._settle(folders):
+                    return
                 await self._act(self._refresh())
             elif due := self._pending.take_due():
                 await self._act(self._update(due))
 
-    def _have_moved(self, paths: Iterable[str], folders: set[str]) -> bool:
-        """Whether other folders are to be watched than before: one came or went, or a rule about them did."""
-        if any(path.rpartition("/")[2] == IGNORE_FILE for path in paths):
+    def _have_moved(self, happened: Happened, folders: set[str]) -> bool:
+        """Whether other folders are to be watched than before: one came or went, or a rule about them did. One that
+        went and came back is another, and one that went is refused no more."""
+        if any(path.rpartition("/")[2] == IGNORE_FILE for path in happened):
             self._refused.clear()
             return True
         root = self._graph.tree.root
-        moved = {path for path in paths if (path in folders) != os.path.isdir(f"{root}/{path}")} - self._refused
-        self._refused |= moved - folders
-        return bool(moved)
+        present = {path for path in happened if os.path.isdir(f"{root}/{path}")}
+        self._refused -= happened.keys() - present
+        came = present - folders - self._refused
+        self._refused |= came
+        others = {path for path, is_other in happened.items() if is_other or path not in present}
+        return bool(came or others & folders)
 
-    async def _settle(self) -> None:
-        """Wait until the flood is over: nothing more comes, and git has let go of its index."""
+    async def _settle(self, folders: set[str]) -> bool:
+        """Wait until the flood is over: nothing more comes, and git has let go of its index. Whether all is to be
+        watched anew then, or to end."""
         lock = os.path.join(self._graph.tree.root, ".git", "index.lock")
         end = time.monotonic() + GIT_SECONDS
+        have_moved = False
         while time.monotonic() < end:
             try:
                 async with asyncio.timeout(DEBOUNCE_SECONDS):
-                    if await self._events.get() is None:
-                        self._stop.set()
-                        return
+                    happened = await self._events.get()
             except TimeoutError:
                 if not os.path.exists(lock):
-                    return
+                    break
+                continue
+            if happened is None:
+                return True
+            have_moved |= self._have_moved(happened, folders)
+        return have_moved
 
     async def _act(self, work: Awaitable[None]) -> None:
         try:
@@ -173,7 +186,7 @@ class CodeWatch:
 
     async def _notify(self, places: Sequence[str], stop: asyncio.Event) -> None:
         # watchfiles is loaded by a program that watches, not by every command
-        from watchfiles import awatch
+        from watchfiles import Change, awatch
 
         start = len(self._graph.tree.root) + 1
         try:
@@ -186,13 +199,24 @@ class CodeWatch:
                 recursive=False,
                 ignore_permission_denied=True,
             ):
-                self._events.put_nowait({path[start:].replace(os.sep, "/") for _, path in changes})
+                self._events.put_nowait(_gathered((path[start:], how != Change.modified) for how, path in changes))
         except (OSError, RuntimeError) as error:
             self._is_deaf, self._graph.is_watched = True, False
             if gone := {place[start:] for place in places if not os.path.isdir(place)}:
-                self._events.put_nowait(gone)  # a folder went while it was to be watched: the next round is without it
+                self._events.put_nowait(
+                    dict.fromkeys(gone, True)
+                )  # a folder went while it was to be watched: the next round is without it
                 return
             _log.warning("changes below %s are not noticed: %s", self._graph.tree.root, error)
+
+
+def _gathered(changes: Iterable[tuple[str, bool]]) -> Happened:
+    """One path may have gone and come back, and changed then."""
+    found: dict[str, bool] = {}
+    for path, is_other in changes:
+        place = path.replace(os.sep, "/")
+        found[place] = found.get(place, False) or is_other
+    return found
 
 
 class _Pending:

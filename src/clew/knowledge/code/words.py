@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from clew.trail.text import MAX_PARTS, STOP, split_word, term_id
@@ -11,6 +12,8 @@ SALT = 0
 """All terms of a code index belong to one owner."""
 
 MAX_WORD = 64
+MAX_KNOWN = 1 << 17
+TERM_BYTES = array("I").itemsize
 
 _SHORT_FORMS = """
     arg argument, args arguments, arr array, attr attribute, attrs attributes, auth authentication, avg average,
@@ -37,10 +40,32 @@ SHORT_FORMS = dict(pair.split() for pair in _SHORT_FORMS.replace("\n", " ").spli
 """What is commonly shortened in names, and the word that is meant: both are the same term."""
 
 
-@lru_cache(1 << 17)
+@lru_cache(MAX_KNOWN)
 def terms_of(word: str) -> tuple[int, ...]:
     """The terms of one word as it is written: its parts without English function words, and all parts joined where
     there are several."""
+    return _find_terms(word)
+
+
+def pack_terms(words: Iterable[str]) -> bytes:
+    """The terms of words, one word after the other, each term in TERM_BYTES."""
+    return b"".join(map(_known.__getitem__, words))
+
+
+class _Known(dict[str, bytes]):
+    """The packed terms of each word met so far. Begins anew when it is full."""
+
+    def __missing__(self, word: str) -> bytes:
+        if len(self) >= MAX_KNOWN:
+            self.clear()
+        found = self[word] = array("I", _find_terms(word)).tobytes()
+        return found
+
+
+_known = _Known()
+
+
+def _find_terms(word: str) -> tuple[int, ...]:
     parts = split_word(word[:MAX_WORD])
     terms = [term_id(SHORT_FORMS.get(part, part), SALT) for part in parts if part not in STOP]
     if 1 < len(parts) <= MAX_PARTS:

@@ -14,8 +14,6 @@ from clew.tools import Effects, GuidedContent, Tool, ToolContext, guide, tool
 if TYPE_CHECKING:
     from clew.knowledge.domains.code import OpenKnowledge
 
-PREFER = "code://tools/hidden/prefer_tool"
-
 
 def devtools_tools(known: OpenKnowledge) -> Sequence[Tool]:
     """One to ask, found by `ask`, and one to tell, which the answer of the first leads to."""
@@ -29,7 +27,7 @@ def devtools_tools(known: OpenKnowledge) -> Sequence[Tool]:
     ) -> GuidedContent:
         """Tell which linter, formatter, type checker, test runner and language server this project uses, from its
         configuration, manifests and scripts, and how each is run."""
-        from clew.knowledge.project.devtools_telling import told, worded  # with the rest of knowledge
+        from clew.knowledge.project.devtools_telling import PREFER, told, worded  # with the rest of knowledge
 
         discovery = (await known()).discovery(ctx.by)
         parts, steps = [], []

@@ -85,8 +85,9 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
     async def briefing(ctx: ToolContext, tier: Tier = "standard") -> str:
         """Tell where the session stands: open threads, decisions and failures, each with its source."""
         knowledge = await known()
+        await knowledge.prose.catch_up()
         found = await brief(knowledge.chronicle(ctx.by, ctx.by.session or NO_SESSION), tier)
-        sources = [f"[{number}] {id}" for number, id in enumerate(found.sources, 1)]
+        sources = [f"[{number}] {place}" for number, place in enumerate(found.places, 1)]
         return "\n".join([found.text, *sources])
 
     return search_history, why_line, briefing
@@ -166,9 +167,10 @@ def _of_topics(known: OpenKnowledge) -> Sequence[Tool]:
 
 def stored_line(stored: Stored) -> str:
     """What became of a summary, and why it is not believed, on one line."""
-    told = f"Stored as {stored.node_id} with {stored.edges} edge{'' if stored.edges == 1 else 's'} to code"
+    edges = f" with {stored.edges} edge{'' if stored.edges == 1 else 's'} to code" if stored.edges else ""
+    told = f"Stored as {stored.node_id}{edges}"
     if stored.is_verified:
-        return f"{told}; the code bears it out."
+        return f"{told}; {'the code bears it out' if stored.edges else 'it names no code'}."
     return f"{told}, marked {UNVERIFIED}: {inline('; '.join(stored.warnings), REASON)}."
 
 

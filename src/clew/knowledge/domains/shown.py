@@ -45,7 +45,7 @@ def caller_lines(found: Callers) -> str:
     """What calls a name, under each symbol that it may mean, and which calls of it could not be told apart."""
     lines: list[str] = []
     for each in found.symbols:
-        head = f"{symbol_ref(each.node)}, {len(each.callers):,} callers:"
+        head = f"{symbol_ref(each.node)}, {len(each.callers):,} {'caller' if len(each.callers) == 1 else 'callers'}:"
         lines += [inline(head, WIDTH)] if len(found.symbols) > 1 else []
         lines += map(link_line, each.callers)
     if found.untold:

@@ -14,7 +14,7 @@ from clew.catalog.text import inline
 from clew.knowledge.evidence.naming import COMMIT_PREFIX
 from clew.knowledge.evidence.opposites import are_opposed
 from clew.knowledge.evidence.trust import level_of, trust_of
-from clew.knowledge.history.wording import stems
+from clew.knowledge.history.wording import coverage, stems
 from clew.trail.kinds import ConflictKind, NodeDomain
 from clew.trail.nodes import UNVERIFIED, Node
 
@@ -22,6 +22,8 @@ APART = timedelta(days=30)
 CLAIM = range(11, 200)
 """How many letters a sentence has that counts as a claim."""
 SHARED_WORDS, WORD_LETTERS = 2, 4
+SAME_SUBJECT = 0.5
+"""More than this share of the shorter subject's words is in the other."""
 MOST_CLAIMS = 200
 """So many claims are compared with each other; those of the first nodes."""
 
@@ -113,16 +115,19 @@ def _against_code(nodes: Sequence[Node], in_code: Callable[[str], bool] | None) 
 
 
 def _in_words(nodes: Sequence[Node], at: datetime) -> Iterator[Conflict]:
-    """Pairs of claims of two nodes that different things are used for what seems to be the same."""
+    """Pairs of claims of two nodes that different things are used by the same and for the same. Code is not among
+    them: its words are no statements."""
     claims = [
         (node, claim, used, _words(claim))
         for node in nodes
+        if node.domain is not NodeDomain.CODE
         for claim in claims_of(node.content)
         if (used := _used(claim))
     ]
     for (a, first, uses_a, words_a), (b, second, uses_b, words_b) in combinations(claims[:MOST_CLAIMS], 2):
         shared = words_a & words_b
-        if a.id != b.id and uses_a.isdisjoint(uses_b) and len(shared) >= SHARED_WORDS:
+        is_other = a.id != b.id and uses_a.isdisjoint(uses_b)
+        if is_other and len(shared) >= SHARED_WORDS and _is_of_the_same(first, second):
             told = f"'{inline(first)}' contradicts '{inline(second)}'"
             yield _conflict(ConflictKind.SEMANTIC, " ".join(sorted(shared)), a, b, told, _believe(a, b, at))
 
@@ -154,6 +159,20 @@ def _conflict(kind: ConflictKind, subject: str, a: Node, b: Node, description: s
 def _believe(a: Node, b: Node, at: datetime) -> str:
     found = winner(a, b, at)
     return f"{inline(found.node.name)} of {found.node.at:%Y-%m-%d} ({found.reason})"
+
+
+def _is_of_the_same(first: str, second: str) -> bool:
+    """Whether two claims speak of one subject, which stands before `uses`, and where both say what for, of one
+    purpose."""
+    (subject_a, purpose_a), (subject_b, purpose_b) = _apart(first), _apart(second)
+    is_purpose = not (purpose_a and purpose_b) or not purpose_a.isdisjoint(purpose_b)
+    return is_purpose and coverage(subject_a, subject_b) > SAME_SUBJECT
+
+
+def _apart(claim: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The words before and after what is used."""
+    found = _USES.search(claim.casefold())
+    return (stems(claim[: found.start()]), stems(claim[found.end() :])) if found else (frozenset(), frozenset())
 
 
 def _used(claim: str) -> frozenset[str]:

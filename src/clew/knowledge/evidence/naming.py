@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 
 from clew.catalog.text import inline
-from clew.fences import clean
+from clew.fences import is_unseen
+from clew.knowledge.lines import cut
 from clew.trail.kinds import NodeDomain
 from clew.trail.nodes import Node
 
 COMMIT_PREFIX = "commit:"
 """What the id of a commit begins with."""
-MAX_ADDRESS = 1_000
+MAX_ADDRESS = 5_000
+"""Characters of an address, over which it leads nowhere on any machine."""
 _SHORT_HASH = 10
-_ADDRESS = re.compile(r"[\w./@(\[$%{~][^`<>]*")
+_MARKED = re.compile(r"\A(?:[#+-](?=#*\s)|\d(?=\d*[.)]\s))|[`<>*\\]|[^\S ]|\A | \Z|(?<= ) |(?<=\])\(")
 
 
 def name_of(node: Node) -> str:
@@ -47,7 +49,15 @@ def citation_of(node: Node) -> str:
 
 
 def on_one_line(address: str) -> str:
-    """A path or url as it is, brackets and all: it has to lead somewhere. One that would begin a heading, a list or a
-    block where it is shown loses its marks."""
-    plain = " ".join(clean(address).split())
-    return plain if _ADDRESS.fullmatch(plain) else inline(plain, MAX_ADDRESS)
+    """A path or url as it is, brackets and all: it has to lead somewhere. What nobody sees in it or would be markup is
+    spelled out, as `\\x1b`, and a backslash doubled, so that no two look the same."""
+    marked = {found.start() for found in _MARKED.finditer(address)}
+    shown = (_spelled(each) if at in marked or is_unseen(each) else each for at, each in enumerate(address))
+    return cut("".join(shown), MAX_ADDRESS)
+
+
+def _spelled(character: str) -> str:
+    code = ord(character)
+    if character == "\\":
+        return "\\\\"
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65_536 else f"\\U{code:08x}"

@@ -17,7 +17,9 @@ from clew.knowledge.history.chronicle import NewEntry, list_all, write_entry
 from clew.knowledge.history.cross_domain import CrossDomain, search_nodes
 from clew.knowledge.history.entries import Category
 from clew.knowledge.history.links import link_code, link_inspiration, link_pattern
+from clew.knowledge.history.moments import newest_first
 from clew.knowledge.history.wording import likeness, stems
+from clew.knowledge.shelves import AsFound, Truth
 from clew.trail.breadcrumb import Change
 from clew.trail.kinds import NodeDomain, NodeType, SourceKind
 from clew.trail.nodes import Node, NodeFilter, NodeGraph, ScoredNode, to_node, to_selector
@@ -76,10 +78,14 @@ class Recurring(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Archive:
-    """The history that one principal keeps and sees. Calls raise what the trail raises."""
+    """The history that one principal keeps and sees; of what it tells of files, what `truth` lets stand. Calls raise
+    what the trail raises."""
 
-    def __init__(self, trail: Trail, by: Principal, firewall: Firewall | None = None) -> None:
+    def __init__(
+        self, trail: Trail, by: Principal, firewall: Firewall | None = None, truth: Truth | None = None
+    ) -> None:
         self._trail, self._by, self._firewall = trail, by, firewall
+        self._truth = truth or AsFound()
 
     async def store_summary(
         self,
@@ -154,7 +160,7 @@ class Archive:
             created_after=since,
             metadata={} if summary_type == "any" else {"summary_type": summary_type},
         )
-        return await search_nodes(self._trail, self._by, query, limit, wanted)
+        return await self._truth.hold(lambda: search_nodes(self._trail, self._by, query, limit, wanted))
 
     async def find_patterns(self, query: str, min_occurrences: int = 2, category: str = "") -> list[Recurring]:
         """Patterns that were told at least so many times, most often first. Tellings that share most of their words
@@ -201,7 +207,12 @@ class Archive:
 
     async def get_history_for_code(self, code: str, limit: int = 10) -> list[Node]:
         """What was noted about a file or a symbol (`path`, `path#qualname`), newest first."""
-        return (await CrossDomain(self._trail, self._by).history_for_code(code))[:limit]
+
+        async def find() -> list[ScoredNode]:
+            found = await CrossDomain(self._trail, self._by).history_for_code(code)
+            return [ScoredNode(node=node, similarity=1.0) for node in found[:limit]]
+
+        return [each.node for each in await self._truth.hold(find)]
 
     async def get_decisions(self, query: str = "", limit: int = 10) -> list[ScoredNode]:
         """Decisions about a topic, best first, or the newest without one."""
@@ -211,10 +222,13 @@ class Archive:
     async def _fitting(self, query: str, limit: int, wanted: NodeFilter) -> list[ScoredNode]:
         """What fits a text, best first; without one the newest by when it happened."""
         if query.strip():
-            return await search_nodes(self._trail, self._by, query, limit, wanted)
-        found = await list_all(self._trail, to_selector(wanted), self._by, _SESSION_MOST)
-        newest = sorted(map(to_node, found), key=_when, reverse=True)[:limit]
-        return [ScoredNode(node=node, similarity=0.0) for node in newest]
+            return await self._truth.hold(lambda: search_nodes(self._trail, self._by, query, limit, wanted))
+
+        async def find() -> list[ScoredNode]:
+            found = await list_all(self._trail, to_selector(wanted), self._by, _SESSION_MOST)
+            return [ScoredNode(node=node, similarity=0.0) for node in newest_first(map(to_node, found))[:limit]]
+
+        return await self._truth.hold(find)
 
     async def resolve_failure(self, failure_id: str, resolution: str) -> Node:
         """Note how a failure was resolved. Raises NotFound, InvalidInput for what is no failure."""
@@ -224,11 +238,6 @@ class Archive:
         metadata = {**found.context["metadata"], "resolved": True, "resolution": resolution}
         change = Change(context={**found.context, "metadata": metadata})
         return to_node(await self._trail.records.update(found.id, change, expect=found.version, by=self._by))
-
-
-def _when(node: Node) -> tuple[bool, datetime]:
-    """When it happened; what a file tells of without a day comes before all else."""
-    return node.timestamp is not None or "kind" not in node.metadata, node.at
 
 
 def _check_choice(field: str, value: str, choices: Sequence[str]) -> None:

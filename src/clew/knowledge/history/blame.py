@@ -1,8 +1,9 @@
-"""Which commits a line comes from. Only what is committed is given to git, so no filter of a repository is run; where
-the line is in the file on disk is found out by comparing the two."""
+"""Which commits a line comes from. Only what is committed is given to git, apart from the settings of the repository;
+where the line is in the file on disk is found out by comparing the two. Lines are those that git counts."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
@@ -10,12 +11,14 @@ from pathlib import Path
 
 import msgspec
 
-from clew.errors import InvalidInput, NotFound
+from clew.errors import InvalidInput, NotFound, SourceError
 from clew.knowledge.code.blobs import read_content
 from clew.knowledge.code.sightings import looks_secret
-from clew.knowledge.git import GitFailed, folder_in_repository, run_git
+from clew.knowledge.git import GitFailed
+from clew.knowledge.git_objects import Objects, find_objects, run_apart
 from clew.knowledge.history.anchors import parse_ref
-from clew.knowledge.history.commits import Commit, read_commits
+from clew.knowledge.history.commits import Commit, read_named
+from clew.knowledge.lines import cut
 from clew.secrecy import mask_in_place, mask_secrets
 
 MAX_LINES = 200_000
@@ -24,7 +27,8 @@ _CLOSELY = 5_000
 MAX_RANGE = 200
 """Lines that are explained at once."""
 _HISTORY_TIMEOUT = 20.0
-_BLAMED = re.compile(r"\^?([0-9a-f]{7,64}) (\d+) (\d+)(?: \d+)?$")
+_NAME_SHOWN = 200
+_BLAMED = re.compile(rb"\^?([0-9a-f]{7,64}) (\d{1,9}) (\d{1,9})(?: \d+)?")
 
 
 class LineOrigin(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,38 +52,53 @@ def find_origin(root: Path, path: str, line: int) -> LineOrigin:
 def find_origins(root: Path, path: str, first: int, last: int) -> list[LineOrigin]:
     """Where each of these lines of a file on disk comes from, in their order. Keys in a line are masked.
 
-    Raises NotFound for a file or a line that there is not, InvalidInput for a file that is not shown, SourceError when
-    git cannot say.
+    Raises NotFound for a file or a line that there is not, InvalidInput for a file that is not shown or belongs to
+    another repository, SourceError when git cannot say.
     """
-    place = parse_ref(path).path
+    place = file_of(root, path)
     present = _read_lines(root, place)
     if not 1 <= first <= last <= len(present):
         hint = f"The file has {len(present):,} line{'' if len(present) == 1 else 's'}"
-        raise NotFound("line", f"{place}:{first if first > len(present) or first < 1 else last}", hint=hint)
+        wrong = first if first > len(present) or first < 1 else last
+        raise NotFound("line", f"{cut(place, _NAME_SHOWN)}:{wrong}", hint=hint)
     if last - first >= MAX_RANGE:
         raise InvalidInput("place", f"has over {MAX_RANGE} lines", hint="Ask for fewer")
     shown = _masked(present)
-    committed = _committed_lines(root, place)
-    at = _lines_before(committed, present)
+    objects = find_objects(root)
+    committed = _read_committed(objects, place)
+    at = _lines_before(_split(committed), present)
     wanted = [at.get(line, 0) for line in range(first, last + 1)]
-    told = _blame(root, place, [line for line in wanted if line])
+    # in a file that only knows the other line end, git sees a single line
+    asked = wanted if b"\n" in committed else [min(line, 1) for line in wanted]
+    told = _blame(objects, place, [line for line in asked if line])
     texts = shown[first - 1 : last]
-    return [msgspec.structs.replace(told.get(line, _NEW), text=text) for line, text in zip(wanted, texts, strict=True)]
+    return [msgspec.structs.replace(told.get(line, _NEW), text=text) for line, text in zip(asked, texts, strict=True)]
 
 
-def _blame(root: Path, path: str, lines: Sequence[int]) -> dict[int, LineOrigin]:
+def file_of(root: Path, ref: str) -> str:
+    """The file that a reference means: one of that very name where there is one, else what it names before a line or a
+    symbol. Raises InvalidInput as `parse_ref`."""
+    parsed, whole = parse_ref(ref), ref.strip().removeprefix("./")
+    is_inside = whole.isprintable() and ".." not in whole.split("/") and not whole.startswith("/")
+    return whole if is_inside and os.path.isfile(f"{root}/{whole}") else parsed.path
+
+
+def _blame(objects: Objects, path: str, lines: Sequence[int]) -> dict[int, LineOrigin]:
     """What git says of committed lines, by their numbers."""
     if not lines:
         return {}
     span = f"-L{min(lines)},{max(lines)}"
-    said = run_git(root, ["blame", "--porcelain", "--no-textconv", span, "HEAD", "--", path]).decode(errors="replace")
-    prefix, names, found, at = folder_in_repository(root), dict[str, str](), dict[int, LineOrigin](), ("", 0, 0)
-    for told in said.splitlines():
-        if header := _BLAMED.match(told):
-            at = (header[1], int(header[2]), int(header[3]))
+    said = run_apart(
+        objects, ["blame", "--porcelain", "--no-textconv", span, objects.head, "--", objects.prefix + path]
+    )
+    prefix = os.fsencode(objects.prefix)
+    names, found, at = dict[str, str](), dict[int, LineOrigin](), ("", 0, 0)
+    for told in said.split(b"\n"):
+        if header := _BLAMED.fullmatch(told):
+            at = (header[1].decode(), int(header[2]), int(header[3]))
             found[at[2]] = LineOrigin(text="", sha=at[0], path=names.get(at[0], path), line=at[1])
-        elif told.startswith("filename "):
-            names[at[0]] = told[9:].removeprefix(prefix)
+        elif told.startswith(b"filename ") and at[2] in found:
+            names[at[0]] = told[9:].removeprefix(prefix).decode(errors="replace")
             found[at[2]] = msgspec.structs.replace(found[at[2]], path=names[at[0]])
     return found
 
@@ -89,40 +108,61 @@ def read_line_history(root: Path, origin: LineOrigin, *, limit: int = 10) -> lis
     there before. Only the first where git takes too long over the others."""
     if not origin.sha:
         return []
-    newest = list(read_commits(root, [origin.sha], limit=1))
+    objects = find_objects(root)
     arguments = ["log", "-s", "--format=%H", "--no-textconv", "--no-ext-diff", f"--max-count={limit}"]
-    arguments += [f"-L{origin.line},{origin.line}:{origin.path}", origin.sha, "--"]
+    arguments += [f"-L{origin.line},{origin.line}:{objects.prefix}{origin.path}", origin.sha, "--"]
     try:
-        older = run_git(root, arguments, timeout=_HISTORY_TIMEOUT).decode().split()
-    except GitFailed:
+        older = run_apart(objects, arguments, timeout=_HISTORY_TIMEOUT).decode(errors="replace").split()
+    except SourceError:
         older = []
-    others = [sha for sha in dict.fromkeys(older) if sha != origin.sha][: limit - 1]
-    return [*newest, *(commit for sha in others for commit in read_commits(root, [sha], limit=1))]
+    return list(read_named(objects, list(dict.fromkeys([origin.sha, *older]))[:limit]))
 
 
 def _read_lines(root: Path, path: str) -> list[str]:
     """Raises InvalidInput for what is git's own, or is made to hold keys."""
     names = path.split("/")
     if ".git" in names:
-        raise InvalidInput("path", f"{path} is git's own, and no file of the project")
+        raise InvalidInput("path", f"{cut(path, _NAME_SHOWN)} is git's own, and no file of the project")
     content = read_content(str(root.resolve()), path)
     if content is None:
-        raise NotFound("file", path)
+        raise NotFound("file", cut(path, _NAME_SHOWN))
     if reason := content.left_out or looks_secret(path, content.body):
-        raise InvalidInput("path", f"{path} {reason}, and is left out")
-    lines = content.body.decode(errors="replace").splitlines()
+        raise InvalidInput("path", f"{cut(path, _NAME_SHOWN)} {reason}, and is left out")
+    lines = _split(content.body)
     if len(lines) > MAX_LINES:
-        raise InvalidInput("path", f"{path} has over {MAX_LINES:,} lines")
+        raise InvalidInput("path", f"{cut(path, _NAME_SHOWN)} has over {MAX_LINES:,} lines")
     return lines
 
 
-def _committed_lines(root: Path, path: str) -> list[str]:
-    """The file as it was committed; empty when it is new."""
-    name = f"HEAD:{folder_in_repository(root)}{path}"
+def _read_committed(objects: Objects, path: str) -> bytes:
+    """The file as it was committed; empty when it is new. Raises InvalidInput where another repository has it."""
     try:
-        return run_git(root, ["cat-file", "blob", name]).decode(errors="replace").splitlines()
+        return run_apart(objects, ["cat-file", "blob", f"{objects.head}:{objects.prefix}{path}"])
     except GitFailed:
-        return []
+        pass
+    if inner := _repository_within(objects.root, path):
+        what = f"{cut(path, _NAME_SHOWN)} belongs to another repository, {cut(inner, _NAME_SHOWN)}"
+        raise InvalidInput("path", what, hint="Ask for it there")
+    return b""
+
+
+def _repository_within(root: Path, path: str) -> str:
+    """The innermost folder on the way to a file that is a repository of its own, if there is one."""
+    names = path.split("/")[:-1]
+    folders = ["/".join(names[:depth]) for depth in range(len(names), 0, -1)]
+    return next((folder for folder in folders if _is_repository(f"{root}/{folder}/.git")), "")
+
+
+def _is_repository(place: str) -> bool:
+    return os.path.isfile(place) or os.path.lexists(f"{place}/HEAD")
+
+
+def _split(body: bytes) -> list[str]:
+    """The lines of a file as git counts them, without their ends; those of a file that knows no other end than a
+    carriage return as editors do."""
+    text = body.decode(errors="replace")
+    lines = text.split("\n" if "\n" in text else "\r")
+    return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
 
 
 def _masked(lines: Sequence[str]) -> list[str]:

@@ -15,7 +15,9 @@ from clew.errors import InvalidInput
 from clew.knowledge.history.chronicle import Chronicle
 from clew.knowledge.history.decisions import REPOSITORY
 from clew.knowledge.history.entries import NO_SESSION, ArchiveQuery, Category, Entry
+from clew.knowledge.history.moments import is_unreleased, newest_first
 from clew.llm.tokens import count_tokens
+from clew.trail.nodes import UNVERIFIED
 
 Tier = Literal["micro", "standard", "full"]
 
@@ -45,12 +47,14 @@ _FULL = (
 
 
 class Briefing(msgspec.Struct, frozen=True, kw_only=True):
-    """A text and what it took. `[n]` in it is the n-th of `sources`, the ids of entries."""
+    """A text and what it took. `[n]` in it is the n-th of `sources`, the ids of entries, and of `places`, where each is
+    found: in a file, or by its id."""
 
     tier: Tier
     text: str
     tokens: int
     sources: tuple[str, ...]
+    places: tuple[str, ...] = ()
 
 
 class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +90,13 @@ async def brief(chronicle: Chronicle, tier: str = "standard") -> Briefing:
             cross_session=True, promoted_only=True, exclude_sessions=(chronicle.session_id,), limit=_FULL_LINES
         )
         page.list("Promoted by other sessions", await chronicle.query(others), _FULL_LINES, _LONG)
-    return Briefing(tier=size, text=page.text, tokens=count_tokens(page.text), sources=tuple(page.sources))
+    return Briefing(
+        tier=size,
+        text=page.text,
+        tokens=count_tokens(page.text),
+        sources=tuple(page.places),
+        places=tuple(page.places.values()),
+    )
 
 
 async def summarise_session(chronicle: Chronicle, session_id: str = "") -> SessionSummary:
@@ -103,7 +113,7 @@ async def summarise_session(chronicle: Chronicle, session_id: str = "") -> Sessi
         counts=dict(Counter(entry.category.value for entry in entries)),
         began=entries[-1].created_at if entries else None,
         ended=entries[0].created_at if entries else None,
-        sources=tuple(page.sources),
+        sources=tuple(page.places),
     )
 
 
@@ -112,7 +122,8 @@ class _Page:
 
     def __init__(self) -> None:
         self._lines: list[str] = []
-        self.sources: list[str] = []
+        self.places: dict[str, str] = {}
+        """Where each cited entry is found, by its id, in order."""
 
     @property
     def text(self) -> str:
@@ -130,16 +141,24 @@ class _Page:
             self.say(f"- … and {len(entries) - most} more")
 
     def cite(self, entry: Entry) -> int:
-        if entry.id not in self.sources:
-            self.sources.append(entry.id)
-        return self.sources.index(entry.id) + 1
+        self.places.setdefault(entry.id, entry.place)
+        return list(self.places).index(entry.id) + 1
 
 
 def told(entry: Entry, width: int) -> str:
-    """An entry on one line: its title, and its content where that says more."""
-    title, content = inline(entry.title, width), inline(entry.content, width)
-    beginning = title.removesuffix("…")
-    return content if content.startswith(beginning) else f"{title}: {content}"
+    """An entry on one line: its title, and its content where that says more; a mark of what is unverified stays."""
+    title, content = _compared(entry.title), _compared(entry.content.removeprefix(UNVERIFIED))
+    if content.startswith(title):
+        return inline(entry.content, width)
+    is_repeated = title.startswith(content) and not entry.content.startswith(UNVERIFIED)
+    return (
+        inline(entry.title, width) if is_repeated else f"{inline(entry.title, width)}: {inline(entry.content, width)}"
+    )
+
+
+def _compared(text: str) -> str:
+    """How a text begins, however it is spaced, and whatever stands for the rest of it."""
+    return " ".join(text[: _LONG * 4].split()).rstrip("….").casefold()
 
 
 def _write_micro(page: _Page, session_id: str, entries: Sequence[Entry]) -> None:
@@ -161,12 +180,16 @@ def _called(category: str, count: int) -> str:
 async def _write_project(page: _Page, chronicle: Chronicle, most: int) -> None:
     """The newest decisions that the files of the repository tell of, where there are any."""
     wanted = ArchiveQuery(cross_session=True, sources=(REPOSITORY,), categories=(Category.DECISION,), limit=_ENTRIES)
-    found = sorted(await chronicle.query(wanted), key=lambda entry: str(entry.metadata.get("day", "")), reverse=True)
+    found = newest_first(await chronicle.query(wanted))
     if not found:
         return
     page.say(f"\nDecisions of the project: {len(found):,}, newest first")
     for entry in found[:most]:
-        when = entry.metadata.get("day") or entry.metadata.get("version") or "undated"
+        when = (
+            entry.metadata.get("day")
+            or entry.metadata.get("version")
+            or ("unreleased" if is_unreleased(entry) else "undated")
+        )
         page.say(f"- {inline(str(when), 40)} {told(entry, _SHORT)} [{page.cite(entry)}]")
     if len(found) > most:
         page.say(f"- … and {len(found) - most:,} more")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import re
 from collections.abc import Callable, Collection
 from datetime import datetime
 from pathlib import Path
 
 from clew.access import Principal
 from clew.errors import NotFound, SourceError
+from clew.files import read_file
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.evidence.naming import COMMIT_PREFIX
-from clew.knowledge.git import run_git
+from clew.knowledge.git import read_folder, run_git
+from clew.knowledge.history.commit_queries import CommitFilter
 from clew.knowledge.history.commit_words import asks_of_past
 from clew.knowledge.history.commits import Commit
 from clew.knowledge.history.git_log import GitLog, LogRefresh
@@ -23,8 +25,10 @@ from clew.trail.nodes import EVERY_NODE, Node, NodeFilter, ScoredNode
 MAX_CONTENT = 2_000
 QUICK = 2_000
 """So many commits are read for the first time while somebody waits for an answer."""
-_WATCHED = ("HEAD", "logs/HEAD", "packed-refs")
-_Stamp = tuple[tuple[int, int] | None, ...]
+_OF_FOLDER = ("HEAD", "logs/HEAD", "reftable/tables.list")
+_OF_ALL = ("packed-refs", "reftable/tables.list")
+_REF = re.compile(rb"ref:\s*(refs/[^\0\n]{1,1000})\s*")
+_Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 class Commits:
@@ -34,7 +38,7 @@ class Commits:
         self._store, self._root, self._changed = store, root, changed
         self._log: GitLog | None = None
         self._era = self._read_in = store.era
-        self._place: Path | None = None
+        self._places: tuple[Path, Path] | None = None
         self._stamp: _Stamp | None = None
         self._is_left = False
         self._turn = asyncio.Lock()
@@ -57,6 +61,11 @@ class Commits:
         if not self._is_left and (self._stamp != self._look() or self._read_in != self._store.era):
             await self.read()
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether a long log was left for whoever reads everything."""
+        return self._is_left
+
     async def count(self) -> int:
         """How many are known."""
         return await asyncio.to_thread(lambda: self._opened().count())
@@ -75,6 +84,29 @@ class Commits:
         await self.catch_up()
         found = await asyncio.to_thread(lambda: self._opened().recent(limit=limit))
         return [ScoredNode(node=commit_node(commit), similarity=1.0) for commit in found]
+
+    async def among(self, wanted: CommitFilter, limit: int, *, oldest_first: bool = False) -> tuple[list[Node], int]:
+        """The newest of the commits that are meant, newest first, or the oldest, and how many there are in all."""
+        await self.catch_up()
+        found, total = await asyncio.to_thread(
+            lambda: self._opened().among(wanted, limit=limit, oldest_first=oldest_first)
+        )
+        return [commit_node(commit) for commit in found], total
+
+    async def find(self, sha: str) -> Commit | None:
+        """A commit by its name or the beginning of it, if that is known and means only one."""
+        await self.catch_up()
+        return await asyncio.to_thread(lambda: self._opened().find(sha))
+
+    async def paths_of(self, name: str) -> list[str]:
+        """The files that a name means, each under all names that it had."""
+        await self.catch_up()
+        return await asyncio.to_thread(lambda: self._opened().paths_of(name))
+
+    async def authors_of(self, name: str) -> list[str]:
+        """The authors that a name means."""
+        await self.catch_up()
+        return await asyncio.to_thread(lambda: self._opened().authors_of(name))
 
     def get(self, id: str) -> Node:
         """Raises NotFound."""
@@ -95,7 +127,7 @@ class Commits:
             counted = run_git(self._root, ["rev-list", "--count", f"--max-count={QUICK + 1}", "HEAD", "--"])
         except SourceError:
             return False
-        return int(counted) <= QUICK
+        return counted.strip().isdigit() and int(counted) <= QUICK
 
     def _opened(self) -> GitLog:
         if self._log is None or self._era != self._store.era:
@@ -111,13 +143,17 @@ class Commits:
             return stamp, LogRefresh(head=None)
 
     def _look(self) -> _Stamp:
-        """What changes in the files of git with every commit and every checkout."""
-        if self._place is None:
+        """What changes in the files of git with every commit and every checkout: HEAD, the branch that it names, which
+        stands in a file of its own or among the packed ones, and the log of both, which not every repository has."""
+        if self._places is None:
             try:
-                self._place = Path(os.fsdecode(run_git(self._root, ["rev-parse", "--absolute-git-dir"]).strip()))
+                own = read_folder(self._root, "--absolute-git-dir")
+                self._places = own, read_folder(self._root, "--git-path", "objects").parent
             except SourceError:
                 return ()
-        return tuple(_stat(self._place / name) for name in _WATCHED)
+        own, shared = self._places
+        watched = [*(own / name for name in _OF_FOLDER), *(shared / name for name in _OF_ALL)]
+        return tuple(map(_stat, [*watched, *(shared / name for name in _branch(own / "HEAD"))]))
 
 
 class HistoryShelf:
@@ -125,6 +161,11 @@ class HistoryShelf:
 
     def __init__(self, nodes: NodeShelf, commits: Commits) -> None:
         self._nodes, self._commits = nodes, commits
+
+    @property
+    def commits(self) -> Commits:
+        """What was committed, by itself."""
+        return self._commits
 
     @property
     def domain(self) -> NodeDomain:
@@ -183,9 +224,20 @@ def commit_node(commit: Commit) -> Node:
     )
 
 
-def _stat(path: Path) -> tuple[int, int] | None:
+def _branch(head: Path) -> list[str]:
+    """The branch that is checked out, by the name of its file; none where it is no branch."""
+    stamp = _stat(head)
+    try:
+        found = _REF.fullmatch(read_file(head)) if stamp and stamp[1] <= MAX_CONTENT else None
+    except OSError:
+        return []
+    name = found[1].decode(errors="surrogateescape").strip() if found else ""
+    return [name] if name and ".." not in name.split("/") else []
+
+
+def _stat(path: Path) -> tuple[int, int, int] | None:
     try:
         found = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -13,6 +13,7 @@ from clew.knowledge.membership import telling_words
 from clew.trail.text import STOP, split_text
 
 CANDIDATES = 100
+MOST_LOOKED_AT = 3_000
 LEAST = 0.5
 """The share of a question's words that a commit has at least; rare words count more."""
 MAX_WORDS = 24
@@ -100,6 +101,20 @@ def find_commits(sql: Sql, text: str, limit: int, since: int) -> list[tuple[int,
     found = [(number, _share(subject, body, rarity), score / best) for number, subject, body, score in rows]
     fitting = sorted((each for each in found if each[1] >= LEAST), key=lambda each: -(each[1] + each[2]))
     return [(number, round(min(1.0, share), 4)) for number, share, _ in fitting[:limit]]
+
+
+def commits_on(sql: Sql, text: str, first: int, last: int) -> list[int]:
+    """Numbers of all commits from a second to another, without that, that a text is about, newest first."""
+    words = _words(text)
+    if not words:
+        return []
+    rows = sql.execute(
+        "SELECT c.number, c.subject, c.body FROM git_words JOIN git_commits c ON c.number = git_words.rowid"
+        " WHERE git_words MATCH ? AND c.at >= ? AND c.at < ? ORDER BY c.at DESC LIMIT ?",
+        (_any_of(words), first, last, MOST_LOOKED_AT),
+    ).fetchall()
+    rarity = _rarity(sql, words)
+    return [number for number, subject, body in rows if _share(subject, body, rarity) >= LEAST]
 
 
 def _words(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from clew.fences import clean
-from clew.knowledge.git import folder_in_repository, is_partial, stream_git
+from clew.knowledge.git_objects import Objects, find_objects, stream_apart
 from clew.secrecy import mask_keys
 
 NEWEST = 20_000
@@ -31,6 +31,10 @@ _KINDS: dict[str, TouchKind] = {"A": "created", "C": "created", "D": "deleted", 
 _ADDRESS = re.compile(
     r"(?:(?<!\s)\s{1,20}+)?<[^<>\s]{1,200}@[^<>\s]{1,200}>|\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}\b"
 )
+_SHA = re.compile(r"[0-9a-f]+")
+_SECONDS = re.compile(r"-?\d{1,20}", re.ASCII)
+_LAST_SECOND = int(datetime(9999, 12, 30, tzinfo=UTC).timestamp())
+"""A day before the last, so that it is a moment in every time zone."""
 _TRAILER = re.compile(r"([A-Za-z][A-Za-z0-9-]{1,40}|BREAKING CHANGE):\s+(.+)")
 
 
@@ -61,20 +65,22 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_commits(root: Path, revisions: Sequence[str], *, limit: int = NEWEST) -> Iterator[Commit]:
-    """The commits that git means by these revisions, newest first, at most `limit`, with the files that each touched;
-    a merge touches none of itself. Raises SourceError."""
+    """The commits that git means by these revisions, names of commits among them, newest first, at most `limit`, with
+    the files that each touched; a merge touches none of itself. Raises SourceError."""
+    yield from _read_log(find_objects(root), [f"--max-count={limit}"], revisions)
+
+
+def read_named(objects: Objects, names: Sequence[str]) -> Iterator[Commit]:
+    """The commits of these names alone, in their order. Raises SourceError."""
+    return _read_log(objects, ["--no-walk=unsorted"], names) if names else iter(())
+
+
+def _read_log(objects: Objects, chosen: Sequence[str], revisions: Sequence[str]) -> Iterator[Commit]:
     arguments = ["log", "-z", "--raw", "--no-abbrev", "--no-ext-diff", "--no-textconv", "--no-show-signature"]
-    arguments += ["--relative" if folder_in_repository(root) else "--no-relative", "--encoding=UTF-8", "--no-color"]
+    arguments += [f"--relative={objects.prefix}" if objects.prefix else "--no-relative"]
     # where contents are fetched on demand, only renames that need none are told
-    arguments += [
-        "-M100%" if is_partial(root) else "-M",
-        f"--max-count={limit}",
-        _FORMAT,
-        "--end-of-options",
-        *revisions,
-        "--",
-    ]
-    yield from parse_log(stream_git(root, arguments))
+    arguments += ["-M100%" if objects.is_partial else "-M", "--encoding=UTF-8", "--no-color", _FORMAT, *chosen]
+    return parse_log(stream_apart(objects, [*arguments, "--end-of-options", *revisions, "--"]))
 
 
 def parse_log(pieces: Iterable[bytes]) -> Iterator[Commit]:
@@ -89,7 +95,9 @@ def parse_log(pieces: Iterable[bytes]) -> Iterator[Commit]:
         while first is not None and not first.startswith(b"\x01"):
             files += _touched(first, feed)
             first = next(feed, None)
-        yield _commit([_text(piece) for piece in header], files[:MAX_FILES])
+        commit = _commit([_text(piece) for piece in header], files[:MAX_FILES])
+        if _SHA.fullmatch(commit.sha):
+            yield commit
 
 
 def _touched(piece: bytes, feed: Iterator[bytes]) -> list[Touched]:
@@ -108,7 +116,7 @@ def _commit(header: Sequence[str], files: Sequence[Touched]) -> Commit:
     return Commit(
         sha=sha.lstrip("\n\x01"),
         parents=tuple(parents.split()),
-        at=datetime.fromtimestamp(int(seconds or 0), UTC),
+        at=_moment(seconds),
         author=_without_addresses(author, 200),
         subject=_without_addresses(subject, 500),
         body=_without_addresses(body.strip(), MAX_BODY).strip(),
@@ -117,16 +125,26 @@ def _commit(header: Sequence[str], files: Sequence[Touched]) -> Commit:
     )
 
 
+def _moment(seconds: str) -> datetime:
+    """The moment that git tells, or the nearest that there is: a commit may claim any number."""
+    number = int(seconds) if _SECONDS.fullmatch(seconds) else 0
+    return datetime.fromtimestamp(min(max(number, 0), _LAST_SECOND), UTC)
+
+
 def _trailers(text: str) -> Iterator[tuple[str, str]]:
-    for line in text.splitlines()[:50]:
+    for line in text.split("\n")[:50]:
         found = _TRAILER.fullmatch(line.strip())
         if found:
             yield found[1], _without_addresses(found[2], 500)
 
 
 def _without_addresses(text: str, limit: int) -> str:
-    """At most so many characters of a text. Little more of it is looked at: it may have any length."""
-    return mask_keys(_ADDRESS.sub("", clean(text[: limit + _BEYOND])))[:limit]
+    """At most so many characters of a text. Little more of it is looked at: it may have any length. Keys go first: a
+    password may look like the name in an address."""
+    looked_at = text[: limit + _BEYOND]
+    if len(text) > len(looked_at):
+        looked_at = (looked_at.rsplit(None, 1) or [""])[0]  # a key that is cut off does not look like one
+    return _ADDRESS.sub("", mask_keys(clean(looked_at)))[:limit]
 
 
 def _text(piece: bytes) -> str:

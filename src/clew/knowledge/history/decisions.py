@@ -12,14 +12,18 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import CycleRefused
+from clew.knowledge.evidence.marks import with_marks
 from clew.knowledge.history.adr import is_adr, read_adr
 from clew.knowledge.history.changelogs import changelog_decisions, is_changelog, read_changelog
 from clew.knowledge.history.decision import Decision
 from clew.knowledge.history.keyed import keyed_id, put_keyed
 from clew.knowledge.history.links import link_code
 from clew.trail.breadcrumb import Breadcrumb, Change
+from clew.trail.bulk import drop_records, each_record
 from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
-from clew.trail.nodes import NodeFields, NodeGraph, build_node
+from clew.trail.node import domain_tag, type_tag
+from clew.trail.nodes import SCHEMA, NodeFields, NodeGraph, build_node
+from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
 REPOSITORY = "repository"
@@ -34,6 +38,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     written: int
     edges: int
     superseded: int
+    removed: int = 0
 
 
 def read_decisions(files: Iterable[tuple[str, bytes]]) -> list[Decision]:
@@ -54,10 +59,11 @@ def is_told(path: str) -> bool:
 
 
 async def keep_decisions(
-    trail: Trail, decisions: Sequence[Decision], paths: Iterable[str] = (), *, by: Principal
+    trail: Trail, decisions: Sequence[Decision], paths: Iterable[str] = (), *, by: Principal, drops: bool = True
 ) -> Kept:
-    """Write decisions as nodes that are found by meaning: each once, anew where its text has changed. `paths` are the
-    files of the repository; those that a decision names get an edge."""
+    """Write decisions as nodes that are found by meaning: each once, anew where its text has changed, or where no
+    program of this user wrote what is there. `paths` are the files of the repository; those that a decision names get
+    an edge. Decisions that no file tells of any more are removed, unless there may be more than these."""
     known = frozenset(paths)
     written = edges = 0
     for decision in decisions:
@@ -65,7 +71,8 @@ async def keep_decisions(
             written += 1
             named = [path for path in dict.fromkeys(_PATH.findall(decision.text)) if path in known]
             edges += len(await link_code(trail, node_id(by, decision), named, by=by))
-    return Kept(written=written, edges=edges, superseded=await _supersede(trail, decisions, by))
+    removed = await _drop_others(trail, decisions, by) if drops else 0
+    return Kept(written=written, edges=edges, superseded=await _supersede(trail, decisions, by), removed=removed)
 
 
 def node_id(by: Principal, decision: Decision) -> str:
@@ -84,8 +91,11 @@ async def _keep(trail: Trail, decision: Decision, by: Principal) -> bool:
         "metadata": _metadata(decision),
         **({"path": decision.source, "line_start": decision.line} if decision.line else {}),
         **({"timestamp": datetime.combine(decision.day, time(), UTC)} if decision.day else {}),
+        "id": node_id(by, decision),
     }
-    draft = build_node(decision.title[:500], NodeDomain.HISTORY, NodeType.DECISION, decision.text, fields)
+    [draft] = with_marks(
+        [build_node(decision.title[:500], NodeDomain.HISTORY, NodeType.DECISION, decision.text, fields)]
+    )
     before: list[Breadcrumb] = []
 
     def change(present: Breadcrumb) -> Change | None:
@@ -97,6 +107,20 @@ async def _keep(trail: Trail, decision: Decision, by: Principal) -> bool:
 
     after = await put_keyed(trail, decision.key, draft, change, by=by)
     return not before or before[0].version != after.version
+
+
+async def _drop_others(trail: Trail, decisions: Sequence[Decision], by: Principal) -> int:
+    """Remove what files of the repository told of, and do no more."""
+    kept = {node_id(by, decision) for decision in decisions}
+    wanted = Selector(
+        schema_name=SCHEMA,
+        all_tags=(domain_tag(NodeDomain.HISTORY), type_tag(NodeType.DECISION)),
+        context_match=(ContextMatch(path="source", value=REPOSITORY),),
+    )
+    found = [each async for each in each_record(trail, wanted, by=by)]
+    return await drop_records(
+        trail, [each.id for each in found if each.id not in kept and each.context.get("path")], by=by
+    )
 
 
 def _metadata(decision: Decision) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from clew.errors import InvalidInput
+from clew.knowledge.evidence.naming import on_one_line
 from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.kinds import NodeDomain, NodeType
 from clew.trail.nodes import SCHEMA, to_node
@@ -48,7 +49,8 @@ NODE_TYPES = {
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry. `source` is who wrote it; `promoted_by` and `promoted_because` are empty until it is promoted."""
+    """One entry. `source` is who wrote it; `promoted_by` and `promoted_because` are empty until it is promoted. What a
+    file tells of has its place there, and a time where the file says when it was."""
 
     id: str
     title: str
@@ -63,6 +65,14 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
     trust: int
     created_at: datetime
+    timestamp: datetime | None = None
+    path: str | None = None
+    line_start: int | None = None
+
+    @property
+    def place(self) -> str:
+        """Where it is found again: the place in a file, or else its id."""
+        return f"{on_one_line(self.path)}:{self.line_start or 1}" if self.path else self.id
 
 
 class ArchiveQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -129,6 +139,9 @@ def to_entry(breadcrumb: Breadcrumb) -> Entry:
         metadata=node.metadata,
         trust=node.trust,
         created_at=node.at,
+        timestamp=node.timestamp,
+        path=node.path,
+        line_start=node.line_start,
     )
 
 

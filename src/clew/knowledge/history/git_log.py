@@ -14,6 +14,7 @@ import msgspec
 from clew.knowledge.code.store import CodeStore, Sql
 from clew.knowledge.git import GitFailed, find_head, run_git
 from clew.knowledge.history.blame import find_origin, read_line_history
+from clew.knowledge.history.commit_queries import CommitFilter, find_authors, find_numbers, find_paths
 from clew.knowledge.history.commit_words import ensure_index, find_commits, has_words, named_commits
 from clew.knowledge.history.commits import NEWEST, Commit, Touched, read_commits
 
@@ -121,6 +122,26 @@ class GitLog:
         )
         return [self._commit(row) for row in rows]
 
+    def among(self, wanted: CommitFilter, *, limit: int = 10, oldest_first: bool = False) -> tuple[list[Commit], int]:
+        """The newest of the commits that are meant, newest first, or the oldest, and how many there are in all."""
+        with self._store.reading() as sql:
+            numbers, total = find_numbers(sql, wanted, limit, oldest_first=oldest_first)
+        marks = ",".join("?" * len(numbers))
+        rows = self._rows(f"SELECT {_COLUMNS} FROM git_commits c WHERE c.number IN ({marks})", numbers)
+        known = {row[0]: row for row in rows}
+        return [self._commit(known[number]) for number in numbers if number in known], total
+
+    def paths_of(self, name: str) -> list[str]:
+        """The files that a name means, each under all names that it had; of several, under the present ones."""
+        with self._store.reading() as sql:
+            found = find_paths(sql, name)
+        return self.names_of(found[0]) if len(found) == 1 else found
+
+    def authors_of(self, name: str) -> list[str]:
+        """The authors that a name means."""
+        with self._store.reading() as sql:
+            return find_authors(sql, name)
+
     def find(self, sha: str) -> Commit | None:
         """A commit by its name or the beginning of it, if that is known and means only one."""
         if len(sha) < _SHORTEST or not all(letter in "0123456789abcdef" for letter in sha):
@@ -157,7 +178,7 @@ class GitLog:
         except GitFailed:
             gone = None
         if gone is not None:
-            return sum(_drop(sql, sha) for sha in gone.decode().split())
+            return sum(_drop(sql, sha) for sha in gone.decode(errors="replace").split())
         [(removed,)] = sql.execute("SELECT count(*) FROM git_commits").fetchall()
         sql.execute("DELETE FROM git_touched; DELETE FROM git_commits; DELETE FROM git_state")
         return int(removed)

@@ -12,9 +12,10 @@ import msgspec
 from clew.access import Principal
 from clew.errors import ClewError
 from clew.knowledge.git import find_head
-from clew.knowledge.history.anchors import CodeRef, parse_ref, references_of
-from clew.knowledge.history.blame import LineOrigin, find_origins, read_line_history
-from clew.knowledge.history.commits import Commit, read_commits
+from clew.knowledge.git_objects import find_objects
+from clew.knowledge.history.anchors import CodeRef, references_of
+from clew.knowledge.history.blame import LineOrigin, file_of, find_origins, read_line_history
+from clew.knowledge.history.commits import Commit, read_named
 from clew.knowledge.history.cross_domain import CrossDomain
 from clew.knowledge.history.decision import Decision
 from clew.knowledge.history.resolutions import Resolution, find_resolutions
@@ -68,7 +69,7 @@ async def blame_why(
     """Explain a line of a file on disk, or all from it to the last. `decisions` are those of the repository; `around`
     is the symbol around the line, where it is known. Raises NotFound for a line that there is not,
     InvalidInput for a file that is not shown, ClewError without git, SourceError when git cannot say."""
-    place, last = parse_ref(path).path, max(line, last_line)
+    place, last = file_of(root, path), max(line, last_line)
     if await asyncio.to_thread(find_head, root) is None:
         hint = "Run it in a repository that has a commit"
         raise ClewError("blame-why needs git history; this folder has none", hint=hint)
@@ -93,7 +94,7 @@ def _read_history(root: Path, origins: Sequence[LineOrigin], limit: int) -> list
     if len(origins) == 1:
         return read_line_history(root, origins[0], limit=limit)
     names = list(dict.fromkeys(each.sha for each in origins if each.sha))
-    found = [commit for sha in names for commit in read_commits(root, [sha], limit=1)]
+    found = read_named(find_objects(root), names)
     return sorted(found, key=lambda commit: commit.at, reverse=True)[:limit]
 
 

@@ -29,6 +29,16 @@ def parse_pom(file: ManifestText) -> Iterator[Declared]:
         yield plain.declare("java", name, version, type, plain.line_at(at))
 
 
+def managed_packages(file: ManifestText) -> Iterator[Declared]:
+    """What is only managed: the versions for whoever asks for such a package without one."""
+    text = _COMMENT.sub(_blank, file.text)
+    known = dict(_ELEMENT.findall(text))
+    for block in _MANAGED.finditer(text):
+        for name, part, at in _dependencies(block[0]):
+            version = _VARIABLE.sub(lambda found: known.get(found[1], found[0]), part.get("version", ""))
+            yield file.declare("java", name, version, "runtime", file.line_at(block.start() + at))
+
+
 def _dependencies(text: str) -> Iterator[tuple[str, dict[str, str], int]]:
     """Each dependency as its name, its elements, and where the name stands."""
     for found in _DEPENDENCY.finditer(text):

@@ -104,6 +104,11 @@ async def list_packages(code: CodeGraph) -> list[Declared]:
     return _declared(await asyncio.to_thread(_read_manifests, code, files))
 
 
+def is_copied(path: str) -> bool:
+    """Whether a file stands where the packages of others are put."""
+    return _COPIED.search(path) is not None
+
+
 def _check(code: CodeGraph, files: Sequence[FileInfo], need: Need) -> DependencyAnswer:
     manifests = _read_manifests(code, files)
     declared = _declared(manifests)
@@ -140,7 +145,7 @@ def _shown(package: Declared, examples: Sequence[UsageExample]) -> Package:
 
 
 def _read_manifests(code: CodeGraph, files: Sequence[FileInfo]) -> list[Manifest]:
-    named = [file.path for file in files if is_manifest(file.path) and not _COPIED.search(file.path)]
+    named = [file.path for file in files if is_manifest(file.path) and not is_copied(file.path)]
     own = [path for path in named if not kind_of(path) & (TEST | ASIDE)]
     paths = sorted((own or named)[:MAX_MANIFESTS], key=lambda path: (path.count("/"), path))
     return [_read_manifest(code, path) for path in paths]

@@ -123,7 +123,9 @@ class ToolDiscovery:
             return ToolDiscoveryResponse(tier=3, confidence=scan.confidence, tools=(tool,))
         advice = await self._researched(asked, language, inferred)
         if advice.satisfactory and advice.tools:
-            return ToolDiscoveryResponse(tier=2, confidence=scan.confidence, tools=advice.tools)
+            named = {tool.name for tool in advice.tools}
+            agreed = tuple(tool for tool in inferred if tool.name in named)  # with the places that speak for it
+            return ToolDiscoveryResponse(tier=2, confidence=scan.confidence, tools=agreed or advice.tools)
         options = build_options(self._root, category, language, inferred, advice, path)
         answer = await self._ask_user(asked, options) if self._ask_user is not None else None
         if answer is None:

@@ -33,6 +33,19 @@ class PackageRule(msgspec.Struct, frozen=True, kw_only=True):
     language: str
 
 
+class BuildRule(msgspec.Struct, frozen=True, kw_only=True):
+    """A text in the file of a build that speaks for a tool, which the build runs; one that only needs its package does
+    not configure it."""
+
+    files: tuple[str, ...]
+    text: str
+    tool: str
+    category: ToolCategory
+    language: str
+    run: str
+    is_config: bool = True
+
+
 class IdeRule(msgspec.Struct, frozen=True, kw_only=True):
     """A text in the settings of an editor that speaks for a tool."""
 
@@ -49,6 +62,7 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
     configs: tuple[ConfigRule, ...]
     sections: tuple[ConfigRule, ...]
     packages: tuple[PackageRule, ...]
+    builds: tuple[BuildRule, ...]
     ide: tuple[IdeRule, ...]
     scripts: tuple[str, ...]
     ci: tuple[str, ...]

@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 
 from clew.knowledge.code.blobs import read_content
 from clew.knowledge.project.devtools_data import detection, language_by_extension
@@ -17,7 +18,15 @@ MAX_TEXT = 500_000
 MAX_LISTED = 50
 SHORT_HASH = 10
 MAX_WALKED = 5_000
-MANIFESTS = {"package.json": "javascript", "pyproject.toml": "python", "go.mod": "go", "Cargo.toml": "rust"}
+MANIFESTS = {
+    "package.json": "javascript",
+    "pyproject.toml": "python",
+    "go.mod": "go",
+    "Cargo.toml": "rust",
+    "pom.xml": "java",
+}
+BUILDS = frozenset(("pom.xml", "build.gradle", "build.gradle.kts"))
+"""Files of a build that has modules in folders of their own, each with such a file."""
 LOCKS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
 
 _NOT_ITS_OWN = NEVER_READ | TOOLS_OWN | frozenset(("vendor", "dist", "build", "target", "venv"))
@@ -85,6 +94,19 @@ class ProjectFiles:
                     place = _join(folder, inner)
                     listed = [name for name in _names(self.root, place) if name.rpartition(".")[2] in endings]
                     yield from (_join(place, name) for name in listed[:MAX_LISTED])
+        yield from self._modules()
+
+    def _modules(self) -> Iterator[str]:
+        """The files of the modules of a build, one level below the target."""
+        if self.is_file or not BUILDS.intersection(names := _names(self.root, self.target)):
+            return
+        inner = [_join(self.target, name) for name in names if name not in _NOT_ITS_OWN and not name.startswith(".")]
+        found = (_join(folder, name) for folder in inner for name in sorted(BUILDS) if self._is_there(folder, name))
+        yield from islice(found, MAX_LISTED)
+
+    def _is_there(self, folder: str, name: str) -> bool:
+        place = os.path.join(self.root, folder)
+        return not os.path.islink(place) and os.path.isfile(os.path.join(place, name))
 
     def _folders(self) -> Iterator[str]:
         folder = self.target.rpartition("/")[0] if self.is_file else self.target
@@ -131,4 +153,4 @@ def _join(folder: str, name: str) -> str:
 def _wanted() -> frozenset[str]:
     known = detection()
     rules = {rule.file for rule in (*known.configs, *known.sections)}
-    return frozenset((*rules, *MANIFESTS, *LOCKS, *known.scripts, *known.ci, *known.requirements))
+    return frozenset((*rules, *BUILDS, *MANIFESTS, *LOCKS, *known.scripts, *known.ci, *known.requirements))

@@ -17,6 +17,7 @@ from clew.knowledge.manifests.reading import parse_manifest
 from clew.knowledge.manifests.scripts import read_scripts
 from clew.knowledge.project.devtools_data import (
     ANY,
+    PackageRule,
     command_of,
     detection,
     install_of,
@@ -28,12 +29,19 @@ from clew.knowledge.project.devtools_installed import installed_version, is_inst
 from clew.knowledge.project.devtools_records import CATEGORIES, Confidence, DiscoveredTool, Source, ToolCategory
 
 MAX_LINE = 2_000
-_MANIFESTS = {"npm": "package.json", "python": "pyproject.toml", "go": "go.mod", "rust": "Cargo.toml"}
+_MANIFESTS = {
+    "npm": "package.json",
+    "python": "pyproject.toml",
+    "go": "go.mod",
+    "rust": "Cargo.toml",
+    "java": "pom.xml",
+}
 """The manifest whose rules are for the packages of an ecosystem."""
 
 
 class Evidence(NamedTuple):
-    """Something that speaks for a tool. A configuration does so by itself, all else is inferred from."""
+    """Something that speaks for a tool. A configuration does so by itself, all else is inferred from. `word` is what
+    shows it in the file, where that is not the name of the tool."""
 
     tool: str
     language: str
@@ -42,6 +50,7 @@ class Evidence(NamedTuple):
     source: Source
     version: str = ""
     run: str = ""
+    word: str = ""
 
 
 class Scan(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,8 +87,10 @@ def scan_project(files: ProjectFiles, category: ToolCategory, named: Sequence[st
 
 def _evidence(files: ProjectFiles, category: ToolCategory, languages: Sequence[str]) -> Iterator[Evidence]:
     yield from _from_configs(files, category)
-    yield from _from_packages(files, category)
+    yield from _from_builds(files, category)
+    yield from _from_packages(files, category, is_its_own=True)
     yield from _from_scripts(files, category, languages)
+    yield from _from_packages(files, category, is_its_own=False)
     yield from _from_ide(files, category)
 
 
@@ -93,15 +104,34 @@ def _from_configs(files: ProjectFiles, category: ToolCategory) -> Iterator[Evide
                 yield Evidence(rule.tool, rule.language, path, True, "config_file")
 
 
-def _from_packages(files: ProjectFiles, category: ToolCategory) -> Iterator[Evidence]:
-    rules = [rule for rule in detection().packages if rule.category == category]
+def _from_builds(files: ProjectFiles, category: ToolCategory) -> Iterator[Evidence]:
+    rules = [rule for rule in detection().builds if rule.category == category]
+    for path in files.paths:
+        name = path.rpartition("/")[2]
+        for rule in rules:
+            if name in rule.files and rule.text in files.text(path):
+                source: Source = "config_file" if rule.is_config else "package_manifest"
+                yield Evidence(rule.tool, rule.language, path, rule.is_config, source, run=rule.run, word=rule.text)
+
+
+def _from_packages(files: ProjectFiles, category: ToolCategory, *, is_its_own: bool) -> Iterator[Evidence]:
+    """Packages that are the tool itself, or else those that are used with it: their version is not the tool's."""
+    rules = [rule for rule in detection().packages if rule.category == category and _is_its_own(rule) == is_its_own]
     for path in files.paths:
         for given in parse_manifest(path, files.text(path)).packages:
             for rule in rules:
                 is_it = given.name == rule.package or given.name.startswith(f"{rule.package}/")
                 if rule.manifest == _MANIFESTS.get(given.ecosystem) and is_it:
-                    version = shown_version(given.version)
-                    yield Evidence(rule.tool, rule.language, path, False, "package_manifest", version)
+                    version, word = (shown_version(given.version), "") if is_its_own else ("", given.name)
+                    yield Evidence(rule.tool, rule.language, path, False, "package_manifest", version, word=word)
+
+
+def _is_its_own(rule: PackageRule) -> bool:
+    """Whether a package is the tool itself, and not another that is used with it."""
+    known = known_tools().get(rule.tool)
+    name = re.split(r"[/:]", rule.package)[-1]
+    is_named = name == rule.tool or name.startswith(f"{rule.tool}-")
+    return is_named or (known is not None and known.package == rule.package)
 
 
 def _from_scripts(files: ProjectFiles, category: ToolCategory, languages: Sequence[str]) -> Iterator[Evidence]:
@@ -161,7 +191,7 @@ def _to_tool(files: ProjectFiles, category: ToolCategory, first: Evidence, found
         install_cmd=install_of(first.tool, category, first.language),
         is_installed=is_installed(files.root, first.tool),
         source=first.source,
-        rationale=inline(f"{first.tool} is {why} in {files.place(first.path, first.tool)}"),
+        rationale=inline(f"{first.tool} is {why} in {files.place(first.path, first.word or first.tool)}"),
     )
 
 

@@ -17,6 +17,8 @@ from clew.knowledge.project.devtools_records import (
 KNOWN_BY = ("config_file", "package_manifest", "user_choice")
 """Sources that tell what is used here; the others tell what could be."""
 
+DISCOVER, PREFER = "code://tools/discover_tools", "code://tools/hidden/prefer_tool"
+
 _ASKS = re.compile(r"^\W*(?:which|what|how)\b", re.IGNORECASE)
 _HERE = re.compile(
     r"\b(?:use[sd]?|using|run|runs|running|here|configured|project|repo|repository|we|our|i)\b", re.IGNORECASE
@@ -46,6 +48,15 @@ def tool_line(tool: DiscoveredTool) -> str:
     installed = "installed" if tool.is_installed else f"not installed here{_install(tool)}"
     run = f"run: {inline(tool.run_command)}; " if tool.run_command else ""
     return f"{inline(tool.name, 100)}{version}, {kind}: {inline(tool.rationale)}; {run}{installed}"
+
+
+def used_lines(category: ToolCategory, response: ToolDiscoveryResponse) -> list[str]:
+    """The tools that are used, a line each, or that none is known, and what leads on."""
+    used = [f"- {tool_line(each)}" for each in response.tools if each.source in KNOWN_BY]
+    return used or [
+        f"- Not known: which {worded(category)} is used; nothing here configures one, and the user has not said."
+        f" `{DISCOVER}` has suggestions, and leads to `{PREFER}`, which remembers a choice."
+    ]
 
 
 def told(category: ToolCategory, response: ToolDiscoveryResponse) -> list[str]:

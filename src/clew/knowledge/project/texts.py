@@ -9,10 +9,9 @@ from typing import Any
 import msgspec
 
 from clew.knowledge.code.blobs import read_content
-from clew.knowledge.code.extracting import extract
 from clew.knowledge.code.facts import FileFacts
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.parsing import make_readable
+from clew.knowledge.code.parsing import make_readable, run_jobs
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.rows import decode_facts, find_facts
 from clew.knowledge.code.views import FileInfo
@@ -71,4 +70,4 @@ def _facts(code: CodeGraph, blob: str, readable: Any) -> FileFacts:
         return FileFacts(language="")
     with code.store.reading() as sql:
         kept = find_facts(sql, blob, readable.language)
-    return decode_facts(kept) if kept else extract(readable.job.body, readable.language)
+    return decode_facts(kept or run_jobs([readable.job])[0].facts)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -109,37 +109,56 @@ def pieces_of(path: str, text: str) -> list[Piece]:
 
 
 async def keep_documents(
-    trail: Trail, root: Path, paths: Iterable[str], clock: Clock, *, by: Principal
+    trail: Trail,
+    root: Path,
+    paths: Iterable[str],
+    clock: Clock,
+    *,
+    by: Principal,
+    blobs: Mapping[str, str] = {},
+    anew: Collection[str] = (),
+    drops: bool = True,
 ) -> KeptDocuments:
     """Let the trail have the documents among the files of a repository as they are now. `paths` are all its files:
     those that git ignores are not among them; what tells agents what to do is no document. Documents that are gone are
-    removed; an unchanged one costs no write."""
-    known = frozenset(paths)
-    wanted = await asyncio.to_thread(_choose, os.path.realpath(root), known)
+    removed, unless there may be more files than these; an unchanged one costs no write and, where `blobs` has the id of
+    its content, is not read, unless it is to be read `anew`."""
+    known, place = frozenset(paths), os.path.realpath(root)
+    wanted = await asyncio.to_thread(_choose, place, known)
     left_out = dict.fromkeys(wanted[MAX_DOCUMENTS:], f"over {MAX_DOCUMENTS:,} documents")
     heads = await read_heads(trail, COLLECTION, by=by)
     here, changed, nodes, edges = set[str](), 0, 0, 0
     for path in wanted[:MAX_DOCUMENTS]:
-        found = await asyncio.to_thread(_read, os.path.realpath(root), path)
+        key = f"document:{path}"
+        state = heads[key].state if key in heads and path not in anew else ""
+        found = await _read_changed(place, path, clock, state, blobs.get(path))
         if isinstance(found, str):
             left_out |= {path: found} if found else {}
             continue
-        if (key := f"document:{path}") in heads and heads[key].state == blob_id(found):
-            here.add(key)
-            continue
-        document = await asyncio.to_thread(read_document, path, found, clock)
-        if not document.pieces:
-            left_out[path] = "has no words"
-            continue
         here.add(key)
-        kept = await keep(trail, document, by=by)
-        changed, nodes = changed + bool(kept.written), nodes + kept.written
-        edges += await _link(trail, document, kept, known, by, is_new=key not in heads)
-    gone = [key for key in heads if key not in here]
+        if found is not None:
+            kept = await keep(trail, found, by=by)
+            changed, nodes = changed + bool(kept.written), nodes + kept.written
+            edges += await _link(trail, found, kept, known, by, is_new=key not in heads)
+    gone = [key for key in heads if key not in here] if drops else []
     await drop(trail, gone, by=by)
     return KeptDocuments(
         documents=len(here), changed=changed, removed=len(gone), nodes=nodes, edges=edges, left_out=left_out
     )
+
+
+async def _read_changed(root: str, path: str, clock: Clock, state: str, blob: str | None) -> Document | str | None:
+    """A document that is not in the state that is kept; None where it is. Why it is left out, or nothing where there is
+    none."""
+    if state and state == blob:
+        return None
+    found = await asyncio.to_thread(_read, root, path)
+    if isinstance(found, str):
+        return found
+    if state == blob_id(found):
+        return None
+    document = await asyncio.to_thread(read_document, path, found, clock)
+    return document if document.pieces else "has no words"
 
 
 def _choose(root: str, paths: Iterable[str]) -> list[str]:

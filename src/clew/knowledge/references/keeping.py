@@ -11,6 +11,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import AlreadyExists, Conflict, NotFound
+from clew.knowledge.evidence.marks import mark_check, with_marks
 from clew.knowledge.history.keyed import keyed_id
 from clew.knowledge.references.sections import Piece
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Update
@@ -40,7 +41,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """What the trail has of a document."""
+    """What the trail has of a document. One that no program of this user wrote, or an earlier reader, has no state: it
+    is to be read anew."""
 
     key: str
     state: str
@@ -56,13 +58,20 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_heads(trail: Trail, collection: str, *, by: Principal) -> dict[str, Head]:
-    """What the trail has of the documents of a collection, by key. Those of an earlier reader are not there."""
+    """What the trail has of the documents of a collection, by key."""
     wanted = Selector(schema_name=SCHEMA, all_tags=(_collection(collection), FIRST))
-    heads = {}
+    heads: dict[str, Head] = {}
+    is_marked = mark_check()
     async for each in each_record(trail, wanted, by=by):
-        told = each.context.get("metadata", {})
-        if told.get("reader") == READER and each.context.get("superseded_by") is None:
-            heads[told["document"]] = Head(key=told["document"], state=told["state"], ids=tuple(told["pieces"]))
+        found = each.context.get("metadata")
+        told = found if isinstance(found, dict) else {}
+        key = told.get("document")
+        if each.context.get("superseded_by") is not None or not isinstance(key, str):
+            continue
+        if is_marked(each) and told["reader"] == READER:
+            heads[key] = Head(key=key, state=told["state"], ids=tuple(told["pieces"]))
+        else:
+            heads.setdefault(key, Head(key=key, state="", ids=()))
     return heads
 
 
@@ -99,7 +108,11 @@ async def _keep_once(trail: Trail, document: Document, by: Principal) -> Kept:
     drafts = _drafts(document, by)
     ids = tuple(str(draft.id) for draft in drafts)
     present = {each.id: each for each in await _pieces_of(trail, document.key, by)}
-    if _is_kept(present.get(ids[0]), document, ids) and present.keys() == set(ids):
+    if (
+        _is_kept(present.get(ids[0]), document, ids)
+        and present.keys() == set(ids)
+        and all(map(mark_check(), present.values()))
+    ):
         return Kept(ids=ids)
     if not present:
         return Kept(ids=ids, written=len(await trail.records.create_many(drafts, by=by)))
@@ -157,7 +170,7 @@ def _drafts(document: Document, by: Principal, version: int = 0) -> list[Draft]:
             **({"line_start": piece.first, "line_end": piece.last} if piece.first else {}),
         }
         drafts.append(build_node(piece.name, NodeDomain.ACADEMIC, document.node_type, piece.text, fields))
-    return drafts
+    return with_marks(drafts)
 
 
 async def _pieces_of(trail: Trail, key: str, by: Principal) -> list[Breadcrumb]:
@@ -166,7 +179,7 @@ async def _pieces_of(trail: Trail, key: str, by: Principal) -> list[Breadcrumb]:
 
 
 def _is_kept(head: Breadcrumb | None, document: Document, ids: tuple[str, ...]) -> bool:
-    told = head.context["metadata"] if head is not None else {}
+    told = head.context.get("metadata", {}) if head is not None else {}
     return (told.get("state"), told.get("reader"), tuple(told.get("pieces", ()))) == (document.state, READER, ids)
 
 

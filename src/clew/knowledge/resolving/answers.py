@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
 from clew.catalog.answers import Source
-from clew.catalog.text import code_span, inline
+from clew.catalog.text import code_span, inline, plain
 from clew.knowledge.evidence.conflicts import Conflict
 from clew.knowledge.evidence.naming import citation_of
 from clew.knowledge.evidence.quality import Evidence
@@ -26,6 +27,8 @@ WORTH_SHOWING = 20
 """Fewer letters of a description say nothing."""
 DISAGREE = "Sources disagree:"
 NOTHING = "Nothing that is known here answers that."
+STILL_READING = "Not all files have been read yet: ask again in a moment."
+_HEADING = re.compile(r"^#{1,6}\s+")
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +56,13 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
 
 def with_warnings(answer: Resolved, *warnings: str) -> Resolved:
     return msgspec.structs.replace(answer, warnings=(*answer.warnings, *warnings))
+
+
+def for_now(answer: Resolved) -> Resolved:
+    """An answer that there is nothing, while not all is known: it may be there all the same."""
+    first, *others = answer.text.split("\n")
+    text = "\n".join((f"{first} {STILL_READING}", *others))
+    return with_warnings(msgspec.structs.replace(answer, text=text, is_verified=False), STILL_READING)
 
 
 def extracted(
@@ -98,7 +108,8 @@ def gist(node: Node) -> str:
     if node.domain is NodeDomain.CODE:
         return _code_gist(node)
     bare = node.content.removeprefix(UNVERIFIED)
-    said = " ".join(dict.fromkeys((bare or node.name)[: EXCERPT * 4].splitlines()))
+    lines = (_HEADING.sub("", line) for line in (bare or node.name)[: EXCERPT * 4].splitlines())
+    said = " ".join(dict.fromkeys(lines))
     shown = inline(mask_keys(said), EXCERPT)
     return shown if bare == node.content else f"{UNVERIFIED} {shown}"
 
@@ -118,7 +129,7 @@ def cited_sources(chosen: Sequence[Evidence], used: Sequence[Node]) -> tuple[Sou
             number=number,
             id=node.id,
             place=citation_of(node),
-            name=inline(mask_keys(node.name), EXCERPT),
+            name=plain(mask_keys(node.name), EXCERPT),
             trust=level_of(each.parts.trust)[0],
             warning=each.warning or level_of(each.parts.trust)[1],
         )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
@@ -59,10 +60,20 @@ _WORD = re.compile(r"[^\W_]+(?:'\w+)?")
 _KINDS = re.compile(
     r"\b(class|function|method|module|package|constant|variable|table|test|(?<!which )(?<!what )file)(?:e?s)?\b"
 )
+_ASKED_SO = re.compile(rf"\b{_THING}s? (?:for|that|which)\b")
+_LISTED = re.compile(
+    r"\blists? of (?:all )?(?:the )?(class|function|method|module|variable|constant|file|test)(?:e?s)\b"
+)
 _OPERATOR = re.compile(r"(?<!\S)[<>=+*/%&|^!-]{1,3}(?!\S)")
 _LETTER = re.compile(r"(?<![\w'’.+#-])[b-hj-zB-HJ-Z](?![\w'’.+#-])")
-_LINKS = frozenset(("of", "for"))
+_LINKS = frozenset(("of", "for", "at"))
 _BEFORE_VERBS = frozenset(("we", "to", "that", "i", "you", "they", "which", "who", "not"))
+_VERB_WORDS = "detect convert remove delete create calculate compute extract generate retrieve validate"
+_VERBS = frozenset(_VERB_WORDS.split())
+"""Never a thing, so no part of one and none that has parts."""
+_MOVES = frozenset(("read", "write", "copy", "load", "save"))
+"""Neither, where it is said from where or to where."""
+_ALL_OF_THEM = re.compile(r"\ball(?: of)?(?: the)?((?: \w+){1,3})")
 
 
 def aspect_of(text: str) -> str:
@@ -77,25 +88,58 @@ def aspect_of(text: str) -> str:
 
 
 def are_at_odds(one: str, other: str) -> bool:
-    """Whether two questions with the same words and marks speak of another kind of thing, or of the test of a parser
-    where the other speaks of the parser of a test."""
-    first, second = (set(_KINDS.findall(text.lower())) for text in (one, other))
-    if first and second and first.isdisjoint(second):
+    """Whether two questions with the same words and marks speak of another kind of thing, of all of them where the
+    other speaks of one, of a list in a list where the other has one list, or of the test of a parser where the other
+    speaks of the parser of a test."""
+    if _differ_in_kind(one, other) or _says_twice(one, other):
+        return True
+    if _wants_many(one, other) or _wants_many(other, one):
         return True
     return any((part, whole) in _parts(other) for whole, part in _parts(one))
+
+
+def _differ_in_kind(one: str, other: str) -> bool:
+    """Whether each of two questions names a kind of thing that the other does not, or one of them one more: a function
+    in a file, and a file. `The function for this` is only how one asks."""
+    first, second = (set(_KINDS.findall(text.lower())) for text in (one, other))
+    if first - second and second - first:
+        return True
+    first, second = (set(_KINDS.findall(_ASKED_SO.sub("", text.lower()))) for text in (one, other))
+    return bool(first and second) and first != second
+
+
+def _says_twice(one: str, other: str) -> bool:
+    """Whether a question says a word more than once that the other says once: a list of lists, and a list."""
+    first, second = (
+        Counter(stem_of(word) for word in _WORD.findall(text.lower()) if word not in STOP and word not in ORDINARY)
+        for text in (one, other)
+    )
+    return any(min(first[stem], 2) != min(second[stem], 2) for stem in first.keys() & second.keys())
+
+
+def _wants_many(one: str, other: str) -> bool:
+    """Whether a question wants all of what the other has one of, as all objects, or a list of what it does not name."""
+    words = set(_WORD.findall(other.lower()))
+    named = {word for found in _ALL_OF_THEM.findall(one.lower()) for word in found.split() if len(word) > 3}
+    many = {word for word in named if word.endswith("s") and not word.endswith("ss")}
+    if any(word not in words and _singular(word) in words for word in many):
+        return True
+    return bool(words) and not set(_LISTED.findall(one.lower())) <= set(_KINDS.findall(other.lower()))
 
 
 def _parts(text: str) -> set[tuple[str, str]]:
     """What is part of what, in the singular: `the test of the parser` and `the parser test` are of a parser."""
     words = _WORD.findall(text.lower())
+    verbs = _VERBS if _TURNS.keys().isdisjoint(words) else _VERBS | _MOVES
+    things = {word for word in words if _is_telling(word) and word not in verbs}
     found = set[tuple[str, str]]()
     for at, word in enumerate(words):
-        if not _is_telling(word) or (at and words[at - 1] in _BEFORE_VERBS):
+        if word not in things or (at and words[at - 1] in _BEFORE_VERBS):
             continue
         rest = [each for each in words[at + 1 : at + 4] if each not in ("the", "a", "an")]
-        if rest[:1] and _is_telling(rest[0]) and words[at + 1] == rest[0]:
+        if rest[:1] and rest[0] in things and words[at + 1] == rest[0]:
             found.add((_singular(word), _singular(rest[0])))
-        elif len(rest) > 1 and rest[0] in _LINKS and _is_telling(rest[1]):
+        elif len(rest) > 1 and rest[0] in _LINKS and rest[1] in things:
             found.add((_singular(rest[1]), _singular(word)))
     return found
 

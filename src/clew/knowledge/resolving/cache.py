@@ -6,8 +6,8 @@ or history are known otherwise, it is worked out anew. Beside that, how long it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from clew.clock import Clock
 from clew.knowledge.resolving.aspects import are_at_odds, aspect_of
 from clew.knowledge.resolving.intents import TRUSTED, Classified, asking_words
+from clew.knowledge.resolving.kept import Kept, KeptByFinding, Kind, Place
 from clew.knowledge.resolving.phrases import Intent, Target
 from clew.knowledge.resolving.rewording import reword
 from clew.knowledge.resolving.subjects import EMPTY, MAX_WORDS, subject_key, subject_words
@@ -25,8 +26,6 @@ BULK = 100
 """When more files change at once, all answers about code are forgotten."""
 SIMILAR_ENOUGH, ALMOST_THE_SAME = 0.80, 0.95
 MAX_ENTRIES = 2_000
-
-Kind = tuple[Target, Intent]
 
 LIFETIMES: dict[Kind, timedelta | None] = {
     (Target.LIBRARIAN, Intent.LOCATE): None,
@@ -51,6 +50,8 @@ BY_MEANING = frozenset(
     }
 )
 """Kept by the meaning of the whole question: it has no subject that would do."""
+BY_FINDING = frozenset((Target.LIBRARIAN, intent) for intent in (Intent.PATTERN, Intent.EXPLAIN, Intent.GENERAL))
+"""Kept by what was found for the question as well: a model may have put the answer into words."""
 THRESHOLDS: dict[Kind, float] = {
     kind: SIMILAR_ENOUGH if kind in BY_MEANING else ALMOST_THE_SAME
     for kind in LIFETIMES
@@ -58,21 +59,6 @@ THRESHOLDS: dict[Kind, float] = {
 }
 """How near in meaning a question must be to a kept one. Of history, what has a subject is found by it or, failing that,
 by being all but the same."""
-
-
-class Kept(msgspec.Struct, kw_only=True):
-    """An answer with the question that it was given to, who may see it, and what it rests on: `files` by their hashes,
-    a `version` of all that is known."""
-
-    question: str
-    value: Any
-    created_at: datetime
-    expires_at: datetime | None
-    files: Mapping[str, str] = {}
-    audience: str = ""
-    session_id: str = ""
-    version: str = ""
-    hit_count: int = 0
 
 
 class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,11 +79,13 @@ Key = tuple[str, str, str, str]
 
 
 class IntentCache:
-    """Answers of one process, found by intent and subject, or by meaning. For use from one thread."""
+    """Answers of one process, found by intent and subject, by meaning, or by what their questions find. For use from
+    one thread."""
 
     def __init__(self, clock: Clock, embedder: Embedder | None = None) -> None:
         self._clock = clock
         self._kept: dict[Key, Kept] = {}
+        self._by_finding = KeptByFinding(clock)
         self._similar: dict[Kind, SemanticCache] = {}
         if embedder is not None:
             self._similar = {
@@ -119,6 +107,28 @@ class IntentCache:
         found.hit_count += 1
         return found
 
+    def get_found(
+        self,
+        question: str,
+        what: Classified,
+        *,
+        found: Sequence[str],
+        audience: str = "",
+        session_id: str = "",
+        version: str = "",
+    ) -> Kept | None:
+        """For a question that `get` has no answer to: that of one which found the same, where it is loosely the same
+        and its answer is for this audience and still holds. `found` are the ids of what was found, the best first."""
+        kind = (what.target, what.intent)
+        if kind not in BY_FINDING or (kind not in BY_MEANING and what.confidence < TRUSTED):
+            return None
+        kept = self._by_finding.find(question, _place(kind, audience, session_id), found, version)
+        if kept is not None:
+            self._misses = max(0, self._misses - 1)  # that of `get`: a question counts once
+            self._hits += 1
+            kept.hit_count += 1
+        return kept
+
     def put(
         self,
         question: str,
@@ -129,9 +139,11 @@ class IntentCache:
         audience: str = "",
         session_id: str = "",
         version: str = "",
+        found: Sequence[str] = (),
     ) -> None:
         """Keep an answer for those who may see the same: `audience` says who. `version` names the state that it tells
-        of: another version is another answer. One to a question that names nothing is not kept."""
+        of: another version is another answer. `found` are the ids of what was found for the question, the best first.
+        One to a question that names nothing is not kept."""
         kind = (what.target, what.intent)
         if kind not in LIFETIMES or _names_nothing(question, what):
             return
@@ -145,12 +157,17 @@ class IntentCache:
             audience=audience,
             session_id=session_id,
             version=version,
+            found=tuple(found),
         )
+        if kind in BY_FINDING:
+            self._by_finding.put(_place(kind, audience, session_id), kept)
         if kind in self._similar:
             self._similar[kind].set(question, kept, ttl=lifetime)
-        if kind in BY_MEANING:
-            return
-        self._kept.pop(key := _key(question, what, audience, session_id), None)
+        if kind not in BY_MEANING:
+            self._keep(_key(question, what, audience, session_id), kept)
+
+    def _keep(self, key: Key, kept: Kept) -> None:
+        self._kept.pop(key, None)
         self._kept[key] = kept
         while len(self._kept) > MAX_ENTRIES:
             del self._kept[next(iter(self._kept))]
@@ -166,6 +183,7 @@ class IntentCache:
                 if key[0] == Target.LIBRARIAN and (is_bulk or _rests_on(kept, paths))
             ]
         )
+        self._by_finding.forget(lambda kept: is_bulk or _rests_on(kept, paths))
         self._drop_similar(paths, everything=is_bulk)
 
     def history_grew(self) -> None:
@@ -227,6 +245,11 @@ class IntentCache:
                 assert similar is not None
                 similar.delete(entry.query)
                 self._invalidated += 1
+
+
+def _place(kind: Kind, audience: str, session_id: str) -> Place:
+    """What is found by its subject is the same in every session."""
+    return Place(kind=kind, audience=audience, session_id=session_id if kind in BY_MEANING else "")
 
 
 def are_about_the_same(one: str, other: str, intent: Intent) -> bool:

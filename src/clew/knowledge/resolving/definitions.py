@@ -92,6 +92,11 @@ async def find_definitions(shelf: Shelf, named: Named, *, by: Principal) -> list
     return list(found.values())
 
 
+def is_name(word: str) -> bool:
+    """Whether a word can only be a name of code, by its capitals, underscores or dots."""
+    return _OF_A_NAME.search(word) is not None
+
+
 def is_test(node: Node) -> bool:
     """Whether a node is code that tests other code."""
     return node.domain is NodeDomain.CODE and distance_of(node) == FURTHEST

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from os.path import basename
 from typing import Protocol
 
 import msgspec
 
 from clew.access import Principal
 from clew.errors import ClewError
+from clew.knowledge.code.tree import Tree
 from clew.knowledge.resolving.definitions import Named, find_definitions, is_test, read_names
 from clew.knowledge.resolving.intents import Classified, asking_words
-from clew.knowledge.resolving.overview import find_overview, is_overview
+from clew.knowledge.resolving.overview import find_named_overview, find_overview, is_overview, named_in
+from clew.knowledge.resolving.periods import without_period
 from clew.knowledge.resolving.phrases import Intent, Target
 from clew.knowledge.resolving.recent import find_recent
 from clew.knowledge.resolving.states import CodeState
@@ -54,6 +57,21 @@ _HOMES = {Target.ARCHIVALIST: NodeDomain.HISTORY, Target.ACADEMIC: NodeDomain.AC
 class Code(CodeLinks, CodeState, Protocol):
     """What is needed of the graph of code beside its shelf."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all files are known."""
+        ...
+
+    @property
+    def is_current(self) -> bool:
+        """Whether all files and all edges are known."""
+        ...
+
+    @property
+    def tree(self) -> Tree:
+        """The files."""
+        ...
+
     async def source(self, ref: str) -> str:
         """The lines of a symbol, each with its number."""
         ...
@@ -80,10 +98,15 @@ class Finder:
         """The best for a question, best first; nothing where nothing speaks of it."""
         if is_overview(question):
             return await find_overview(self._trail, by=by, limit=OF_FIRST)
+        if (name := named_in(question)) and (told := await self._named_overview(name, by)):
+            return told
+        if what.target is Target.ARCHIVALIST:
+            question = without_period(question)
         wanted = self._wanted(question, what)
         if not wanted.weights and what.target is Target.ARCHIVALIST:
             history = self._shelves.get(NodeDomain.HISTORY)
-            return await find_recent(self._trail, history, question, by=by, limit=SHOWN)
+            own = by.session if what.intent is Intent.RESUME else None
+            return await find_recent(self._trail, history, question, by=by, limit=SHOWN, session=own)
         named = read_names(question)
         defined = await self._definitions(named, by)
         is_place = named.is_all and what.intent is Intent.LOCATE and what.target is Target.LIBRARIAN
@@ -100,6 +123,10 @@ class Finder:
             known = {each.node.id for each in defined}
             rest = [*defined[:OF_FIRST], *(each for each in rest if each.node.id not in known)]
         return rest[:SHOWN]
+
+    async def _named_overview(self, name: str, by: Principal) -> list[ScoredNode]:
+        folder = basename(self._code.tree.root) if self._code is not None else ""
+        return await find_named_overview(self._trail, name, folder, by=by, limit=OF_FIRST)
 
     def _wanted(self, question: str, what: Classified) -> Wanted:
         asking = asking_words(question, what.intent) | (_OF_DOCS if _HOW_TO.search(question) else frozenset())

@@ -17,6 +17,11 @@ _OVERVIEW = re.compile(
     re.IGNORECASE,
 )
 
+_NAMED = re.compile(
+    r"^(?:so |please )?(?:what(?:'s| is| does)|explain|describe|tell me about|introduce)"
+    r" ['\"`]?(?P<name>[\w.@/-]{1,80}?)['\"`]?(?: (?:about|for|do|all about))*[\s?.!]*$",
+    re.IGNORECASE,
+)
 _SPELLINGS = ("README", "Readme", "readme")
 LOOKED_AT = 200
 
@@ -24,6 +29,20 @@ LOOKED_AT = 200
 def is_overview(question: str) -> bool:
     """Whether a question asks what the whole project is about."""
     return _OVERVIEW.match(" ".join(question[:200].split())) is not None
+
+
+def named_in(question: str) -> str:
+    """The one thing that a question wants to be told of, where it asks for no more than that."""
+    found = _NAMED.match(" ".join(question[:200].split()))
+    return found["name"] if found is not None else ""
+
+
+async def find_named_overview(trail: Trail, name: str, folder: str, *, by: Principal, limit: int) -> list[ScoredNode]:
+    """The same for a question that calls the project by its name: that of its folder, or the title of its README.
+    Nothing where it is no name of the project."""
+    found = await find_overview(trail, by=by, limit=limit)
+    titles = {folder.casefold(), *(each.node.name.strip("# ").casefold() for each in found[:1])}
+    return found if name.casefold() in titles else []
 
 
 async def find_overview(trail: Trail, *, by: Principal, limit: int) -> list[ScoredNode]:

@@ -30,18 +30,22 @@ from clew.knowledge.resolving.answers import (
     build_answer,
     cited_sources,
     extracted,
+    for_now,
     told_no_use,
     told_uses,
     with_warnings,
 )
-from clew.knowledge.resolving.cache import IntentCache, Kept
+from clew.knowledge.resolving.cache import IntentCache
 from clew.knowledge.resolving.finding import Code, Finder
 from clew.knowledge.resolving.intents import Classified
+from clew.knowledge.resolving.kept import Kept
+from clew.knowledge.resolving.past import Past, ReadChanges
 from clew.knowledge.resolving.phrases import Intent, Target
 from clew.knowledge.resolving.routing import Router
 from clew.knowledge.resolving.states import States, audience_of
-from clew.knowledge.resolving.uses import find_used, find_uses, read_use_question
+from clew.knowledge.resolving.uses import find_used, find_uses, read_use_question, tell_unknown
 from clew.knowledge.searching import Shelves
+from clew.knowledge.shelves import AsFound, Truth
 from clew.llm.messages import Message
 from clew.llm.requests import Model, ModelRequest
 from clew.llm.tokens import count_tokens
@@ -68,7 +72,8 @@ KEPT = timedelta(days=90)
 
 class Resolver:
     """Answers questions from the shelves. `ground` is what the words of a model are held against, `hashes` tells
-    whether a kept answer about code still holds, and `code` has the edges that tell what uses what."""
+    whether a kept answer about code still holds, `code` has the edges that tell what uses what, and `truth` holds
+    what is found against the files that it tells of."""
 
     def __init__(
         self,
@@ -82,7 +87,10 @@ class Resolver:
         ground: Ground | None = None,
         hashes: Hashes | None = None,
         code: Code | None = None,
+        changes: ReadChanges | None = None,
+        truth: Truth | None = None,
     ) -> None:
+        self._truth = truth or AsFound()
         self._trail = trail
         self._clock = clock
         self._shelves = shelves
@@ -93,6 +101,7 @@ class Resolver:
         self._hashes = hashes
         self._code = code
         self._finder = Finder(trail, shelves, code)
+        self._past = Past(trail, clock, shelves, changes, self._truth)
         self._states = States(trail, code)
 
     async def resolve(self, question: str, *, by: Principal, session_id: str = "") -> Resolved:
@@ -102,10 +111,13 @@ class Resolver:
         began = time.perf_counter()
         what = await self._router.route(question)
         found = await self._tell_uses(question, what, by)  # quicker than to find out whether a kept one still holds
+        found = found or await self._past.tell(question, what, by=by)
         if found is None:
             state = await self._states.read(by)
             found = await self._recall(question, what, by, session_id, state)
             found = found or await self._work_out(question, what, by, session_id, state)
+        if found.status == "no_matches" and self._code is not None and not self._code.is_whole:
+            found = for_now(found)
         answer = msgspec.structs.replace(
             found,
             tokens=found.tokens + what.tokens,
@@ -118,6 +130,10 @@ class Resolver:
         self, question: str, what: Classified, by: Principal, session_id: str, state: str
     ) -> Resolved | None:
         kept = self.cache.get(question, what, audience=audience_of(by), session_id=session_id, version=state)
+        return await self._again(question, kept)
+
+    async def _again(self, question: str, kept: Kept | None) -> Resolved | None:
+        """A kept answer as that to another question; None where it no longer holds."""
         if kept is None:
             return None
         if not await self._still_holds(kept):
@@ -134,7 +150,7 @@ class Resolver:
         return self._hashes is not None and await self._hashes(list(kept.files)) == kept.files
 
     async def _work_out(self, question: str, what: Classified, by: Principal, session_id: str, state: str) -> Resolved:
-        found = await self._finder.find(question, what, by=by)
+        found = await self._truth.hold(lambda: self._finder.find(question, what, by=by))
         now = self._clock.now()
         nodes = {each.node.id: each.node for each in found}
         chosen = fitting([evidence_of(each, now) for each in found])
@@ -144,13 +160,17 @@ class Resolver:
             return build_answer(question, what, NOTHING, "graph", status="no_matches")
         answer = extracted(question, what, chosen, used, conflicts)
         model = self._model if not suffices(what, chosen, conflicts) else None
+        ids = [each.node.id for each in found] if model is not None else []
+        place = {"audience": audience_of(by), "session_id": session_id, "version": state}
         if model is not None:
+            kept = self.cache.get_found(question, what, found=ids, **place) if not conflicts else None
+            again = await self._again(question, kept)
+            if again is not None:
+                return again
             answer = await self._put_into_words(answer, what, chosen, used, conflicts, model)
         if answer.is_verified and not conflicts and answer.is_worded is (model is not None):
             files = {node.path: node.content_hash for node in used if node.path and node.content_hash}
-            self.cache.put(
-                question, what, answer, files=files, audience=audience_of(by), session_id=session_id, version=state
-            )
+            self.cache.put(question, what, answer, files=files, found=ids, **place)
         return answer
 
     def _stands_in_code(self, by: Principal) -> Callable[[str], bool]:
@@ -164,12 +184,14 @@ class Resolver:
             return None
         definitions = await find_used(shelf, asked, by=by)
         if not definitions:
-            return None
+            unknown = await tell_unknown(self._code, shelf, asked, by=by)
+            return build_answer(question, what, unknown, "graph", status="no_matches") if unknown else None
         uses, now = await find_uses(self._code, asked, definitions), self._clock.now()
         places = [use.place for use in uses[:SHOWN_USES]] or definitions[:1]
         shown = [evidence_of(ScoredNode(node=place, similarity=1.0), now) for place in places]
         if not uses:
-            return told_no_use(question, what, asked, definitions[0], shown)
+            none = told_no_use(question, what, asked, definitions[0], shown)
+            return none if self._code.is_current else for_now(none)
         return told_uses(question, what, asked, uses, shown)
 
     async def _put_into_words(

@@ -7,23 +7,28 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_CONTAINER = r"(?:lists?|sets?|dicts?|dictionar(?:y|ies)|arrays?|tuples?|queues?|heaps?|vectors?|hash ?maps?)"
+CONTAINER = r"(?:lists?|sets?|dicts?|dictionar(?:y|ies)|arrays?|tuples?|queues?|heaps?|vectors?|hash ?maps?)"
 _OF_A = r"(?:of|in|from|to) (?:(?:a|an|the|this|that|our|each|every) )?(?:\w+ )?"
 _GOAL = r"(?= [^.,;?!]+ (?:to|into)\b)"
 
 _PHRASES = (
     (r"(?:see|test|tell|know|determine|find out|detect|check|verify) (?:if|whether|that)", "check"),
     (r"check for whether", "check"),
-    (rf"(?:items?|entr(?:y|ies)|members?)(?= {_OF_A}{_CONTAINER}\b)", "element"),
+    (rf"(?:items?|entr(?:y|ies)|members?)(?= {_OF_A}{CONTAINER}\b)", "element"),
     (rf"(?:(?:turn|cast|convert)(?:s|ed|ing)?|change|changing){_GOAL}", "convert"),
-    (r"load(?:s|ed|ing)?(?= (?:[^.,;?!]* )?files?\b)", "read"),
+    (r"pars(?:e|es|ed|ing)(?= [^.,;?!]+ into\b)", "convert"),
+    (r"load(?:s|ed|ing)?(?= (?:[^.,;?!]* )?files?\b| [^.,;?!]+ (?:from|into|to)\b)", "read"),
     (r"(?:read|load|get)(?:s|ing)? (?:the |all )?contents? (?:of|from)", "read"),
     (r"(?:is|are) (?:the same|equal|identical)|(?:the )?same(?=\W*\Z)", "equal"),
     (r"get(?:ting)? rid of", "remove"),
+    (r"mak(?:e|es|ing)(?= (?:(?:a|an|the|new|our) )*(?:director(?:y|ies)|dirs?|folders?)\b)", "create"),
+    (r"((?:remov|delet)(?:e|es|ed|ing) (?:[\w-]+ ){1,4}?)in", r"\1from"),
+    (r"([\w-]+) at (?:the )?end of (?:the |a |each |every )?lines?", r"trailing \1"),
     (r"(a|an|the|this|each|in|to|into|as|from|nested|linked|sorted) list(?! of\b)", r"\1 lists"),
     (r"end of (?:the |a )?file(?: (?:is |was )?reached)?", "eof"),
     (r"(?:a |the )?(?:good|best|right|easy|easiest|simple|simplest|proper|clean) ways? (?:to|of|for)", ""),
     (r"(?:a |the )?(?:scripts?|programs?|code) (?:to|that|which)", ""),
+    (r"writ(?:e|ing) (?:a |the )?(?:functions?|methods?) (?:to|that|which)(?! (?:a|an|the|our)\b)", ""),
 )
 _COMPOUNDS = """
     data frame, data type, data set, data base, file name, white space, lower case, upper case, time stamp, time zone,

@@ -4,18 +4,21 @@ answered by the edges of the code, each with the line of the use."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
 from clew.access import Principal
-from clew.errors import InvalidInput, NotFound
+from clew.catalog.text import code_span
+from clew.errors import ClewError, InvalidInput, NotFound
 from clew.knowledge.code.views import Callers, Link
-from clew.knowledge.resolving.definitions import NAME, THE, Named, distance_of, find_definitions
+from clew.knowledge.resolving.definitions import NAME, THE, Named, distance_of, find_definitions, is_name
 from clew.knowledge.shelves import Shelf
 from clew.trail.nodes import Node
 
+MAX_NAME = 120
+LOOKED_AT = 8
 MOST_DEFINITIONS = 5
 """Of a name that several have, the uses of so many are looked for."""
 
@@ -77,6 +80,11 @@ class UseQuestion(msgspec.Struct, frozen=True, kw_only=True):
     backwards: bool
 
     @property
+    def can_be_word(self) -> bool:
+        """Whether the name may be a plain word, of which documents speak as well."""
+        return self.edge_type in ("all", "imports") and not is_name(self.named.names[0])
+
+    @property
     def none_found(self) -> str:
         return f"Nothing that is known here {_NONE[self.edge_type, self.backwards]} {self.named.names[0]}."
 
@@ -102,6 +110,10 @@ class CodeLinks(Protocol):
 
     async def symbol(self, ref: str) -> Node: ...
 
+    async def source(self, ref: str) -> str: ...
+
+    def rarity(self, words: Sequence[str]) -> Mapping[str, float]: ...
+
 
 def read_use_question(question: str) -> UseQuestion | None:
     """What a question wants to know of uses; None where it asks for something else, or names nothing in particular."""
@@ -117,12 +129,12 @@ def read_use_question(question: str) -> UseQuestion | None:
 
 async def find_uses(code: CodeLinks, asked: UseQuestion, definitions: Sequence[Node]) -> list[Use]:
     """The uses, those that are sure before those that only a name speaks for, and the product before its tests."""
-    found: dict[tuple[str, str, str], Use] = {}
+    found: dict[tuple[str, int, str, str], Use] = {}
     for node in definitions[:MOST_DEFINITIONS]:
         for edge_type in _EDGES.get(asked.edge_type, (asked.edge_type,)):
             for link in await _links(code, asked, node.id, edge_type):
                 use = _use(node, link, asked)
-                found.setdefault((use.place.path or "", use.user, use.used), use)
+                found.setdefault((use.place.path or "", use.place.line_start or 0, use.user, use.used), use)
     by_name = await _calls_by_name(code, asked) if asked.edge_type == "calls" and asked.backwards else []
     return sorted((*found.values(), *by_name), key=lambda use: (use.is_guess, distance_of(use.place)))
 
@@ -157,13 +169,48 @@ async def _links(code: CodeLinks, asked: UseQuestion, ref: str, edge_type: str) 
 
 def _use(node: Node, link: Link, asked: UseQuestion) -> Use:
     user, used = (link.node, node) if asked.backwards else (node, link.node)
+    is_same = user.name == used.name and user.path != used.path
     return Use(
         place=msgspec.structs.replace(user, line_start=link.line, line_end=link.line),
-        user=user.name,
-        used=used.name,
+        user=_placed(user) if is_same else user.name,
+        used=_placed(used) if is_same else used.name,
         does=_SAID.get(link.edge_type, "refers to"),
         is_guess=link.is_guess,
     )
+
+
+async def _stands(code: CodeLinks, shelf: Shelf, name: str, by: Principal) -> bool:
+    """Whether the code has all parts of a name, and what is found for it has the last as it is spelled."""
+    parts = [part for part in re.split(r"\W+", name) if part]
+    if not all(code.rarity(parts).values()):
+        return False
+    for each in await shelf.search(name, by=by, limit=LOOKED_AT):
+        try:
+            if parts[-1] in await code.source(each.node.id):
+                return True
+        except ClewError:  # it went meanwhile
+            continue
+    return False
+
+
+def _placed(node: Node) -> str:
+    """A name with its file, where the name alone says nothing."""
+    return f"{node.path}#{node.name}" if node.path and node.path != node.name else node.name
+
+
+async def tell_unknown(code: CodeLinks, shelf: Shelf, asked: UseQuestion, *, by: Principal) -> str:
+    """That nothing has the name that a question asks about, with those that are near to it; nothing where it stands in
+    the code, and so may be of elsewhere, or may be no name."""
+    [name] = asked.named.names
+    if asked.can_be_word or await _stands(code, shelf, name, by):
+        return ""
+    try:
+        await code.symbol(name)
+    except NotFound as error:
+        return f"Nothing here is named {code_span(name, MAX_NAME)}. {error.hint}".strip()
+    except InvalidInput:  # several have it
+        return ""
+    return ""
 
 
 async def find_used(shelf: Shelf, asked: UseQuestion, *, by: Principal) -> list[Node]:

@@ -70,6 +70,7 @@ _SAME_WORDS = """
     transform transformation
     install installation
     register registration
+    occurrence occurence occurance
 """
 SAME_WORDS = tuple(tuple(line.split()) for line in _SAME_WORDS.strip().splitlines())
 """One word after the other for the same; the first stands for all. Names are not touched: `build_user` is another

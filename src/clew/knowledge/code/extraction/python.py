@@ -249,8 +249,10 @@ def _string(walk: Walk, node: Node, start: int) -> bool:
 
 def _describe_value(walk: Walk, node: Node, start: int) -> None:
     last = walk.symbols[-1]
+    if last.kind not in ("constant", "variable"):
+        return
     row, column = node.start_point
-    if last.line_end != row or last.kind not in ("constant", "variable"):
+    if last.line_end != row:
         return
     if not walk.source[start - column : start].strip():
         doc = describe_docstring(walk.source[start : node.end_byte])

@@ -54,20 +54,25 @@ class Walk:
 
     def run(self, root: Node, handlers: Mapping[int, Handler]) -> None:
         cursor = root.walk()
-        find = handlers.get
-        while True:
-            node = cursor.node
-            handler = find(node.kind_id) if node is not None else None
-            descend = True
-            if handler is not None and node is not None:
+        find, go_down, go_on, go_up = (
+            handlers.get,
+            cursor.goto_first_child,
+            cursor.goto_next_sibling,
+            cursor.goto_parent,
+        )
+        while (node := cursor.node) is not None:
+            handler = find(node.kind_id)
+            if handler is None:
+                descend = True
+            else:
                 start = node.start_byte
                 while start >= self.scope.end:
                     self._leave()
                 descend = handler(self, node, start)
-            if descend and cursor.goto_first_child():
+            if descend and go_down():
                 continue
-            while not cursor.goto_next_sibling():
-                if not cursor.goto_parent():
+            while not go_on():
+                if not go_up():
                     self._finish()
                     return
 

@@ -28,7 +28,10 @@ _PRAGMA = re.compile(
 )
 _ANNOTATIONS = re.compile(r"^(?:@(?!interface\b)[\w.]+(?:\((?:[^()\"']|\"[^\"]*\"|'[^']*')*\))?\s+)+")
 _LINE_COMMENT = re.compile(rb"(?:^|[ \t,({])(?:#(?![\w\[{])|//)[^\n]*", re.MULTILINE)
-_TIDY = ((re.compile(r"([(\[]) "), r"\1"), (re.compile(r",? ([)\]])"), r"\1"))
+_TIDY = (
+    (("( ", "[ "), re.compile(r"([(\[]) "), r"\1"),
+    ((" )", " ]"), re.compile(r",? ([)\]])"), r"\1"),
+)
 _SECRET_NAME = re.compile(r"(?i)key|secret|token|passw|pwd|passphrase|cookie|authorization")
 
 
@@ -55,17 +58,21 @@ def _first_paragraph(text: str) -> str:
 
 
 def _is_rule(word: str) -> bool:
-    return len(word) > 3 and _RULE.match(word) is not None
+    return len(word) > 3 and not word[0].isalnum() and _RULE.match(word) is not None
 
 
 def sign(raw: bytes) -> str:
     """The head of a definition on one line: no comments, no annotations before it, nothing that looks like a key."""
     raw = raw[:_LOOKED_AT]
-    if b"\n" in raw:
+    if b"\n" in raw and (b"#" in raw or b"//" in raw):
         raw = _LINE_COMMENT.sub(b"", raw)
-    line = _ANNOTATIONS.sub("", " ".join(raw.decode("utf-8", "replace").split())).rstrip(" :{;")
-    for found, tidy in _TIDY:
-        line = found.sub(tidy, line)
+    line = " ".join(raw.decode("utf-8", "replace").split())
+    if line.startswith("@"):
+        line = _ANNOTATIONS.sub("", line)
+    line = line.rstrip(" :{;")
+    for marks, found, tidy in _TIDY:
+        if any(mark in line for mark in marks):
+            line = found.sub(tidy, line)
     return cut(_masked(line), MAX_SIGNATURE)
 
 

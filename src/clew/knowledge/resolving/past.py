@@ -1,0 +1,190 @@
+"""Answers on what was done, from the log and the changelogs themselves: a commit, the commits of a file or an author,
+the changes of a version, and what was done in a time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from clew.access import Principal
+from clew.catalog.text import inline
+from clew.clock import Clock
+from clew.knowledge.evidence.naming import on_one_line
+from clew.knowledge.history.changelogs import ChangeNote
+from clew.knowledge.history.commit_queries import CommitFilter
+from clew.knowledge.history.commit_shelf import Commits, HistoryShelf
+from clew.knowledge.history.moments import happened_at
+from clew.knowledge.resolving.about_commits import ThingAsked, read_authors, read_sha, read_thing
+from clew.knowledge.resolving.about_versions import VersionAsked, is_of_kind, note_node, notes_of, read_version
+from clew.knowledge.resolving.answers import EXCERPT, Resolved
+from clew.knowledge.resolving.commit_answers import (
+    ASKED,
+    SHOWN,
+    UNREAD,
+    moment_of,
+    paths_of,
+    tell_author,
+    tell_commit,
+    tell_newest_before,
+    unread,
+)
+from clew.knowledge.resolving.definitions import find_definitions, read_names
+from clew.knowledge.resolving.intents import Classified, asking_words
+from clew.knowledge.resolving.periods import Period, read_period
+from clew.knowledge.resolving.phrases import Target
+from clew.knowledge.resolving.recent import list_noted, types_in, wants_commits_only
+from clew.knowledge.resolving.subjects import subject_words
+from clew.knowledge.resolving.support import build_wanted, support_of
+from clew.knowledge.resolving.told import Told, build_told
+from clew.knowledge.searching import Shelves
+from clew.knowledge.shelves import AsFound, Truth
+from clew.trail.kinds import NodeDomain, NodeType
+from clew.trail.nodes import Node, ScoredNode
+from clew.trail.store import Trail
+
+ReadChanges = Callable[[], Awaitable[Sequence[ChangeNote]]]
+"""Reads the lines of all changelogs, in the order of their files."""
+
+_OF_CHANGES = re.compile(
+    r"\b(?:chang\w*|commit\w*|happen\w*|did|done|doing|decid\w+|decisions?|brok\w+|fix\w*|add(?:ed|s)?|remov\w+"
+    r"|merg\w+|new|work(?:ed|s|ing)? on|release[ds]?|updat\w+|activity|history|touch\w*|modif\w+|went on|going on"
+    r"|introduc\w+|refactor\w*|renam\w+|deprecat\w+|learn(?:ed|t)|noted)\b",
+    re.IGNORECASE,
+)
+_OTHER = re.compile(r"^(?:so |and |but )?(?:where|how|why|explain|is|are|does|can|should)\b", re.IGNORECASE)
+_BROKE = ("broke",)
+_PATH = re.compile(r"/|\.\w{1,8}\Z")
+
+
+class Past:
+    """Tells what was done. `changes` reads the changelogs anew: their lines are few, and change with every release.
+    `truth` holds what was noted against the files that it tells of."""
+
+    def __init__(
+        self,
+        trail: Trail,
+        clock: Clock,
+        shelves: Shelves,
+        changes: ReadChanges | None = None,
+        truth: Truth | None = None,
+    ) -> None:
+        self._trail, self._clock, self._shelves, self._changes = trail, clock, shelves, changes
+        self._truth = truth or AsFound()
+
+    async def tell(self, question: str, what: Classified, *, by: Principal) -> Resolved | None:
+        """The answer; None where the question asks for something else, or nothing is known of what it names."""
+        shelf = self._shelves.get(NodeDomain.HISTORY)
+        if not isinstance(shelf, HistoryShelf):
+            return None
+        told = await self._find(question, what, shelf.commits, by)
+        return build_told(question, what, told, self._clock.now()) if told is not None else None
+
+    async def _find(self, question: str, what: Classified, commits: Commits, by: Principal) -> Told | None:
+        """By the first of what a question may name that there is: a commit, a version, a file, an author, a time."""
+        named = read_sha(question)
+        if named is not None and (told := await tell_commit(commits, named[0], is_sure=named[1])) is not None:
+            return told
+        version = read_version(question)
+        if version is not None and (told := await self._tell_version(version)) is not None:
+            return told
+        period = read_period(question, self._clock.now())
+        rest = period.rest if period is not None else question
+        bounds = CommitFilter(since=period.since, until=period.until) if period is not None else CommitFilter()
+        thing = read_thing(rest)
+        if thing is not None and (told := await self._tell_thing(thing, bounds, commits, by)) is not None:
+            return told
+        for author in read_authors(rest):
+            if (told := await tell_author(author, bounds, commits)) is not None:
+                return told
+        return await self._tell_period(period, what, commits, by) if period is not None else None
+
+    async def _tell_version(self, asked: VersionAsked) -> Told | None:
+        notes = notes_of(await self._changes(), asked) if self._changes is not None else []
+        meant = [note for note in notes if is_of_kind(note, asked.kind)]
+        if not notes:
+            return None
+        head = f"No change of {asked.version} is told to be of that kind ({asked.kind}); all of them:"
+        nodes = [note_node(note, self._clock.now()) for note in (meant or notes)]
+        return Told(nodes=nodes[:SHOWN], head="" if meant else head, total=len(nodes))
+
+    async def _tell_thing(
+        self, asked: ThingAsked, bounds: CommitFilter, commits: Commits, by: Principal
+    ) -> Told | None:
+        """The commits that touched a file, or the file of a symbol."""
+        path, paths = asked.thing, await paths_of(commits, asked.thing)
+        if not paths:
+            path = await self._file_of(asked.thing, by)
+            paths = await commits.paths_of(path) if path else []
+        if not paths:
+            is_path = commits.is_unread and (path or _PATH.search(asked.thing))
+            return Told(nodes=[], head=f"{UNREAD.capitalize()}.") if is_path else None
+        wanted = msgspec.structs.replace(bounds, paths=tuple(paths))
+        limit = 1 if asked.is_last or asked.is_first else SHOWN
+        nodes, total = await commits.among(wanted, limit, oldest_first=asked.is_first)
+        head = f"{inline(asked.thing, EXCERPT)} is in {on_one_line(path)}:" if path != asked.thing else ""
+        return Told(nodes=nodes, head=head, total=total) if nodes else await tell_newest_before(wanted, commits)
+
+    async def _file_of(self, name: str, by: Principal) -> str:
+        """The file that defines what can only be a name; nothing for other words."""
+        shelf, named = self._shelves.get(NodeDomain.CODE), read_names(f"where is {name}")
+        if shelf is None or not named.is_spelled:
+            return ""
+        found = await find_definitions(shelf, named, by=by)
+        return found[0].node.path or "" if found else ""
+
+    async def _tell_period(self, period: Period, what: Classified, commits: Commits, by: Principal) -> Told | None:
+        """What was committed and noted in a time."""
+        rest = period.rest.strip(" ?!.")
+        is_asked = what.target is Target.ARCHIVALIST or not rest or _OF_CHANGES.search(rest) is not None
+        if _OTHER.match(rest) or not is_asked:
+            return None
+        types, words = types_in(rest), _words_of(rest, what)
+        is_broken = types == (NodeType.FAILURE,)
+        are_commits = not types or is_broken
+        told = words or (_BROKE if is_broken else ())
+        wanted = CommitFilter(since=period.since, until=period.until, words=told)
+        done, total = await commits.among(wanted, SHOWN) if are_commits else ([], 0)
+        is_noted = not wants_commits_only(rest)
+        inside, count = await self._noted(period, types, words, by) if is_noted else ([], 0)
+        nodes = sorted((*done, *inside), key=moment_of, reverse=True)[:SHOWN]
+        if nodes:
+            return Told(nodes=nodes, head=_head(period, total, count, commits), total=total + count)
+        earlier = Period(until=period.since)
+        before, _ = await self._noted(earlier, types, words, by) if is_noted else ([], 0)
+        return await tell_newest_before(wanted, commits, before, are_commits=are_commits)
+
+    async def _noted(
+        self, period: Period, types: Sequence[NodeType], words: Sequence[str], by: Principal
+    ) -> tuple[list[Node], int]:
+        """The newest of what was noted in a time, as far as it is what the files say now, and how many there are."""
+        wanted, total = build_wanted(words, {}), 0
+
+        async def find() -> list[ScoredNode]:
+            nonlocal total
+            found = [node for node in await list_noted(self._trail, types, by=by) if happened_at(node) is not None]
+            meant = [node for node in found if period.since <= moment_of(node) < period.until]
+            spoken = [node for node in meant if not words or support_of(wanted, node) > wanted.least]
+            total = len(spoken)
+            newest = sorted(spoken, key=moment_of, reverse=True)[:SHOWN]
+            return [ScoredNode(node=node, similarity=1.0) for node in newest]
+
+        held = await self._truth.hold(find)
+        return [each.node for each in held], total - min(total, SHOWN) + len(held)
+
+
+def _words_of(rest: str, what: Classified) -> tuple[str, ...]:
+    """The words that tell of what, beside the time. Where several things may have been done to it (`fixed or added`),
+    none of them does."""
+    done = frozenset(map(str.lower, _OF_CHANGES.findall(rest)))
+    left_out = asking_words(rest, what.intent) | ASKED | (done if len(done) > 1 else frozenset())
+    return tuple(subject_words(rest, left_out))
+
+
+def _head(period: Period, commits: int, entries: int, log: Commits) -> str:
+    """How much there is in a time."""
+    parts = [f"{commits:,} commit{'' if commits == 1 else 's'}"] if commits else []
+    parts += [f"{entries:,} {'entry' if entries == 1 else 'entries'}"] if entries else []
+    order = ", newest first" if commits + entries > 1 else ""
+    return f"{' and '.join(parts)} {period.label}{order}{unread(log)}:"
