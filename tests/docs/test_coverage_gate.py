@@ -1,4 +1,4 @@
-"""The gate of CI on the modules that decide what an agent has: every branch is taken, by a suite that does not shrink."""
+"""The gate of CI on the modules that decide what an agent has: every branch is taken, by a suite of some size."""
 
 from __future__ import annotations
 
