@@ -78,7 +78,7 @@ async def test_progress_is_told_with_counts(tmp_path: Path) -> None:
     async with opened(root) as graph:
         await graph.refresh(lambda done, total, what: told.append((done, total, what)))
     reading = [(done, total) for done, total, what in told if what == "reading"]
-    assert reading == [(32, 70), (64, 70), (70, 70)]
+    assert reading == [(18, 70), (36, 70), (54, 70), (70, 70)]
     assert told[0][2] == "looking"
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import Future
 
 import msgspec
@@ -16,7 +16,7 @@ from clew.knowledge.code.edges import unlinked, write_edges
 from clew.knowledge.code.facts import FileFacts
 from clew.knowledge.code.linking import Linker
 from clew.knowledge.code.parsing import readable_text, run_job
-from clew.knowledge.code.pool import BATCH, IN_FLIGHT, POOL_FROM, Job, Pool
+from clew.knowledge.code.pool import IN_FLIGHT, POOL_FROM, Job, Pool, batches
 from clew.knowledge.code.python_flow import Summary
 from clew.knowledge.code.rows import Parsed, decode_facts, find_facts, find_summary, write_summary
 from clew.knowledge.code.store import CodeStore, Sql, read_meta, write_meta
@@ -106,7 +106,7 @@ class Links:
         pool = Pool() if len(wanted) >= POOL_FROM else None
         flying: deque[tuple[list[str], Future[list[Parsed]] | list[Parsed]]] = deque()
         try:
-            for batch in _batches(list(wanted.items())):
+            for batch in batches(list(wanted.items())):
                 blobs, jobs = self._jobs(batch)
                 flying.append((blobs, pool.submit(jobs) if pool else [run_job(job) for job in jobs]))
                 if len(flying) > IN_FLIGHT:
@@ -158,7 +158,3 @@ def _read_summaries(sql: Sql, paths: Iterable[str], contents: Contents) -> dict[
     python = (path for path in sorted(paths) if contents[path][1] == FOLLOWED)
     found = {path: find_summary(sql, *contents[path]) for path in python}
     return {path: _decode_summary(summary) for path, summary in found.items() if summary}
-
-
-def _batches(items: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    return (items[at : at + BATCH] for at in range(0, len(items), BATCH))

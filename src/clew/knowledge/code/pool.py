@@ -12,10 +12,10 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Empty, SimpleQueue
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -25,7 +25,7 @@ from clew.knowledge.code.python_summary import Summary
 from clew.knowledge.code.rows import Parsed, encode_facts
 
 WORKERS = 2
-POOL_FROM = 64
+POOL_FROM = 32
 """With fewer files to parse, starting other processes takes longer than parsing here."""
 BATCH, IN_FLIGHT = 32, 4
 """How many files are parsed and written together, and how many such batches may be under way."""
@@ -41,6 +41,7 @@ GIVEN_UP = "it is hard to parse, and the parser did not survive others of its la
 RARELY = 100_000
 """What parsers make has few cycles: looking for them seldom saves much time."""
 _START = "from clew.knowledge.code.pool import serve; serve()"
+T = TypeVar("T")
 _LENGTH = 8
 
 
@@ -63,6 +64,12 @@ class _Request(NamedTuple):
 _encoder = msgspec.msgpack.Encoder()
 _requests = msgspec.msgpack.Decoder(_Request)
 _results = msgspec.msgpack.Decoder(Parsed)
+
+
+def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Parts of at most BATCH; of little, so many that every worker has some of it, where there are workers at all."""
+    size = min(BATCH, -(-len(items) // (2 * WORKERS))) if len(items) >= POOL_FROM else BATCH
+    return (items[at : at + size] for at in range(0, len(items), size))
 
 
 class Pool:

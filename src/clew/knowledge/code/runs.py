@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from itertools import islice
 from typing import NamedTuple
 
 from clew.knowledge.code.blobs import Content, read_content
 from clew.knowledge.code.parsing import Readable, make_readable, run_jobs
-from clew.knowledge.code.pool import BATCH, GIVEN_UP, IN_FLIGHT, NOT_SURVIVED, POOL_FROM, Pool
+from clew.knowledge.code.pool import GIVEN_UP, IN_FLIGHT, NOT_SURVIVED, POOL_FROM, Pool, batches
 from clew.knowledge.code.rows import (
     FileRow,
     Parsed,
@@ -79,7 +78,7 @@ class Run:
         is_much = len(paths) >= POOL_FROM
         flying: deque[tuple[list[_Taken], Future[list[Parsed]] | None]] = deque()
         with Pool() as pool:
-            for batch in _batches(paths, BATCH):
+            for batch in batches(paths):
                 if self._count.is_stopped:
                     break
                 flying.append(self._start([self._read(path) for path in batch], pool if is_much else None))
@@ -168,9 +167,3 @@ def _is_unparsed(one: _Taken) -> bool:
 def advance(sql: Sql) -> None:
     """Say that files are known otherwise than before: what follows from them is to be found again."""
     write_meta(sql, "generation", read_meta(sql, "generation", 0) + 1)
-
-
-def _batches(paths: Iterable[str], size: int) -> Iterator[list[str]]:
-    rest = iter(paths)
-    while batch := list(islice(rest, size)):
-        yield batch
