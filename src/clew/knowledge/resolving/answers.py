@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -14,6 +13,7 @@ from clew.knowledge.evidence.conflicts import Conflict
 from clew.knowledge.evidence.naming import citation_of
 from clew.knowledge.evidence.quality import Evidence
 from clew.knowledge.evidence.trust import level_of
+from clew.knowledge.resolving.excerpts import MOST_LETTERS, excerpt
 from clew.knowledge.resolving.intents import Classified
 from clew.knowledge.resolving.phrases import Intent, Target
 from clew.knowledge.resolving.uses import Use, UseQuestion
@@ -28,7 +28,6 @@ WORTH_SHOWING = 20
 DISAGREE = "Sources disagree:"
 NOTHING = "Nothing that is known here answers that."
 STILL_READING = "Not all files have been read yet: ask again in a moment."
-_HEADING = re.compile(r"^#{1,6}\s+")
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +69,8 @@ def extracted(
 ) -> Resolved:
     """An answer in the words of its sources."""
     sources = cited_sources(chosen, used)
-    lines = [f"[{source.number}] {source.place}: {gist(node)}" for source, node in zip(sources, used, strict=True)]
+    cited = zip(sources, used, strict=True)
+    lines = [f"[{source.number}] {source.place}: {gist(node, question)}" for source, node in cited]
     told = [f"{DISAGREE} {each.description}; believe {each.resolution}" for each in conflicts]
     return build_answer(question, what, "\n".join([*told, *lines]), "graph", sources, conflicts)
 
@@ -102,15 +102,14 @@ def _told(use: Use) -> str:
     return f"{code_span(mask_keys(use.user), EXCERPT)} {use.does} {code_span(mask_keys(use.used), EXCERPT)}{guess}"
 
 
-def gist(node: Node) -> str:
-    """What a node says, on one line: code as it is written, prose without markup. The mark of what is unverified
-    stays."""
+def gist(node: Node, question: str = "") -> str:
+    """What a node says, on one line: code as it is written, prose without markup, and of long prose what speaks of the
+    question. The mark of what is unverified stays."""
     if node.domain is NodeDomain.CODE:
         return _code_gist(node)
     bare = node.content.removeprefix(UNVERIFIED)
-    lines = (_HEADING.sub("", line) for line in (bare or node.name)[: EXCERPT * 4].splitlines())
-    said = " ".join(dict.fromkeys(lines))
-    shown = inline(mask_keys(said), EXCERPT)
+    said = mask_keys((bare or node.name)[:MOST_LETTERS])  # before it is taken apart: a key may go over lines
+    shown = inline(excerpt(said, question, EXCERPT), EXCERPT)
     return shown if bare == node.content else f"{UNVERIFIED} {shown}"
 
 
