@@ -57,6 +57,13 @@ async def test_overloads_are_one_symbol_however_it_is_named(tmp_path: Path, name
     assert (found.certain, found.untold) == (True, 0)
 
 
+async def test_of_overloads_the_one_that_does_the_work_is_found(tmp_path: Path) -> None:
+    async with opened(make_repository(tmp_path, OVERLOADED)) as graph:
+        await graph.refresh()
+        [found, *_] = await graph.search("check")
+    assert (found.node.id, found.node.line_start) == ("code:check.py#check", 7)
+
+
 async def test_overloads_of_java_are_one_symbol_that_has_the_name_of_its_package_too(tmp_path: Path) -> None:
     files = {
         "src/main/java/com/shop/Till.java": """
@@ -231,6 +238,25 @@ async def test_what_is_passed_on_under_another_name_is_found_by_it(tmp_path: Pat
 )
 async def test_a_private_name_of_javascript_is_no_place(tmp_path: Path, name: str) -> None:
     assert shown(await ask(tmp_path, name, RENAMED)) == {"src/base.ts#Hono.#secret": {"src/base.ts:3"}}
+
+
+async def test_a_method_with_the_name_of_the_function_that_it_calls_hides_it_not(tmp_path: Path) -> None:
+    files = {
+        "src/body.ts": "export function parseBody(request: any) { return request }\n",
+        "src/request.ts": """
+            import { parseBody } from './body'
+            export class Req {
+              parseBody() { return parseBody(this) }
+              both() { return this.parseBody() }
+            }
+        """,
+    }
+    assert shown(await ask(tmp_path / "a", "src/body.ts#parseBody", files)) == {
+        "src/body.ts#parseBody": {"src/request.ts:3"}
+    }
+    assert shown(await ask(tmp_path / "b", "Req.parseBody", files)) == {
+        "src/request.ts#Req.parseBody": {"src/request.ts:4"}
+    }
 
 
 async def test_a_name_after_a_hash_may_be_of_any_language(tmp_path: Path) -> None:

@@ -84,9 +84,20 @@ def find_named(sql: Sql, name: str, limit: int = 50) -> list[SymbolRow]:
         return []
     rows = find_symbols(sql, f"WHERE s.lower = ? ORDER BY f.path, s.line_start LIMIT {_MOST}", (parts[-1].lower(),))
     wanted = [part.lower() for part in parts]
-    fitting = [row for row in rows if row.qualname and _ends_with(row, wanted)]
+    fitting = _longest([row for row in rows if row.qualname and _ends_with(row, wanted)])
     fitting.sort(key=lambda row: (row.qualname != name, row.name != parts[-1]))
     return fitting[:limit]
+
+
+def _longest(rows: Sequence[SymbolRow]) -> list[SymbolRow]:
+    """Of rows of one qualname in one file, such as overloads, the one that does the work: the longest, the last of
+    several."""
+    found: dict[tuple[str, str], SymbolRow] = {}
+    for row in rows:
+        known = found.setdefault((row.path, row.qualname), row)
+        if _length(row)[0] >= _length(known)[0]:
+            found[row.path, row.qualname] = row
+    return list(found.values())
 
 
 def spellings(path: str) -> list[str]:

@@ -285,8 +285,7 @@ class Names:
         while True:
             qualname = f"{scope}.{first}" if scope else first
             is_class = names.kinds.get(scope) in TYPES
-            is_hidden = is_class and (names.language == "python" or scope.rpartition(".")[2] == first)
-            if qualname in names.kinds and not is_hidden:  # what is called by the name of its class is the class
+            if qualname in names.kinds and not (is_class and _is_hidden(names, scope, first)):
                 return self.method(Place(path, qualname), rest) if rest else Place(path, qualname)
             if is_class and not rest and names.language in IMPLICIT:
                 found = self.inherited(Place(path, scope), first)
@@ -325,6 +324,14 @@ class Names:
             if first in self.files[other].kinds if other in self.files else False:
                 return self.method(Place(other, first), rest) if rest else Place(other, first)
         return None
+
+
+def _is_hidden(names: FileNames, of_class: str, name: str) -> bool:
+    """Whether a bare name means something else than the member of a class that has it: what is called by the name of
+    its class is the class, and most languages want methods to be called on something."""
+    if names.language == "python" or of_class.rpartition(".")[2] == name:
+        return True
+    return names.language not in IMPLICIT and names.kinds.get(f"{of_class}.{name}") == "method"
 
 
 def _taken(item: Import, alias: str, rest: str, language: str) -> list[str]:

@@ -27,7 +27,7 @@ Kind = Literal["version", "own version", "licence", "dependencies"]
 
 _ASKS = re.compile(r"^\W*(?:which|what|what's|whats|is|are|does|do|under|list|show|tell|how)\b", re.IGNORECASE)
 _VERSION = re.compile(
-    r"\b(?:which|what)\b(?:\W+[\w.@/-]+){0,6}?\W+versions?\b|^\W*[\w.@/-]+(?:\W+[\w.@/-]+)?\W+versions?\W*$|\bmsrv\b"
+    r"\b(?:which|what)\b(?:\s+\S+){0,6}?\s+versions?\b|^\s*\S+(?:\s+\S+)?\s+versions?\W*$|\bmsrv\b"
     r"|\b(?:minimum|min|supported|required|needed)\b.{0,40}\bversions?\b"
     r"|\b(?:supports?|supported|needs?|needed|requires?|required|runs? on|works? with)\b.{0,30}\b\d+(?:\.\d+)*\b"
     r"|\b\d+(?:\.\d+)*\b.{0,10}\b(?:supported|works?)\b",

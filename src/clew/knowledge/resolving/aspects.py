@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from clew.knowledge.resolving.roles import are_turned_round, roles_in
 from clew.knowledge.resolving.subjects import stem_of, time_scope_of
 from clew.knowledge.resolving.wordings import ASKING, ORDINARY
 from clew.trail.text import STOP, split_word
@@ -67,6 +68,8 @@ _LISTED = re.compile(
 _OPERATOR = re.compile(r"(?<!\S)[<>=+*/%&|^!-]{1,3}(?!\S)")
 _LETTER = re.compile(r"(?<![\w'’.+#-])[b-hj-zB-HJ-Z](?![\w'’.+#-])")
 _LINKS = frozenset(("of", "for", "at"))
+_BETWEEN = frozenset(("found", "used", "done", "made", "kept", "defined", "called"))
+"""What may stand between a thing and that which it is part of."""
 _BEFORE_VERBS = frozenset(("we", "to", "that", "i", "you", "they", "which", "who", "not"))
 _VERB_WORDS = "detect convert remove delete create calculate compute extract generate retrieve validate"
 _VERBS = frozenset(_VERB_WORDS.split())
@@ -81,7 +84,7 @@ def aspect_of(text: str) -> str:
     has a mark for all that is not looked at."""
     text, rest = text[:MAX_LOOKED_AT], text[MAX_LOOKED_AT:]
     line = _CALLED_SO.sub("", " ".join(text.lower().rstrip(" ?!.").split()))
-    marks = {*_asked(line), *_turns(line), *_spellings(text, line)}
+    marks = {*_asked(line), *_turns(line), *_spellings(text, line), *roles_in(text.rstrip(" ?!."))}
     marks |= {f"@{scope}" for scope in [time_scope_of(text)] if scope}
     marks |= {f"#{hashlib.sha256(rest.encode('utf-8', 'replace')).hexdigest()}"} if rest else set()
     return " ".join(sorted(marks))
@@ -93,7 +96,7 @@ def are_at_odds(one: str, other: str) -> bool:
     speaks of the parser of a test."""
     if _differ_in_kind(one, other) or _says_twice(one, other):
         return True
-    if _wants_many(one, other) or _wants_many(other, one):
+    if _wants_many(one, other) or _wants_many(other, one) or are_turned_round(one, other):
         return True
     return any((part, whole) in _parts(other) for whole, part in _parts(one))
 
@@ -129,9 +132,9 @@ def _wants_many(one: str, other: str) -> bool:
 
 def _parts(text: str) -> set[tuple[str, str]]:
     """What is part of what, in the singular: `the test of the parser` and `the parser test` are of a parser."""
-    words = _WORD.findall(text.lower())
+    words = [word for word in _WORD.findall(text.lower()) if word not in _BETWEEN]
     verbs = _VERBS if _TURNS.keys().isdisjoint(words) else _VERBS | _MOVES
-    things = {word for word in words if _is_telling(word) and word not in verbs}
+    things = {word for word in words if (_is_telling(word) and word not in verbs) or word in ("list", "lists")}
     found = set[tuple[str, str]]()
     for at, word in enumerate(words):
         if word not in things or (at and words[at - 1] in _BEFORE_VERBS):
