@@ -50,6 +50,18 @@ def test_index_counts_what_there_is_and_reads_nothing_twice(clew: Clew, shop: Pa
     )
 
 
+def test_index_names_the_files_of_which_not_all_is_known(clew: Clew, shop: Path) -> None:
+    write(shop, "many.py", "".join(f"def mid_{number}(): pass\n" for number in range(10_050)))
+    write(shop, "huge.txt", "x" * 2_100_000)
+    (shop / "picture.png").write_bytes(b"\x89PNG\x00\x00")
+    done = clew("index", "--json").json
+    assert [each["path"] for each in done["left_out"]] == ["huge.txt", "many.py"]
+    told = clew("index").err
+    assert "Not all is known of huge.txt: it has over " in told
+    assert "Not all is known of many.py: it defines or uses more than is kept of a file" in told
+    assert "picture.png" not in told
+
+
 def test_locate_names_the_file_its_line_and_why(clew: Clew, shop: Path) -> None:
     best = clew("locate", "the tax is added twice when prices are rounded", "--json").json[0]
     assert best["path"] == "shop/prices.py"

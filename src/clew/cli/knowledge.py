@@ -28,6 +28,7 @@ Limit = Annotated[int, Parameter(help="At most this many.")]
 _BY_NAME = "by its name alone"
 _LINES_SHOWN = 12
 _PLACE_SHOWN = 200
+_LEFT_OUT_SHOWN = 5
 
 
 @asynccontextmanager
@@ -56,17 +57,21 @@ async def index(*, json: Json = False, here: Here = HERE) -> None:
 
     async with open_workspace_here(here, look_again=True) as (app, _):
         gathered = await _gather(app)
-        files = await app.knowledge().code.files()
+        files, left_out = await app.knowledge().code.files(), await app.knowledge().code.left_out()
     symbols = sum(each.symbols for each in files)
     if json:
-        print_json({"gathered": gathered, "files": len(files), "symbols": symbols})
+        print_json({"gathered": gathered, "files": len(files), "symbols": symbols, "left_out": left_out})
         return
     code = gathered.code
     changed = f"{count(len(code.changed), 'file')} new or changed, {len(code.gone):,} gone"
-    left_out = f", {code.files - len(files):,} left out" if code.files > len(files) else ""
-    say(f"{count(len(files), 'file')} with {count(symbols, 'symbol')}{left_out}: {changed}, {code.seconds:.1f} s")
+    unknown = f", {code.files - len(files):,} left out" if code.files > len(files) else ""
+    say(f"{count(len(files), 'file')} with {count(symbols, 'symbol')}{unknown}: {changed}, {code.seconds:.1f} s")
     told = f"{count(gathered.decisions, 'decision')} and {count(gathered.documents, 'document')} new or changed"
     say(f"{count(gathered.commits, 'new commit')}, {told}")
+    for each in left_out[:_LEFT_OUT_SHOWN]:
+        note(f"Not all is known of {cut(each.path, _PLACE_SHOWN)}: it {each.reason}")
+    if len(left_out) > _LEFT_OUT_SHOWN:
+        note(f"Nor of {len(left_out) - _LEFT_OUT_SHOWN:,} more: `clew index --json` lists them")
     if gathered.is_log_cut:
         from clew.knowledge.history.commits import NEWEST  # with the rest of knowledge
 

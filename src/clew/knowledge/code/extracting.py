@@ -11,7 +11,7 @@ from clew.knowledge.code.extraction.grammar import Grammar, build_grammar
 from clew.knowledge.code.extraction.nodes import child_at
 from clew.knowledge.code.extraction.walking import Walk
 from clew.knowledge.code.extraction.wording import describe_comment, describe_docstring
-from clew.knowledge.code.facts import FileFacts
+from clew.knowledge.code.facts import CUT, FileFacts
 from clew.knowledge.code.languages import LANGUAGES, load_grammar
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def extract(content: bytes, language: str) -> FileFacts:
     if not is_whole:
         error = "too hard to parse, read in part"
     elif walk.is_cut:
-        error = "defines or uses more than is kept of a file, read in part"
+        error = CUT
     else:
         error = "syntax errors, read in part" if root.has_error else ""
     return FileFacts(

@@ -13,6 +13,7 @@ ReferenceKind = Literal["call", "inherit", "reference", "decorate"]
 
 FORMAT = 2
 """Changes whenever extraction does: facts of another number are made anew."""
+CUT = "defines or uses more than is kept of a file, read in part"
 
 
 class Symbol(msgspec.Struct, frozen=True, array_like=True):

@@ -16,7 +16,15 @@ from clew.knowledge.code.blobs import read_content
 from clew.knowledge.code.callers import find_callers
 from clew.knowledge.code.definitions import find_named, find_place, get_symbol
 from clew.knowledge.code.indexer import Indexed, Indexer, Until
-from clew.knowledge.code.lookups import Reached, find_in_file, find_linked, find_prefixed, list_files, to_links
+from clew.knowledge.code.lookups import (
+    Reached,
+    find_in_file,
+    find_linked,
+    find_prefixed,
+    list_files,
+    list_left_out,
+    to_links,
+)
 from clew.knowledge.code.parsing import readable_text
 from clew.knowledge.code.refs import readings
 from clew.knowledge.code.rows import FILE_KIND, SymbolRow
@@ -25,7 +33,7 @@ from clew.knowledge.code.store import CodeStore
 from clew.knowledge.code.text_hits import TextHit
 from clew.knowledge.code.text_index import TextIndex
 from clew.knowledge.code.tree import Tree
-from clew.knowledge.code.views import Callers, FileInfo, Folder, Link, Located, build_folder, to_kind, to_node
+from clew.knowledge.code.views import Callers, FileInfo, Folder, LeftOut, Link, Located, build_folder, to_kind, to_node
 from clew.knowledge.history.blame import find_origin, read_line_history
 from clew.knowledge.history.commits import Commit
 from clew.knowledge.history.git_log import GitLog
@@ -211,6 +219,10 @@ class CodeGraph:
 
         _, found = await self._answer(find, paths, ref=ref, looks=True)
         return [ScoredNode(node=to_node(row), similarity=score) for row, score in found]
+
+    async def left_out(self) -> list[LeftOut]:
+        """The files that are not known, or not all of them, with the reason, by path; without binary ones."""
+        return await self._answer(lambda: self._read(list_left_out), lambda found: (), looks=True)
 
     async def files(self, pattern: str = "") -> list[FileInfo]:
         """The files whose text is known, by path; all, or those that a glob matches."""

@@ -8,11 +8,13 @@ from typing import NamedTuple
 from clew.errors import NotFound
 from clew.knowledge.code.definitions import find_definition, spellings
 from clew.knowledge.code.edges import Hop, follow
+from clew.knowledge.code.facts import CUT
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.refs import check_ref, is_text, node_id
 from clew.knowledge.code.rows import SymbolRow, find_symbols
+from clew.knowledge.code.sightings import BINARY
 from clew.knowledge.code.store import Sql
-from clew.knowledge.code.views import FileInfo, Link, to_node
+from clew.knowledge.code.views import FileInfo, LeftOut, Link, to_node
 
 MAX_LINKS = 2_000
 """So many neighbours are followed at most."""
@@ -116,6 +118,17 @@ def find_by_number(sql: Sql, ids: Sequence[int]) -> dict[int, SymbolRow]:
         marks = ", ".join("?" * len(some))
         found |= {row.id: row for row in find_symbols(sql, f"WHERE s.id IN ({marks})", some)}
     return found
+
+
+def list_left_out(sql: Sql) -> list[LeftOut]:
+    """The files that are not known, or known in part only because they are too much, by path; without binary ones."""
+    query = (
+        "SELECT path, left_out FROM files WHERE left_out NOT IN ('', ?) UNION ALL SELECT f.path, ? FROM files f"
+        " JOIN blobs b ON b.blob = f.blob AND b.language = f.language WHERE f.left_out = '' AND instr(b.facts, ?) > 0"
+        " ORDER BY 1"
+    )
+    rows = sql.execute(query, (BINARY, CUT, CUT.encode()))
+    return [LeftOut(path=path, reason=reason) for path, reason in rows]
 
 
 def list_files(sql: Sql) -> list[FileInfo]:

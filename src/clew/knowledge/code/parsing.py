@@ -15,7 +15,7 @@ from clew.knowledge.code.languages import LANGUAGES, language_of
 from clew.knowledge.code.pool import GIVEN_UP, Job, Pool, unread
 from clew.knowledge.code.python_flow import summarize
 from clew.knowledge.code.rows import Parsed, encode_facts
-from clew.knowledge.code.sightings import is_text, looks_secret
+from clew.knowledge.code.sightings import BINARY, is_text, looks_secret
 from clew.knowledge.code.text_index import encode_text
 from clew.secrecy import mask_in_place, may_hold_keys
 
@@ -41,7 +41,7 @@ def make_readable(content: Content) -> Readable:
     if content.left_out:
         return Readable(content, "", left_out=content.left_out)
     if not is_text(content.body):
-        return Readable(content, "", left_out="is binary")
+        return Readable(content, "", left_out=BINARY)
     if reason := looks_secret(content.path, content.body):
         return Readable(content, "", left_out=reason)
     language = language_of(content.path, content.body[:HEAD_BYTES]) or ""

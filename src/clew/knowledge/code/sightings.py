@@ -8,6 +8,7 @@ import re
 
 from clew.secrecy import is_secret_file, mask_keys
 
+BINARY = "is binary"
 _LOOKED_AT = 8_000
 """Bytes from which text is told from other things."""
 

@@ -87,6 +87,13 @@ class FileInfo(msgspec.Struct, frozen=True, kw_only=True):
     symbols: int = 0
 
 
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of which not all is known, and why."""
+
+    path: str
+    reason: str
+
+
 class Folder(msgspec.Struct, frozen=True, kw_only=True):
     """A folder: what is below it in all, and its own files and folders as deep as was asked."""
 
