@@ -16,6 +16,7 @@ from clew.knowledge.code.blobs import read_content
 from clew.knowledge.code.callers import find_callers
 from clew.knowledge.code.definitions import find_named, find_place, get_symbol
 from clew.knowledge.code.indexer import Indexed, Indexer, Until
+from clew.knowledge.code.locating import place_hits
 from clew.knowledge.code.lookups import (
     Reached,
     find_in_file,
@@ -30,7 +31,6 @@ from clew.knowledge.code.refs import readings
 from clew.knowledge.code.rows import FILE_KIND, SymbolRow
 from clew.knowledge.code.runs import Progress
 from clew.knowledge.code.store import CodeStore
-from clew.knowledge.code.text_hits import TextHit
 from clew.knowledge.code.text_index import TextIndex
 from clew.knowledge.code.tree import Tree
 from clew.knowledge.code.views import Callers, FileInfo, Folder, LeftOut, Link, Located, build_folder, to_kind, to_node
@@ -362,8 +362,7 @@ class CodeGraph:
     def _locate(self, query: str, limit: int) -> list[Located]:
         hits = self._text.search(query, limit=limit, symbols=False)
         with self.store.reading() as sql:
-            places = [find_place(sql, hit.path, hit.qualname or "") or find_place(sql, hit.path, "") for hit in hits]
-        return [_located(hit, row) for hit, row in zip(hits, places, strict=True) if row is not None]
+            return place_hits(sql, query, hits)
 
     def _commits_of(self, path: str, line: int | None, limit: int) -> list[Commit]:
         root = Path(self.tree.root)
@@ -381,10 +380,6 @@ class CodeGraph:
             return row, None
         lines = readable_text(content.body).split("\n")[: row.line_end]
         return row, "\n".join(f"{number}: {lines[number - 1]}" for number in range(row.line_start, len(lines) + 1))
-
-
-def _located(hit: TextHit, row: SymbolRow) -> Located:
-    return Located(path=row.path, score=hit.score, blob=row.blob, line=row.line_start, symbol=row.qualname, why=hit.why)
 
 
 def _paths(hits: Iterable[Located]) -> Iterable[str]:
