@@ -121,6 +121,7 @@ class App:
                 self.me,
                 build_embedder(self.config),
                 self._knowledge_model(models),
+                self.ownership,
             )
         return self._knowledge
 

@@ -161,6 +161,7 @@ async def blame_why(
     path, first, last = _parse_place(place)
     async with open_knowledge_here(here) as (app, known, _):
         why = await known.why(_in_project(known.root, path), first, last, by=app.me)
+        await _note_withheld(known)
     if json:
         print_json(why)
         return
@@ -189,12 +190,18 @@ async def brief(
     async with open_here(here, create=True) as app:
         await app.bootstrap()
         found = await write_brief(app.knowledge().chronicle(app.me, session or NO_SESSION), tier)
+        await _note_withheld(app.knowledge())
     if json:
         print_json(found)
         return
     say(found.text)
     for number, place in enumerate(found.places, 1):
         say(f"[{number}] {place}")
+
+
+async def _note_withheld(known: Knowledge) -> None:
+    for line in await known.consent.withheld():
+        note(line)
 
 
 def _parse_place(place: str) -> tuple[str, int, int]:

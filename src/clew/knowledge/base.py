@@ -47,9 +47,11 @@ from clew.knowledge.resolving.resolver import MAX_QUESTION, MODEL_SECONDS, Resol
 from clew.knowledge.resolving.routing import Router
 from clew.knowledge.searching import Shelves
 from clew.knowledge.shelves import CodeShelf, NodeShelf
+from clew.knowledge.told_trail import Consent, ToldTrail
 from clew.llm.requests import Model
 from clew.trail.kinds import NodeDomain
 from clew.trail.nodes import NodeGraph
+from clew.trail.ownership import Ownership
 from clew.trail.store import Embedder, Trail
 
 WAIT_SECONDS = 1.5
@@ -75,7 +77,8 @@ class Gathered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Knowledge:
-    """Opened by `open_knowledge`, closed by its owner."""
+    """Opened by `open_knowledge`, closed by its owner. Of a trail that the user neither made nor agreed to, as far as
+    there is an `ownership`, only that is told which files bear out."""
 
     def __init__(
         self,
@@ -86,15 +89,18 @@ class Knowledge:
         code: CodeGraph,
         embedder: Embedder | None,
         model: Model | None = None,
+        ownership: Ownership | None = None,
     ) -> None:
         self._trail = trail
+        self.consent = Consent(ownership, lambda: self.resolver.cache.history_grew())
+        self._told = ToldTrail(trail, self.consent)
         self._owner = owner
         self._model = model
         self.root = root
         self.clock = clock
         self.code = code
         self.patience = WAIT_SECONDS
-        self.prose = Prose(trail, clock, root, owner, code, lambda: self.resolver.cache.history_grew())
+        self.prose = Prose(trail, clock, root, owner, code, lambda: self.resolver.cache.history_grew(), self.consent)
         self._history = NodeShelf(trail, NodeDomain.HISTORY, owner, self.prose)
         self._literature = NodeShelf(trail, NodeDomain.ACADEMIC, owner, self.prose)
         self._shelf = CodeShelf(code)
@@ -105,13 +111,13 @@ class Knowledge:
             NodeDomain.ACADEMIC: self._literature,
         }
         self.resolver = Resolver(
-            trail,
+            self._told,
             clock,
             self.shelves,
             Router(model),
             IntentCache(clock, embedder),
             model=model,
-            ground=KnowledgeGround(self._shelf, NodeGraph(trail, owner), owner, code.source),
+            ground=KnowledgeGround(self._shelf, NodeGraph(self._told, owner), owner, code.source),
             hashes=self._hashes,
             code=code,
             changes=self.prose.changes,
@@ -146,12 +152,13 @@ class Knowledge:
                 tools = [*await self._tell_tools(question, by), *await tell_manifest(question, self.code)]
                 asked, session = question[:MAX_QUESTION], by.session or ""
                 found = await self.code.mending(lambda: self.resolver.resolve(asked, by=by, session_id=session))
+                withheld = [f"*{line}*" for line in await self.consent.withheld()]
         except TimeoutError:
             return Known(lines=[LATE])
         except ClewError as error:
             _log.info("nothing is told of what is known: %s", error)
             return Known()
-        return Known(lines=[*tools, *told_lines(found)], sources=found.sources)
+        return Known(lines=[*tools, *told_lines(found), *withheld], sources=found.sources)
 
     async def keep_up(self, *, sweeps: bool = True, on_read: Callable[[], None] = lambda: None) -> None:
         """Watch the files, and keep what is known as they are, until it is cancelled; with `sweeps`, remove what has
@@ -185,41 +192,41 @@ class Knowledge:
         place = file_of(self.root, path)
         around, told = await self._symbol_at(place, line), await self.prose.decisions()
         return await blame_why(
-            self.root, place, line, last_line, trail=self._trail, by=by, decisions=told, around=around
+            self.root, place, line, last_line, trail=self._told, by=by, decisions=told, around=around
         )
 
     def chronicle(self, by: Principal, session_id: str) -> Chronicle:
         """What was done, as the caller keeps and sees it in a session. What is stored is held against the code."""
-        return Chronicle(self._trail, by, session_id, self.clock, self._firewall(by))
+        return Chronicle(self._told, by, session_id, self.clock, self._firewall(by))
 
     def archive(self, by: Principal) -> Archive:
         """The skills of whoever keeps the history. What is stored is held against the code."""
-        return Archive(self._trail, by, self._firewall(by), self.prose)
+        return Archive(self._told, by, self._firewall(by), self.prose)
 
     def mistakes(self, by: Principal) -> Mistakes:
         """What went wrong before, as the caller may know it."""
-        return Mistakes(self._trail, by, self.clock)
+        return Mistakes(self._told, by, self.clock)
 
     def preferences(self, by: Principal) -> UserPreferences:
         """What the user prefers, as the session of the caller sees it."""
-        return UserPreferences(self._trail, by, self.clock, by.session or "")
+        return UserPreferences(self._told, by, self.clock, by.session or "")
 
     def beliefs(self, by: Principal) -> BeliefLedger:
         """Facts with the time for which they hold, as the caller may know them."""
-        return BeliefLedger(self._trail, by, self.clock)
+        return BeliefLedger(self._told, by, self.clock)
 
     def _firewall(self, by: Principal) -> Firewall:
-        graph = NodeGraph(self._trail, by)
+        graph = NodeGraph(self._told, by)
 
         async def anchors(refs: Sequence[str]) -> Sequence[str]:
-            return await ensure_anchors(self._trail, refs, by=by)
+            return await ensure_anchors(self._told, refs, by=by)
 
         return Firewall(graph, KnowledgeGround(self._shelf, graph, by, self.code.source), anchors)
 
     def discovery(self, by: Principal) -> ToolDiscovery:
         """Which tools for development are used here, from the project, what is written, and what the user prefers."""
         research = shelf_research(self._literature, by)
-        return ToolDiscovery(self.root, self._trail, self.clock, by, research=research)
+        return ToolDiscovery(self.root, self._told, self.clock, by, research=research)
 
     async def _tell_tools(self, question: str, by: Principal) -> list[str]:
         """The tools that a question wants to know of, as the project or the user says, or that neither does."""
@@ -235,7 +242,7 @@ class Knowledge:
     def library(self, by: Principal) -> Library:
         """What others wrote, as the caller sees it."""
         packages = Packages(self._trail, self.clock, self.root, by=self._owner)
-        return Library(self._trail, self.clock, by, self.shelves, self._model, packages=packages, root=self.root)
+        return Library(self._told, self.clock, by, self.shelves, self._model, packages=packages, root=self.root)
 
     async def close(self) -> None:
         """Let go of the index. Calling it twice is harmless."""
@@ -284,7 +291,9 @@ def open_knowledge(
     owner: Principal,
     embedder: Embedder | None,
     model: Model | None = None,
+    ownership: Ownership | None = None,
 ) -> Knowledge:
     """What is known of the files below `root`, kept in `folder` and on the trail. Nothing is read yet. Raises
     StorageError."""
-    return Knowledge(trail, clock, root, owner, open_code(folder, root, clock, embedder), embedder, model)
+    code = open_code(folder, root, clock, embedder)
+    return Knowledge(trail, clock, root, owner, code, embedder, model, ownership)

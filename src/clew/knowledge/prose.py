@@ -21,6 +21,7 @@ from clew.knowledge.history.changelogs import ChangeNote, is_changelog, read_cha
 from clew.knowledge.history.decision import Decision
 from clew.knowledge.history.decisions import REPOSITORY, is_told, keep_decisions, read_decisions
 from clew.knowledge.references.documents import is_document, keep_documents
+from clew.knowledge.told_trail import Consent
 from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.kinds import NodeDomain
 from clew.trail.nodes import Node, ScoredNode
@@ -45,11 +46,20 @@ class _State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prose:
-    """The prose of one folder, kept for its owner. `on_decided` is called after decisions were written or removed."""
+    """The prose of one folder, kept for its owner. `on_decided` is called after decisions were written or removed.
+    `consent` says whether all else on the trail may be told."""
 
     def __init__(
-        self, trail: Trail, clock: Clock, root: Path, owner: Principal, code: CodeGraph, on_decided: Callable[[], None]
+        self,
+        trail: Trail,
+        clock: Clock,
+        root: Path,
+        owner: Principal,
+        code: CodeGraph,
+        on_decided: Callable[[], None],
+        consent: Consent,
     ) -> None:
+        self._consent = consent
         self._trail, self._clock, self._root, self._owner = trail, clock, root, owner
         self._code = code
         self._on_decided = on_decided
@@ -77,7 +87,7 @@ class Prose:
 
     async def hold(self, find: Callable[[], Awaitable[list[ScoredNode]]]) -> list[ScoredNode]:
         """What is found when all that it tells of files is what they say now. What cannot be had so is left out; what
-        only claims to be from a file is told without that claim."""
+        only claims to be from a file is told without that claim, if it may be told at all."""
         await self.catch_up()
         found = await find()
         fallen = await self._fallen(found)
@@ -88,7 +98,7 @@ class Prose:
             fallen = await self._fallen(found)
         lost = {node.id for node in fallen}
         kept = [each for each in found if each.node.id not in lost or not _is_prose(each.node)]
-        return [_unplaced(each) if each.node.id in lost else each for each in kept]
+        return await self._told([_unplaced(each) if each.node.id in lost else each for each in kept])
 
     async def decisions(self) -> list[Decision]:
         """What the files of the repository tell of decisions."""
@@ -159,11 +169,21 @@ class Prose:
                 fallen.append(node)
         return fallen
 
-    async def _is_ours(self, node: Node, is_marked: Callable[[Breadcrumb], bool]) -> bool:
+    async def _told(self, found: list[ScoredNode]) -> list[ScoredNode]:
+        """Those of the nodes that may be told: without consent none that stands on the trail, unless it was written
+        here from a file."""
+        if await self._consent.is_given():
+            return found
+        is_marked = mark_check()
+        return [each for each in found if await self._is_ours(each.node, is_marked, elsewhere=True)]
+
+    async def _is_ours(self, node: Node, is_marked: Callable[[Breadcrumb], bool], *, elsewhere: bool = False) -> bool:
+        """Whether a program of this user wrote a node from a file; `elsewhere` is said of one that is not on the
+        trail: it was removed meanwhile, or is of code or commits."""
         try:
             return is_marked(await self._trail.records.get(node.id, by=self._owner))
-        except NotFound:  # it was removed meanwhile
-            return False
+        except NotFound:
+            return elsewhere
 
     def _read_changes(self, paths: Iterable[str]) -> list[ChangeNote]:
         contents = ((path, read_content(str(self._root), path)) for path in paths)

@@ -13,6 +13,7 @@ from clew.knowledge.domains.devtools import devtools_tools
 from clew.knowledge.domains.everywhere import everywhere_tools
 from clew.knowledge.domains.project import project_tools
 from clew.knowledge.domains.shown import READS, caller_lines, link_line, node_line, node_lines, symbol_ref
+from clew.knowledge.domains.withheld import telling_of_the_withheld
 from clew.knowledge.evidence.naming import on_one_line
 from clew.tools import Guidance, GuidedContent, Tool, ToolContext, guide, tool
 from clew.trail.nodes import Node, ScoredNode
@@ -47,8 +48,14 @@ def build_code(open_knowledge: OpenKnowledge) -> Domain:
             *_of_symbols(open_knowledge),
             *_of_files(open_knowledge),
             *project_tools(open_knowledge),
-            *devtools_tools(open_knowledge),
-            *everywhere_tools(open_knowledge),
+            *telling_of_the_withheld(
+                (
+                    *_of_the_past(open_knowledge),
+                    *devtools_tools(open_knowledge),
+                    *everywhere_tools(open_knowledge),
+                ),
+                open_knowledge,
+            ),
         ),
     )
 
@@ -133,21 +140,6 @@ def _of_files(known: OpenKnowledge) -> Sequence[Tool]:
         nodes = await (await known()).code.symbols_of(file_path, symbol_type=symbol_type)
         return "\n".join(map(node_line, nodes)) or "It defines nothing."
 
-    @tool(name="get_history_for_code", effects=READS, searchable=False)
-    async def get_history_for_code(
-        file_path: FilePath,
-        ctx: ToolContext,
-        line: Annotated[int, msgspec.Meta(ge=0, description="only what concerns it")] = 0,
-        limit: Limit = 10,
-    ) -> str:
-        """List what was noted of a file, and the commits that touched it or made a line of it what it is, newest
-        first."""
-        knowledge = await known()
-        noted = await knowledge.archive(ctx.by).get_history_for_code(file_path, limit)
-        commits = await knowledge.code.commits_of(file_path, line=line or None, limit=limit)
-        told = [*map(node_line, noted), *map(commit_line, commits)]
-        return "\n".join(told) or "Nothing was noted of it, and no commit touched it."
-
     @tool(name="list_files", effects=READS, searchable=False)
     async def list_files(
         pattern: Annotated[str, msgspec.Meta(description="only what this glob matches, such as **/*.py")] = "",
@@ -168,7 +160,26 @@ def _of_files(known: OpenKnowledge) -> Sequence[Tool]:
         """Show the folders of this repository, with their languages and sizes."""
         return "\n".join(_outline(await (await known()).code.structure(path, depth)))
 
-    return get_file_symbols, get_history_for_code, list_files, get_structure
+    return get_file_symbols, list_files, get_structure
+
+
+def _of_the_past(known: OpenKnowledge) -> Sequence[Tool]:
+    @tool(name="get_history_for_code", effects=READS, searchable=False)
+    async def get_history_for_code(
+        file_path: FilePath,
+        ctx: ToolContext,
+        line: Annotated[int, msgspec.Meta(ge=0, description="only what concerns it")] = 0,
+        limit: Limit = 10,
+    ) -> str:
+        """List what was noted of a file, and the commits that touched it or made a line of it what it is, newest
+        first."""
+        knowledge = await known()
+        noted = await knowledge.archive(ctx.by).get_history_for_code(file_path, limit)
+        commits = await knowledge.code.commits_of(file_path, line=line or None, limit=limit)
+        told = [*map(node_line, noted), *map(commit_line, commits)]
+        return "\n".join(told) or "Nothing was noted of it, and no commit touched it."
+
+    return (get_history_for_code,)
 
 
 def commit_line(commit: Commit) -> str:

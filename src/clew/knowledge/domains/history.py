@@ -14,6 +14,7 @@ from clew.errors import InvalidInput
 from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query
 from clew.knowledge.domains.lessons import lesson_tools
 from clew.knowledge.domains.shown import READS, node_line, node_lines
+from clew.knowledge.domains.withheld import telling_of_the_withheld
 from clew.knowledge.evidence.naming import COMMIT_PREFIX, on_one_line
 from clew.knowledge.history.archive import Include, SummaryType
 from clew.knowledge.history.briefing import Tier, brief
@@ -45,11 +46,14 @@ def build_history(open_knowledge: OpenKnowledge) -> Domain:
         name=NAME,
         description="What was done in this repository: decisions, failures and their fixes, sessions, commits, why a "
         "line is so. Decisions, mistakes and preferences are noted here",
-        tools=(
-            *_entry_points(open_knowledge),
-            *_of_sessions(open_knowledge),
-            *_of_topics(open_knowledge),
-            *lesson_tools(open_knowledge),
+        tools=telling_of_the_withheld(
+            (
+                *_entry_points(open_knowledge),
+                *_of_sessions(open_knowledge),
+                *_of_topics(open_knowledge),
+                *lesson_tools(open_knowledge),
+            ),
+            open_knowledge,
         ),
     )
 

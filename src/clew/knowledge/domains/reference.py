@@ -11,6 +11,7 @@ from clew.catalog.domain import Domain
 from clew.catalog.text import inline
 from clew.knowledge.domains.code import Limit, OpenKnowledge, Query
 from clew.knowledge.domains.shown import READS
+from clew.knowledge.domains.withheld import telling_of_the_withheld
 from clew.knowledge.references.ingesting import Kind, NewSource
 from clew.tools import Effects, Guidance, GuidedContent, Tool, ToolContext, guide, tool
 from clew.trail.kinds import NodeDomain
@@ -27,7 +28,7 @@ def build_reference(open_knowledge: OpenKnowledge) -> Domain:
     return Domain(
         name=NAME,
         description="What others wrote: documents of this repository and of its packages, papers and standards",
-        tools=(*_entry_points(open_knowledge), *_kept(open_knowledge)),
+        tools=telling_of_the_withheld((*_entry_points(open_knowledge), *_kept(open_knowledge)), open_knowledge),
     )
 
 
