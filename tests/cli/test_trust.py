@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import pty
+import py_compile
 import select
 import shutil
 import signal
@@ -174,7 +175,7 @@ def test_a_changed_module_needs_consent_again_and_its_resources_are_kept_until_t
     assert "The okapi." in run("get", "evil://resources/okapi").stdout
 
 
-def test_a_package_is_covered_whole_and_its_shadow_too(repository: Repository) -> None:
+def test_a_package_is_covered_whole(repository: Repository) -> None:
     package = repository.root / "stranger"
     package.mkdir()
     shutil.move(repository.module, package / "__init__.py")
@@ -187,13 +188,22 @@ def test_a_package_is_covered_whole_and_its_shadow_too(repository: Repository) -
     assert "stranger:domain: not trusted yet" in run("domains").stderr
     (package / "deep" / "part.py").write_text("x = 1\n")
     assert run("domains").stderr == ""
-    repository.forget()
-    cache = package / "__pycache__"
-    cache.mkdir()
-    # compiled code that Python runs without a look at the source
-    (cache / f"__init__.{sys.implementation.cache_tag}.pyc").write_bytes(b"\x00\x00\r\n\x01\x00\x00\x00" + b"\x00" * 8)
-    assert "stranger:domain: not trusted yet" in run("domains").stderr
-    assert repository.ran == []
+
+
+@pytest.mark.parametrize("mode", [*py_compile.PycInvalidationMode])
+def test_a_module_is_run_from_its_source_whatever_was_compiled_beside_it(
+    repository: Repository, mode: py_compile.PycInvalidationMode
+) -> None:
+    assert run("trust", "--yes").returncode == 0
+    agreed, times = repository.module.read_bytes(), repository.module.stat()
+    planted = f"open({str(repository.marks / 'planted')!r}, 'w')\n".encode()
+    repository.module.write_bytes(planted.ljust(len(agreed), b"\n"))
+    os.utime(repository.module, ns=(times.st_atime_ns, times.st_mtime_ns))
+    py_compile.compile(str(repository.module), doraise=True, invalidation_mode=mode)
+    repository.module.write_bytes(agreed)
+    os.utime(repository.module, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert run("domains").stderr.startswith("A new trail")
+    assert repository.ran == ["module"]
 
 
 def test_finding_a_module_in_a_package_imports_nothing(repository: Repository) -> None:

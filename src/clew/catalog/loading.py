@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.catalog.domain import Domain
+from clew.catalog.from_source import run_from_source
 from clew.catalog.text import plain
 from clew.errors import ConfigError
 from clew.secrecy import mask_secrets
@@ -38,14 +39,16 @@ def target_of(name: str, offered: Mapping[str, EntryPoint]) -> str:
 
 
 def load_domains(names: Iterable[str], project: Path | None = None) -> list[Domain]:
-    """The domains of these names, in their order. Raises ConfigError for one that is not there or cannot be loaded; the
-    hint tells where in `project` its module lies, if it does."""
+    """The domains of these names, in their order. Those of `project` are run from their source. Raises ConfigError for
+    one that is not there or cannot be loaded; the hint tells where in `project` its module lies, if it does."""
     offered = offered_domains()
     return [domain for name in names for domain in _load(name, offered, project)]
 
 
 def _load(name: str, offered: Mapping[str, EntryPoint], project: Path | None) -> Sequence[Domain]:
     module, _, attribute = target_of(name, offered).partition(":")
+    if project is not None:
+        run_from_source(module.strip(), project)
     try:
         if name in offered:
             return _domains_in(name, offered[name].load)

@@ -1,4 +1,5 @@
-"""Where Python would find a module, and which files of a folder it would run for it. Nothing is imported."""
+"""Where Python would find a module, and which files of a folder it would run for it. Nothing is imported. What was
+compiled beside a source is none of them: see `from_source.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder, all_suffixes
-from importlib.util import cache_from_source
 from pathlib import Path
 
 import msgspec
@@ -74,7 +74,6 @@ def _files_of(spec: ModuleSpec, folder: Path) -> Iterator[Path]:
             yield from _importable(place)
         else:
             yield _existing(place)
-            yield from filter(_replaces_source, _cached(place))
 
 
 def _importable(package: Path) -> Iterator[Path]:
@@ -84,28 +83,16 @@ def _importable(package: Path) -> Iterator[Path]:
     for place, folders, names in os.walk(package, followlinks=True):
         real = os.path.realpath(place)
         # a name that is no identifier cannot be imported: neither .git nor an environment is looked at
-        folders[:] = [] if real in seen else sorted(name for name in folders if name.isidentifier())
+        named = sorted(name for name in folders if name.isidentifier() and name != _CACHE)
+        folders[:] = [] if real in seen else named
         seen.add(real)
         for name in sorted(names):
             file = Path(place, name)
-            if name.endswith(_IMPORTABLE) and (not place.endswith(_CACHE) or _replaces_source(file)):
+            if name.endswith(_IMPORTABLE):
                 number += 1
                 yield file
         if number > MAX_FILES:
             return
-
-
-def _cached(source: Path) -> list[Path]:
-    return [Path(cache_from_source(str(source)))] if source.suffix == ".py" else []
-
-
-def _replaces_source(cached: Path) -> bool:
-    """Whether compiled code is run whatever its source says. Python itself writes none of that kind."""
-    try:
-        with cached.open("rb") as file:
-            return int.from_bytes(file.read(8)[4:], "little") != 0
-    except OSError:
-        return False
 
 
 def _existing(path: Path) -> Path:

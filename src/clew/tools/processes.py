@@ -22,6 +22,7 @@ import msgspec
 from clew.errors import InvalidInput
 from clew.tools.sandbox.cleaning import clean_text
 from clew.tools.sandbox.program import Confinement, KilledBy, Program, Ran
+from clew.tools.sandbox.wall import UNCOMPILED
 
 OnOutput = Callable[[str], Awaitable[None]]
 """Told what a program prints while it prints it, as text that is safe to show."""
@@ -80,7 +81,7 @@ class Unconfined:
 
 def safe_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """What of an environment a program is given."""
-    return {**{name: environ[name] for name in PASSED_ON if name in environ}, **QUIET}
+    return {**{name: environ[name] for name in PASSED_ON if name in environ}, **QUIET, **UNCOMPILED}
 
 
 async def run_process(

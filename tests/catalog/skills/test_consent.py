@@ -246,11 +246,22 @@ async def test_only_bytes_that_were_agreed_to_are_given_whenever_they_are_swappe
         assert references.read(skill, reference) == agreed
 
 
+async def test_a_module_that_somebody_compiled_needs_consent_as_any_file_of_a_skill(folder: Path) -> None:
+    def waiting() -> list[str]:
+        wishes = read_wishes(read_config(folder, {}))
+        return [each.name for each in wishes if each.kind == "skill" and not Trust.open().holds(each)]
+
+    trust_all(folder)
+    assert waiting() == []
+    touch(folder, ".clew/skills/refunding/scripts/__pycache__/helper.cpython-311.pyc", "EVIL")
+    assert waiting() == ["refunding"]
+
+
 async def test_a_file_that_no_digest_covers_is_not_given(folder: Path) -> None:
-    touch(folder, ".clew/skills/refunding/__pycache__/x.md", "EVIL")
+    touch(folder, ".clew/skills/refunding/.git/x.md", "EVIL")
     skill = build(folder.parent).manifest.skills["refunding"]
     with pytest.raises(ValidationError):
-        OwnReferences(folder.parent).read(skill, Reference(text="x", path="__pycache__/x.md"))
+        OwnReferences(folder.parent).read(skill, Reference(text="x", path=".git/x.md"))
 
 
 @pytest.mark.parametrize("after", [None, "---\nskills: 5\n---\n", markdown("You do all.", skills="[refunding]")])

@@ -31,7 +31,7 @@ def test_what_others_put_there_is_not_walked(tmp_path: Path) -> None:
     assert reached(plant(tmp_path, files)) == {"src/worktrees/a.md", "build/a.md"}
 
 
-def test_a_skill_is_walked_whole_but_for_what_machines_write(tmp_path: Path) -> None:
+def test_a_skill_is_walked_whole_with_what_was_compiled_but_for_the_books_of_version_control(tmp_path: Path) -> None:
     files = {
         "skills/a/SKILL.md": "x",
         "skills/a/node_modules/b.js": "x",
@@ -43,6 +43,7 @@ def test_a_skill_is_walked_whole_but_for_what_machines_write(tmp_path: Path) -> 
         "skills/a/SKILL.md",
         "skills/a/node_modules/b.js",
         "skills/a/venv/pyvenv.cfg",
+        "skills/a/scripts/__pycache__/c.pyc",
     }
 
 

@@ -26,7 +26,9 @@ RULE_FILES = ("AGENTS.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.md",
 
 _HOMES = frozenset({".agents", ".claude", ".clew", ".codex", ".opencode", "skill", "skills"})
 """Where definitions are kept: links in such folders are followed."""
-_NEVER = frozenset({".git", ".hg", ".svn", "__pycache__"})
+_BOOKS = frozenset({".git", ".hg", ".svn"})
+"""What version control writes at any time, and no program runs as a part of a skill."""
+_NEVER = _BOOKS | {"__pycache__"}
 _IGNORED = _NEVER | frozenset(
     {
         *(".cache", ".direnv", ".gradle", ".mypy_cache", ".next", ".nox", ".nuxt", ".pnpm-store", ".pytest_cache"),
@@ -112,7 +114,7 @@ def show(path: str) -> str:
 
 
 def is_left_out(path: str) -> bool:
-    """Whether a path leads through a folder that no walk reads, not even where definitions are kept."""
+    """Whether a path leads through a folder in which nobody keeps texts, not even where definitions are kept."""
     above = ""
     for name in path.split("/")[:-1]:
         if name in _NEVER or _is_worktrees(above, name):
@@ -191,7 +193,8 @@ class _Walker:
         if kind == "file":
             folder.files[name] = real
         elif kind == "folder":
-            if name not in (_NEVER if is_kept else _IGNORED) and not _is_worktrees(folder.path, name):
+            # Python runs what somebody compiled in the place of a script's own modules: it is part of a skill
+            if name not in (_BOOKS if is_kept else _IGNORED) and not _is_worktrees(folder.path, name):
                 self._descend(name, real, folder, step, is_kept)
         elif kind == "link":
             self._follow(name, real, folder, step, is_kept)

@@ -17,6 +17,8 @@ from clew.tools.sandbox.places import Grants
 from clew.tools.sandbox.program import Confinement
 
 OPEN_FILES = 256
+UNCOMPILED = {"PYTHONDONTWRITEBYTECODE": "1"}
+"""Programs leave no compiled files in a skill: it would be another one than was agreed to."""
 _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "NO_COLOR": "1"}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _STEERING = re.compile(
@@ -84,7 +86,7 @@ def build_environment(confinement: Confinement, home: str) -> dict[str, str]:
     for name in confinement.env:
         if not _VARIABLE.fullmatch(name) or _STEERING.fullmatch(name):
             raise ToolFailure("permission", f"the variable {name[:100]!r} cannot be given to a tool")
-    return {**_ENVIRONMENT, "HOME": home, "TMPDIR": home, "DENO_DIR": f"{home}/.deno", **confinement.env}
+    return {**_ENVIRONMENT, **UNCOMPILED, "HOME": home, "TMPDIR": home, "DENO_DIR": f"{home}/.deno", **confinement.env}
 
 
 def limited(command: Command, confinement: Confinement, *, processes: int | None) -> tuple[str, ...]:

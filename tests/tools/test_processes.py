@@ -1,0 +1,18 @@
+"""What programs are given, and what they leave behind."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from clew.tools.processes import Unconfined
+from clew.tools.sandbox.program import Confinement, Program
+
+
+async def test_a_script_of_a_skill_leaves_no_compiled_files_which_would_need_consent(tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("said = 'helped'\n")
+    (tmp_path / "main.py").write_text("import helper\nprint(helper.said)\n")
+    program = Program(argv=(sys.executable, "main.py"))
+    ran = await Unconfined().run(program, Confinement(cwd=str(tmp_path)))
+    assert ran.stdout.strip() == "helped"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["helper.py", "main.py"]
