@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.secrecy import MASK, mask_document, mask_in_place, mask_keys, mask_secrets, may_hold_keys
+from clew.secrecy import (
+    MASK,
+    mask_document,
+    mask_in_place,
+    mask_keys,
+    mask_message,
+    mask_secrets,
+    may_hold_keys,
+)
 
 PLACES = [
     "password=%s",
@@ -78,6 +86,43 @@ def test_a_secret_of_several_words_is_masked_whole(place: str) -> None:
         "NRAK-" + "A1B" * 9,
         "discord.com/api/webhooks/123456789012345678/" + "aB-_" * 17,
         "discordapp.com/api/v10/webhooks/123456789012345678/" + "aB-_" * 17,
+        "hvs." + "aB1_" * 6,
+        "hvb." + "aB1-" * 30,
+        "glsa_" + "aB" * 16 + "_" + "0a1b2c3d",
+        "glc_" + "eyJ" + "aB1" * 12,
+        "dapi" + "0a1b" * 8,
+        "dapi" + "0a1b" * 8 + "-2",
+        "gsk_" + "aB1x" * 13,
+        "xoxc-" + "123456-" * 4 + "0a1b" * 8,
+        "xoxd-" + "aB%2F" * 12,
+        *(f"gl{kind}-" + "a1" * 10 for kind in ("ptt", "ft", "agent", "imt", "oas", "soat")),
+        "glcbt-" + "64_" + "a1" * 10,
+        "GR1348941" + "aB1_" * 5,
+        "figd_" + "aB1-" * 10,
+        "PMAK-" + "0a1b2c" * 4 + "-" + "0a" * 17,
+        "sntrys_" + "eyJ" + "aB1_" * 20,
+        "sntryu_" + "0a1b" * 16,
+        "ntn_" + "aB1x" * 11,
+        "secret_" + "aB" * 21 + "c",
+        "rubygems_" + "0a1b" * 12,
+        "nfp_" + "aB1x" * 10,
+        "xai-" + "aB1x" * 20,
+        "r8_" + "aB" * 18 + "c",
+        "sbp_" + "0a1b" * 10,
+        "sb_secret_" + "aB1_" * 8,
+        "pscale_tkn_" + "aB1_" * 10,
+        "dp.pt." + "aB1x" * 11,
+        "dp.st.prd." + "aB1x" * 11,
+        "sq0atp-" + "aB1_" * 6,
+        "EAAA" + "aB1_" * 15,
+        "EAAC" + "aB1x" * 40,
+        "HRKU-" + "AB1_" * 15,
+        "ABIA" + "A1" * 8,
+        "IQoJb3JpZ2lu" + "aB1/" * 60,
+        "aB1x" * 3 + "yz" + ".atlasv1." + "aB1_" * 16,
+        "1//0" + "aB1_" * 12,
+        "aB1" + "8Q~" + "aB1_" * 8 + "x",
+        "webhook.office.com/webhookb2/" + "0a1b-" * 8 + "@" + "0a1b-" * 8 + "/IncomingWebhook/" + "0a1b" * 8,
     ],
 )
 def test_known_shapes_of_keys_are_masked_without_a_name(secret: str) -> None:
@@ -96,6 +141,21 @@ def test_known_shapes_of_keys_are_masked_without_a_name(secret: str) -> None:
         ("aws_secret_access_key = ", "wJalrXUtnFEMI/K7MDENG/bPxRfiCY" + "0123456789"),
         ('AWS_SECRET_ACCESS_KEY="', "wJalrXUtnFEMI/K7MDENG/bPxRfiCY" + "0123456789"),
         ('"SecretAccessKey": "', "wJalrXUtnFEMI/K7MDENG/bPxRfiCY" + "0123456789"),
+        ("Authorization: Bearer ", "aB1x" * 8),
+        ("curl -H 'authorization: token ", "0a1b" * 10),
+        ("aws_session_token = ", "aB1/" * 40),
+        ("TWILIO_AUTH_TOKEN=", "0a1b" * 8),
+        ("mailgun: ", "key-" + "0a1b" * 8),
+        ("the token of the discord bot is ", "MTk4" + "aB1x" * 5 + ".aB1x-y." + "aB1_" * 7),
+        ("https://shop.example/data?sv=2022&sig=", "aB1%2F" * 10),
+        ("//npm.example/:_authToken=", "0a1b-" * 6),
+        ('{"auths": {"shop.example": {"auth": "', "YW5uOmh1bnRlcjI="),
+        ("    client-key-data: ", "LS0tLS1C" * 8),
+        ("curl -s -u ann:", "hunter2"),
+        ('curl --user "ann:', "hunter2"),
+        ("https://shop.example/x?password=", "hunter2"),
+        ("https://shop.example/x?a=1&access_token=", "hunter2"),
+        ("Server=db;User Id=ann;Password=", "hunter2"),
     ],
 )
 def test_keys_that_are_told_by_what_stands_before_them_are_masked_in_documents(before: str, secret: str) -> None:
@@ -124,6 +184,68 @@ def test_what_only_begins_like_a_key_stays(text: str) -> None:
     assert mask_keys(text) == text
 
 
+def test_a_key_that_is_glued_to_a_word_is_masked() -> None:
+    assert mask_keys("my_" + "ghp_" + "a1" * 15) == f"my_{MASK}"
+    assert mask_keys("Password=" + "hunter2;Server=db") == f"Password={MASK};Server=db"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the commit 9fceb02d0ae598e95dc970b74767f19372d61af8 and f81d4fae-7dec-11d0-a765-00a0c91e6bf6",
+        "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4//8/w38GIAXDIBKE0DHxgljNBAAO9TXL0Y4OHwAAAABJRU5ErkJggg==",
+        "docker run -u 1000:1000 image",
+        "curl -u $USER:$PASSWORD https://shop.example",
+        'curl -u "ann:${PASSWORD}" https://shop.example',
+        "https://shop.example/x?token={token}&password=<password>",
+        "Authorization: Bearer <token>, or Authorization: Bearer YOUR_TOKEN",
+        '{"auth": "authentication", "auth": "required"}',
+        "secret_key_of_the_application_which_is_long_enough_here",
+        "//npm.example/:_authToken=${NPM_TOKEN}",
+        "def connect(user, password=None, *, token=token): connect(password=password)",
+        "inspect.signature(sig=first)",
+        "the discord module. Method.of_the_discord.client",
+        "glc_config, dapi_client, gsk_test, r8_unorm, figd_x",
+        "see hvs.example and dp.state",
+        "EAAAAAAAAAAAAAAAAAAAAAAA",
+        "Private-Lines: are counted",
+    ],
+)
+def test_what_is_no_key_stays_readable(text: str) -> None:
+    assert mask_keys(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("use password=hunter2 for the shop", f"use password={MASK} for the shop"),
+        ("DB_PASSWORD: hunter2", f"DB_PASSWORD: {MASK}"),
+        ("token: refresh it when it has expired", "token: refresh it when it has expired"),
+        ("Fix token authentication", "Fix token authentication"),
+        ("secret=$SECRET is read from the environment", "secret=$SECRET is read from the environment"),
+    ],
+)
+def test_of_the_message_of_a_commit_what_passwords_are_set_to_is_masked(text: str, shown: str) -> None:
+    assert mask_message(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n", "---- END SSH2 ENCRYPTED PRIVATE KEY ----"),
+        ("PuTTY-User-Key-File-3: ssh-rsa\nPrivate-Lines: 2\n", "\nPrivate-MAC: 0a1b"),
+    ],
+)
+def test_the_keys_of_other_programs_are_masked_in_their_place(before: str, after: str) -> None:
+    body = "MIIEowIBAAKCAQEA\nMIIEow"
+    for mask in (mask_document, mask_in_place, mask_keys, mask_secrets):
+        masked = mask(f"{before}{body}\n{after}\nbelow")
+        assert "MIIEow" not in masked
+        assert masked.endswith("below")
+    assert may_hold_keys(before)
+    assert mask_in_place(f"{before}{body}\n{after}").count("\n") == f"{before}{body}\n{after}".count("\n")
+
+
 def test_a_private_key_is_masked() -> None:
     key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAKC\n-----END RSA PRIVATE KEY-----"
     assert "MIIEow" not in mask_secrets(key)
@@ -150,6 +272,10 @@ def test_a_long_text_is_masked_quickly() -> None:
     assert mask_secrets("://" * 20_000 + "a:b") != ""
     assert mask_keys("@" + "://a:" * 100_000) != ""
     assert mask_secrets("-----BEGIN PRIVATE KEY-----" * 2_000) != ""
+    assert mask_keys("-eyJ" * 50_000) != ""
+    assert mask_keys("curl " * 50_000) != ""
+    assert mask_message("token:" * 50_000) != ""
+    assert mask_document("Private-Lines: 1\n" * 20_000) != ""
 
 
 def test_a_document_is_kept_but_for_its_keys() -> None:

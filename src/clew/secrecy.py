@@ -8,7 +8,8 @@ MASK = "[masked]"
 _NAMES = (
     r"(?:api[_-]?key|access[_-]?key|private[_-]?key|secret|token|passw(?:or)?d|passphrase|pwd|authorization|cookie)"
 )
-_KEY_BEGIN = r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_KEY_BEGIN = r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
+_KEY_END = r"-{4,5} ?END"
 _SECRETS = (
     re.compile(r"(?i)(authorization[\"']?\s*[=:]\s*[\"']?(?:[a-z]+\s+)?)[^\s\"']+"),
     re.compile(r"(?i)((?:bearer|basic|token)\s+)[A-Za-z0-9._~+/=-]{8,}"),
@@ -16,23 +17,38 @@ _SECRETS = (
     re.compile(rf"(?i)({_NAMES}[\"']?\s*[=:]\s*')[^'\n]+"),
     re.compile(rf"(?i)({_NAMES}[\"']?\s*[=:]\s*)[^\s\"'&,;]+"),
     re.compile(r"(://[^/\s:@]*:)[^/\s]+(?=@)"),
-    re.compile(rf"({_KEY_BEGIN}).*?(?=-----END|\Z)", re.DOTALL),
+    re.compile(rf"({_KEY_BEGIN}).*?(?={_KEY_END}|\Z)", re.DOTALL),
+)
+_ASSIGNED = re.compile(
+    # What is set to a value; after a colon, as it stands in sentences too, only to one with a digit.
+    rf"(?i)({_NAMES}[\"']?\s{{0,5}}(?:=\s{{0,5}}[\"']?|:\s{{0,5}}[\"']?(?=[^\s\"']{{0,100}}\d)))"
+    r"(?!\$|\{|<|\[|os\.|\.\.\.)[^\s\"'&,;]{3,}"
 )
 _KINDS = (
     (("sk-",), r"sk-[A-Za-z0-9_-]{16,}"),
     (("k_live_", "k_test_"), r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{20,}"),
     (("github_pat_",), r"github_pat_\w{20,}"),
-    (("glpat-", "glrt-", "gldt-"), r"gl(?:pat|rt|dt)-[A-Za-z0-9_-]{20,}"),
-    (("xox",), r"xox[abeprs]-[A-Za-z0-9-]{10,}"),
+    (
+        ("glpat-", "glrt-", "gldt-", "glptt-", "glft-", "glcbt-", "glagent-", "glimt-", "gloas-", "glsoat-"),
+        r"gl(?:pat|rt|dt|ptt|ft|cbt|agent|imt|oas|soat)-[A-Za-z0-9_-]{20,}",
+    ),
+    (("GR1348941",), r"GR1348941[A-Za-z0-9_-]{20,}"),
+    (("xox",), r"xox[abcdeprs]-[A-Za-z0-9%-]{10,}"),
     (("xapp-",), r"xapp-\d-[A-Za-z0-9-]{16,}"),
-    (("AKIA", "ASIA"), r"A[KS]IA[0-9A-Z]{16}(?![A-Za-z0-9])"),
-    (("eyJ",), r"eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*"),
+    (("AKIA", "ASIA", "ABIA", "ACCA"), r"A(?:KI|SI|BI|CC)A[0-9A-Z]{16}(?![A-Za-z0-9])"),
+    (("IQoJb3JpZ2lu", "FwoGZXIvYXdz"), r"(?:IQoJb3JpZ2lu|FwoGZXIvYXdz)[A-Za-z0-9/+=]{80,}"),
+    (("eyJ",), r"eyJ[A-Za-z0-9_-]{10,2000}\.[A-Za-z0-9_-]{10,8000}\.[A-Za-z0-9_-]*"),
     (("AIza",), r"AIza[A-Za-z0-9_-]{30,}"),
     (("ya29.",), r"ya29\.[A-Za-z0-9_-]{20,}"),
+    (("1//0",), r"1//0[A-Za-z0-9_-]{30,}"),
     (("npm_",), r"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9_])"),
     (("pypi-AgE",), r"pypi-AgE[A-Za-z0-9_-]{50,}"),
+    (("rubygems_",), r"rubygems_[a-f0-9]{48}"),
     (("hf_",), r"hf_[A-Za-z0-9]{30,}(?![A-Za-z0-9_])"),
+    (("gsk_",), r"gsk_[A-Za-z0-9]{40,}"),
+    (("xai-",), r"xai-[A-Za-z0-9]{60,}"),
+    (("r8_",), r"r8_[A-Za-z0-9]{37}(?![A-Za-z0-9_])"),
     (("SG.",), r"SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{32,}"),
     (("_v1_",), r"do[opr]_v1_[a-f0-9]{64}"),
     ((":AA",), r"\d{8,10}:AA[A-Za-z0-9_-]{32,34}(?![A-Za-z0-9_-])"),
@@ -44,10 +60,36 @@ _KINDS = (
     (("ATATT3", "ATCTT3"), r"AT[AC]TT3[A-Za-z0-9_=-]{30,}"),
     (("lin_api_",), r"lin_api_[A-Za-z0-9]{32,}"),
     (("NRAK-",), r"NRAK-[A-Z0-9]{24,}"),
+    (("hvs.", "hvb.", "hvr."), r"hv[sbr]\.[A-Za-z0-9_-]{24,}"),
+    (("glsa_",), r"glsa_[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}"),
+    (("glc_eyJ",), r"glc_eyJ[A-Za-z0-9+/=]{30,}"),
+    (("dapi",), r"dapi[a-f0-9]{32}(?:-\d)?(?![A-Za-z0-9])"),
+    (("figd_",), r"figd_[A-Za-z0-9_-]{36,}"),
+    (("PMAK-",), r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}"),
+    (("sntrys_", "sntryu_"), r"sntry(?:s_eyJ[A-Za-z0-9+/=_-]{40,}|u_[a-f0-9]{64})"),
+    (("ntn_", "ecret_"), r"(?:ntn_[A-Za-z0-9]{40,}|secret_[A-Za-z0-9]{43}(?![A-Za-z0-9_]))"),
+    (("nfp_",), r"nfp_[A-Za-z0-9]{36,}"),
+    (("sbp_", "sb_secret_"), r"sb(?:p_[a-f0-9]{40}|_secret_[A-Za-z0-9_-]{20,})"),
+    (("pscale_",), r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.=-]{32,}"),
+    (("dp.pt.", "dp.st.", "dp.ct.", "dp.sa."), r"dp\.(?:pt|st|ct|sa)\.[A-Za-z0-9._-]{40,}"),
+    (("sq0",), r"sq0(?:atp|csp|idp)-[A-Za-z0-9_-]{22,}"),
+    (("EAA",), r"EAA(?:A[A-Za-z0-9_-]{60}|[B-Z][A-Za-z0-9]{90,})(?![A-Za-z0-9_/+=-])"),
+    (("HRKU-",), r"HRKU-[A-Za-z0-9_-]{36,}"),
+    ((".atlasv1.",), r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}"),
+    (("ailgun", "AILGUN"), r"key-[a-f0-9]{32}(?![A-Za-z0-9])"),
+    (("wilio", "WILIO"), r"SK[a-f0-9]{32}(?![A-Za-z0-9])"),
+    (("iscord", "ISCORD"), r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}(?![A-Za-z0-9_-])"),
+    (("Q~",), r"[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~-])"),
     (("hooks.slack.com",), r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,}"),
     (("/webhooks/",), r"discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{15,22}/[A-Za-z0-9_-]{50,}"),
+    ((".office.com/webhook",), r"(?:webhook|outlook)\.office\.com/webhook(?:b2)?/[A-Za-z0-9@/-]{40,}"),
 )
-"""What keys look like by themselves, each kind with texts of which every key has one."""
+"""What keys look like by themselves, each kind with texts of which one stands in every key, or else in what speaks of
+the service that it is for."""
+_ASKED_FOR = ("password", "passwd", "token", "access_token", "api_key", "apikey", "client_secret", "secret")
+"""What passwords are called in the query of an address."""
+_STANDS_IN = r"(?![$<%{\[*.]|\\)"
+"""Not where a variable, or a word for the reader, stands for the secret."""
 _NAMED_KINDS = (
     (("AccountKey=", "AccessKey="), r"(?:Account|SharedAccess)Key=)[A-Za-z0-9+/=]{40,}"),
     (
@@ -55,15 +97,52 @@ _NAMED_KINDS = (
         r"(?i:authorization[\"']?\s{0,5}[:=,]\s{0,5}[\"']?basic)\s{1,5})[A-Za-z0-9+/=]{12,}",
     ),
     (
+        ("uthorization", "UTHORIZATION"),
+        r"(?i:authorization[\"']?\s{0,5}[:=,]\s{0,5}[\"']?(?:bearer|token|bot))\s{1,5})"
+        r"(?=[A-Za-z_.~+/=-]{0,100}\d)[A-Za-z0-9_.~+/=-]{12,}",
+    ),
+    (
         ("ecret", "ECRET"),
         r"(?i:aws_?secret_?(?:access_?)?key|secret_?access_?key)[\"']?\s{0,5}[=:]{1,2}\s{0,5}[\"']?)"
         r"[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])",
     ),
+    (
+        ("ession_token", "ESSION_TOKEN", "essionToken"),
+        r"(?i:session_?token)[\"']?\s{0,5}[=:]\s{0,5}[\"']?)[A-Za-z0-9/+=]{80,}",
+    ),
+    (("wilio", "WILIO"), r"(?i:twilio[\w-]{0,30})[\"']?\s{0,5}[=:]\s{0,5}[\"']?)[a-f0-9]{32}(?![A-Za-z0-9])"),
+    (("&sig=", "?sig=", ";sig="), r"[?&;]sig=)[A-Za-z0-9%+/=]{40,}"),
+    ((":_auth", ":_password"), rf":_(?:authToken|auth|password)\s?=\s?[\"']?){_STANDS_IN}[^\s\"']{{8,}}"),
+    (
+        ('"auth"',),
+        r"\"auth\"\s{0,5}:\s{0,5}\")(?=[A-Za-z+/]{0,60}[0-9=])(?=[a-z0-9+/]{0,60}[A-Z])[A-Za-z0-9+/]{12,}={0,2}(?![A-Za-z0-9+/=])",
+    ),
+    (("client-key-data",), r"client-key-data[\"']?\s{0,5}:\s{0,5}[\"']?)[A-Za-z0-9+/=]{40,}"),
+    (
+        ("curl ",),
+        rf"\bcurl [^\n]{{0,200}}?(?<=\s)(?:-u|--user)[ =]?[\"']?[\w.@%+-]{{1,100}}:){_STANDS_IN}[^\s\"']{{1,200}}",
+    ),
+    (
+        tuple(f"{before}{name}=" for before in "?&" for name in _ASKED_FOR),
+        rf"[?&](?:{'|'.join(_ASKED_FOR)})=){_STANDS_IN}[^\s&\"'<>#`)]{{4,}}",
+    ),
+    (
+        ("Password=", "PASSWORD=", "Pwd=", "PWD=", ";password=", ";pwd="),
+        rf";\s?(?i:password|pwd)\s?=\s?){_STANDS_IN}[^\s;\"'<>]{{1,200}}",
+    ),
+    (
+        ("Password=", "Pwd="),
+        rf"(?<![A-Za-z0-9_.])(?:Password|Pwd)=){_STANDS_IN}[^\s;\"'<>]{{1,200}}(?=;\s?[A-Za-z][A-Za-z ]{{0,30}}=)",
+    ),
 )
 """Keys that are told by what stands before them, which stays."""
-_SHAPES = re.compile(rf"\b(?:{'|'.join(shape for _, shape in _KINDS)})")
-_NAMED = re.compile("|".join(rf"({shape}" for _, shape in _NAMED_KINDS))
-_MARKS = ("PRIVATE KEY", *(mark for marks, _ in (*_KINDS, *_NAMED_KINDS) for mark in marks))
+_PATTERNS = (
+    *((marks, re.compile(rf"(?<![A-Za-z0-9]){shape}")) for marks, shape in _KINDS),
+    *((marks, re.compile(rf"({shape}")) for marks, shape in _NAMED_KINDS),
+)
+_MARKS = tuple(
+    dict.fromkeys(("PRIVATE KEY", "Private-Lines:", *(mark for marks, _ in (*_KINDS, *_NAMED_KINDS) for mark in marks)))
+)
 _ADDRESS = re.compile(r"://\S*")
 
 _IN_ADDRESS = re.compile(
@@ -75,9 +154,11 @@ _IN_ADDRESS = re.compile(
 )
 
 _PRIVATE_KEY = re.compile(
-    # Up to its end; without one, the lines directly below that look like headers or base 64.
-    rf"({_KEY_BEGIN})(?:[^-]*+(?:-(?!----)[^-]*+)*+(?=-----END)"
+    # Up to its end; without one, the lines directly below that look like headers or base 64. A key of PuTTY has such
+    # lines below their number.
+    rf"({_KEY_BEGIN})(?:[^-]*+(?:-(?!---)[^-]*+)*+(?={_KEY_END})"
     r"|(?:\s*+(?:[A-Za-z-]{1,40}: [^\n]*+|[A-Za-z0-9+/=]{16,}+))++)"
+    r"|(Private-Lines: \d{1,5})(?:\r?\n[A-Za-z0-9+/=]{1,200}+(?=\r?\n|\Z))++"
 )
 
 _SECRET_FILE = re.compile(
@@ -96,7 +177,7 @@ def is_secret_file(name: str) -> bool:
 
 def mask_private_keys(text: str) -> str:
     """The text of a whole document, not yet in parts, without private keys. What follows a mere mention stays."""
-    return _PRIVATE_KEY.sub(rf"\g<1>{MASK}", text)
+    return _PRIVATE_KEY.sub(_keep_name, text)
 
 
 def mask_document(text: str) -> str:
@@ -108,14 +189,20 @@ def mask_in_place(text: str) -> str:
     """As `mask_document`, with every line where it was."""
 
     def mask(found: re.Match[str]) -> str:
-        return found[1] + MASK + "\n" * found[0].count("\n")
+        return _keep_name(found) + "\n" * found[0].count("\n")
 
     return _mask_shapes(_PRIVATE_KEY.sub(mask, text))
 
 
 def mask_keys(text: str) -> str:
     """The text without what has the unmistakable shape of a key: for documents, which may speak of tokens."""
-    return _mask_shapes(_SECRETS[-1].sub(rf"\g<1>{MASK}", text))
+    return _mask_shapes(_mask_key_bodies(text))
+
+
+def mask_message(text: str) -> str:
+    """As `mask_keys`, and what passwords and tokens are set to: for messages of commits, which speak of tokens more
+    often than they tell one."""
+    return _ASSIGNED.sub(rf"\g<1>{MASK}", mask_keys(text))
 
 
 def may_hold_keys(text: str) -> bool:
@@ -123,8 +210,18 @@ def may_hold_keys(text: str) -> bool:
     return any(mark in text for mark in _MARKS) or any("@" in address for address in _ADDRESS.findall(text))
 
 
+def _mask_key_bodies(text: str) -> str:
+    """Private keys, of which the end may be cut off."""
+    if "PRIVATE KEY" in text:
+        text = _SECRETS[-1].sub(rf"\g<1>{MASK}", text)
+    return _PRIVATE_KEY.sub(_keep_name, text) if "Private-Lines:" in text else text
+
+
 def _mask_shapes(text: str) -> str:
-    masked = _NAMED.sub(_keep_name, _SHAPES.sub(MASK, text)) if any(mark in text for mark in _MARKS) else text
+    masked = text
+    for marks, pattern in _PATTERNS:
+        if any(mark in text for mark in marks):
+            masked = pattern.sub(_keep_name, masked)
     return _IN_ADDRESS.sub(rf"\g<1>\g<2>{MASK}", masked) if "@" in masked and "://" in masked else masked
 
 
@@ -132,7 +229,7 @@ def mask_secrets(text: str) -> str:
     """The text with what looks secret replaced; a guess, for where text of strangers cannot be avoided."""
     for secret in _SECRETS:
         text = secret.sub(rf"\g<1>{MASK}", text)
-    return _mask_shapes(text)
+    return _mask_shapes(_mask_key_bodies(text))
 
 
 def _keep_name(found: re.Match[str]) -> str:

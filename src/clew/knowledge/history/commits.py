@@ -12,7 +12,7 @@ import msgspec
 
 from clew.fences import clean
 from clew.knowledge.git_objects import Objects, find_objects, stream_apart
-from clew.secrecy import mask_keys
+from clew.secrecy import mask_message
 
 NEWEST = 20_000
 """How many commits are read of a repository, the newest ones."""
@@ -144,7 +144,7 @@ def _without_addresses(text: str, limit: int) -> str:
     looked_at = text[: limit + _BEYOND]
     if len(text) > len(looked_at):
         looked_at = (looked_at.rsplit(None, 1) or [""])[0]  # a key that is cut off does not look like one
-    return _ADDRESS.sub("", mask_keys(clean(looked_at)))[:limit]
+    return _ADDRESS.sub("", mask_message(clean(looked_at)))[:limit]
 
 
 def _text(piece: bytes) -> str:
