@@ -206,3 +206,14 @@ async def test_a_watch_that_is_closed_twice_says_nothing_more(tmp_path: Path) ->
         write(root, "a.py", "x = 2\n")
         await graph.refresh()
         assert heard.calls == []
+
+
+async def test_a_name_that_was_just_given_is_not_denied_before_the_watch_tells_of_it(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "r", {"shop.py": "def old():\n    pass\n"})
+    heard = Heard()
+    async with opened(root) as graph, CodeWatch(graph, heard):
+        heard.calls.clear()
+        write(root, "shop.py", "def just_renamed():\n    pass\n\n\njust_renamed()\n")
+        assert (await graph.symbol("just_renamed")).path == "shop.py"
+        assert (await graph.callers("just_renamed")).symbols[0].node.path == "shop.py"
+        await heard.until("shop.py")

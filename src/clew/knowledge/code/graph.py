@@ -55,6 +55,9 @@ EXACT, PREFIX = 1.0, 0.9
 """How near a symbol is whose name is the query, and one whose name begins with it."""
 UNWATCHED_SECONDS = 1.0
 """Without a watch, edges are answered from a look at all files that is no older than this."""
+DENIAL_SECONDS = 0.2
+"""So old may such a look be where something is said not to be there, also with a watch: it is told of a change a moment
+after it was made."""
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +79,9 @@ class CodeGraph:
         self.indexer = indexer
         self.is_watched = False
         self._text = text
-        self._looked = float("-inf")
+        self._looked = self._looked_again = float("-inf")
+        self._untold: set[str] = set()
+        """Files that were brought up to date before who watches them did so."""
 
     async def __aenter__(self) -> CodeGraph:
         return self
@@ -118,7 +123,7 @@ class CodeGraph:
         return await asyncio.to_thread(self._mended, read)
 
     async def update(self, paths: Iterable[str]) -> list[str]:
-        """Bring some files up to date; those whose content did change or went."""
+        """Bring some files up to date; those whose content did change or went, also where an answer was quicker."""
         wanted = list(paths)
         return await asyncio.to_thread(self._mended, lambda: self._update(wanted))
 
@@ -305,7 +310,7 @@ class CodeGraph:
                 found = find()
             except NotFound:
                 has_changed = is_first and self.indexer.freshen(reading.path for reading in readings(ref))
-                if not (is_first and self._look()) and not has_changed:
+                if not (is_first and self._look_again()) and not has_changed:
                     raise
                 is_first = False
                 continue
@@ -315,9 +320,23 @@ class CodeGraph:
 
     def _look(self) -> bool:
         """Bring all files up to date unless somebody does; whether it was done."""
-        if self.is_watched or time.monotonic() - self._looked < UNWATCHED_SECONDS or self.indexer.is_refreshing:
+        if self.is_watched or not self._is_look_due() or self.indexer.is_refreshing:
             return False
         self._refresh(None, "linked")
+        return True
+
+    def _is_look_due(self) -> bool:
+        return time.monotonic() - self._looked >= UNWATCHED_SECONDS
+
+    def _look_again(self) -> bool:
+        """Bring all files up to date before something is said not to be there, unless that was done just now; whether
+        it was done. Nobody waits for who reads all files: then it is not said for sure."""
+        is_due = time.monotonic() - self._looked_again >= DENIAL_SECONDS
+        if self.indexer.is_refreshing or not (is_due if self.is_watched else self._is_look_due()):
+            return False
+        done = self._refresh(None, "linked")
+        self._untold |= {*done.changed, *done.gone} if self.is_watched else set()
+        self._looked_again = time.monotonic()
         return True
 
     def _refresh(self, report: Progress | None, until: Until) -> Indexed:
@@ -326,9 +345,11 @@ class CodeGraph:
         return done
 
     def _update(self, paths: list[str]) -> list[str]:
+        before = self._untold.intersection(paths)
         changed = self.indexer.update(paths)
         self.indexer.embed()  # also what an answer has taken in before
-        return changed
+        self._untold -= before
+        return sorted({*changed, *before})
 
     def _close(self) -> None:
         self.indexer.wait()
