@@ -15,7 +15,8 @@ from clew.knowledge import git as asking
 from clew.knowledge.code import tree
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.code.tree import Tree
-from clew.knowledge.git import GitFailed, find_head, is_stuck, note_stuck, run_git, stream_git
+from clew.knowledge.git import GitFailed, is_stuck, note_stuck, run_git, stream_git
+from clew.knowledge.git_home import find_head
 from clew.knowledge.git_objects import find_objects
 from clew.knowledge.history.blame import find_origin
 from clew.knowledge.history.commit_shelf import Commits

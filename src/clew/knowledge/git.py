@@ -172,14 +172,6 @@ def _check(process: subprocess.Popen[bytes], command: str) -> None:
         raise GitFailed("git", f"{command} ended with {process.returncode}", hint=hint)
 
 
-def find_head(root: Path) -> str | None:
-    """The commit that is checked out, or None: no repository, no commit yet, no git."""
-    try:
-        return read_sha(run_git(root, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]))
-    except SourceError:
-        return None
-
-
 def read_sha(printed: bytes) -> str:
     """The name of a commit that git printed. Raises SourceError when it is none."""
     sha = printed.decode(errors="replace").strip()

@@ -12,6 +12,7 @@ import msgspec
 
 from clew.errors import SourceError
 from clew.knowledge.git import Workplace, read_folder, read_sha, run_git, stream_git
+from clew.knowledge.git_home import require_own
 
 _PLAIN = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 _SHA256 = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = sha256\n"
@@ -34,7 +35,9 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_objects(root: Path) -> Objects:
-    """The objects of the repository around a folder. Raises SourceError: no repository, no commit yet, no git."""
+    """The objects of the repository around a folder. Raises SourceError: no repository, no commit yet, no git, or a
+    repository that is not the folder's own."""
+    require_own(root)
     prefix, _, head = run_git(root, ["rev-parse", "--show-prefix", "HEAD^{commit}"]).rstrip(b"\n").rpartition(b"\n")
     return Objects(
         root=root,

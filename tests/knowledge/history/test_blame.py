@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.errors import InvalidInput, NotFound
+from clew.errors import InvalidInput, NotFound, SourceError
 from clew.knowledge.history.blame import find_origin, find_origins, read_line_history
 from tests.knowledge.history.repository import Repository
 
@@ -66,8 +66,14 @@ def test_a_working_tree_beside_another(repository: Repository, told: list[str], 
     assert shas(tmp_path / "side", "a.py", 1, 2) == told
 
 
-def test_a_repository_that_borrows_objects(repository: Repository, told: list[str], tmp_path: Path) -> None:
+def test_a_repository_that_borrowed_objects_and_has_its_own_by_now(
+    repository: Repository, told: list[str], tmp_path: Path
+) -> None:
     repository.git("clone", "-q", "--shared", str(repository.root), str(tmp_path / "shared"))
+    with pytest.raises(SourceError, match="borrows objects"):
+        shas(tmp_path / "shared", "a.py", 1, 2)
+    repository.git("-C", str(tmp_path / "shared"), "repack", "-a", "-d", "-q")
+    (tmp_path / "shared" / ".git" / "objects" / "info" / "alternates").unlink()
     assert shas(tmp_path / "shared", "a.py", 1, 2) == told
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from clew.knowledge.code.store import CodeStore, Sql
-from clew.knowledge.git import GitFailed, find_head, run_git
+from clew.knowledge.git import GitFailed, run_git
+from clew.knowledge.git_home import find_head
 from clew.knowledge.history.blame import find_origin, read_line_history
 from clew.knowledge.history.commit_queries import CommitFilter, find_authors, find_numbers, find_paths
 from clew.knowledge.history.commit_words import ensure_index, find_commits, has_words, named_commits

@@ -11,7 +11,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import ClewError
-from clew.knowledge.git import find_head
+from clew.knowledge.git_home import find_head
 from clew.knowledge.git_objects import find_objects
 from clew.knowledge.history.anchors import CodeRef, references_of
 from clew.knowledge.history.blame import LineOrigin, file_of, find_origins, read_line_history

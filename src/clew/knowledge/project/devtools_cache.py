@@ -11,7 +11,8 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import SourceError
-from clew.knowledge.git import find_head, run_git
+from clew.knowledge.git import run_git
+from clew.knowledge.git_home import find_head
 from clew.knowledge.history.keyed import find_keyed, keep_keyed, keyed_id
 from clew.knowledge.project.devtools_records import (
     ToolDiscoveryEntry,
