@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 
 from clew.agents.conversation import open_conversations
-from clew.agents.folder_agents import prompt_of, tools_of
+from clew.agents.definitions import read_agent
+from clew.agents.folder_agents import prompt_of
 from clew.agents.steps import Answered
 from clew.app import open_app
 from clew.config import Config
 from clew.llm.model import open_models
 from clew.llm.scripted import ScriptedModel, Turn
 from clew.skills.manifest import Agent, Manifest, Skill
+from clew.tools.permissions import Policy, decide, narrow, read_policy
 from clew.trail.selector import Selector
 from tests.trusting import trust_all
 
@@ -75,7 +77,43 @@ def test_a_prompt_holds_the_initial_skills_and_names_the_others() -> None:
     )
 
 
-def test_tools_of_other_programs_are_known_by_their_names_here() -> None:
-    agent = Agent(name="reader", tools=("Read", "Bash", "crossing-time"))
-    assert tools_of(agent) == ("ask", "get", "read-file", "exec", "crossing-time")
-    assert "write-file" in tools_of(Agent(name="any"))
+@pytest.mark.req("RCR-39")
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (".opencode/agent/a.md", "---\ndescription: b\ntools: {bash: false}\n---\nYou are it."),
+        (".opencode/agent/a.md", "---\ndescription: b\npermission: {bash: deny}\n---\nYou are it."),
+        (".claude/agents/a.md", "---\nname: a\ndescription: b\ndisallowedTools: Bash, Write\n---\nYou are it."),
+        (".clew/agents/a.md", "---\ndescription: b\npermissions: {deny: [exec]}\n---\nYou are it."),
+        (".codex/agents/a.toml", 'name="a"\ndescription="b"\nsandbox_mode="read-only"\ndeveloper_instructions="You"'),
+    ],
+)
+async def test_a_denied_tool_is_not_offered_and_is_refused_at_run_time(tmp_path: Path, path: str, text: str) -> None:
+    file = tmp_path / path
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    (tmp_path / ".git").mkdir()
+    config = Config(folder=tmp_path / ".clew", embedder="none")
+    trust_all(config.folder)
+    async with open_app(config) as app:
+        await app.runtime()
+        page = await app.trail.records.list(Selector(all_tags=["from:folder"]), by=app.me)
+        agent = read_agent(page.items[0])
+    assert "exec" not in (agent.capabilities.tools or ())
+    assert "read-file" in (agent.capabilities.tools or ())
+    judged = narrow(Policy(otherwise="allow"), read_policy(agent.permissions or {}))
+    assert decide(judged, "exec", {"command": "ls"}).verdict == "deny"
+    assert decide(judged, "read-file", {"file_path": "a"}).verdict == "allow"
+
+
+@pytest.mark.req("RCR-39")
+async def test_an_agent_with_an_empty_list_of_tools_is_told_of_none(tmp_path: Path) -> None:
+    place = tmp_path / ".clew" / "agents"
+    place.mkdir(parents=True)
+    (place / "pirate.md").write_text("---\ndescription: b\ntools: []\n---\nYou are a pirate.")
+    config = Config(folder=tmp_path / ".clew", embedder="none")
+    trust_all(config.folder)
+    async with open_app(config) as app:
+        await app.runtime()
+        page = await app.trail.records.list(Selector(all_tags=["from:folder"]), by=app.me)
+        assert read_agent(page.items[0]).capabilities.tools == ()

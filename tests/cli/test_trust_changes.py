@@ -152,7 +152,7 @@ def test_what_an_agent_may_do_is_shown_before_one_trusts_it(clew: Clew, project:
     clerk, teller = (
         next(line for line in out.splitlines() if line.startswith(f"  agent {name}")) for name in ("clerk", "teller")
     )
-    assert "; tools: Read, Bash(rm:*); permissionMode: bypassPermissions" in clerk
+    assert "; tools: read-file, Bash(rm:*); permissionMode: bypassPermissions" in clerk
     assert teller == "  agent teller: Tells; names no tools: it has those for files and commands; skills: refunding"
     (listed, _) = clew("trust", "--json").json["awaiting"]
     assert "Bash(rm:*)" in listed["summary"]

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID, uuid5
 
+import msgspec
+
 from clew.access import Principal
 from clew.catalog.skills.definitions import Definitions
+from clew.skills.agent_tools import permissions_of, tools_of
 from clew.skills.discovery.mirroring import Mirrored, mirror
 from clew.skills.manifest import Agent, Manifest, Skill
 from clew.skills.sessions.session import Withhold
@@ -19,22 +22,6 @@ from clew.trail.store import Trail
 
 FROM_FOLDER = "from:folder"
 """On definitions that follow files."""
-ALWAYS = ("ask", "get")
-USUAL = ("read-file", "write-file", "edit-file", "preview-edit", "glob", "grep", "exec", "fetch")
-"""What an agent has whose definition names no tools."""
-FOREIGN = {
-    "read": "read-file",
-    "write": "write-file",
-    "edit": "edit-file",
-    "multiedit": "edit-file",
-    "bash": "exec",
-    "shell": "exec",
-    "glob": "glob",
-    "grep": "grep",
-    "webfetch": "fetch",
-    "ls": "glob",
-}
-"""What tools are called in the definitions of other programs."""
 _SKILLS = """## Further skills
 
 These can be loaded when they are needed: `get` on `skills://tools/find` leads to them."""
@@ -69,6 +56,7 @@ def _definition(flow: Flow, agent: Agent, definitions: Definitions) -> dict[str,
         "model": agent.model or None,
         "system_prompt": prompt_of(agent, definitions.manifest, definitions.withheld.keys()),
         "capabilities": {"tools": list(tools_of(agent))},
+        "permissions": msgspec.to_builtins(permissions_of(agent)) or None,
         "context_trigger": {"schema_name": flow.message, "all_tags": [CONSUMER_TAG + agent.name]},
         "metadata": {"path": agent.path, "digest": agent.digest},
     }
@@ -93,9 +81,3 @@ def in_prompt(agent: Agent, manifest: Manifest, withhold: Withhold) -> list[str]
 
 def _is_initial(agent: Agent, skill: Skill) -> bool:
     return skill.name in agent.initial_skills or skill.tier == 1
-
-
-def tools_of(agent: Agent) -> tuple[str, ...]:
-    """The tools of an agent, in the names that they have here. Others come by the routes that `ask` finds."""
-    named = [FOREIGN.get(name.lower(), name) for name in agent.tools] or list(USUAL)
-    return tuple(dict.fromkeys((*ALWAYS, *named)))

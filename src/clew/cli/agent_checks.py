@@ -71,9 +71,9 @@ async def _check_kept_back(app: App) -> list[Finding]:
 async def _check_rules(app: App) -> list[Finding]:
     """Rules about tools that there are not, as far as the definitions of agents and tools tell which there are."""
     from clew.agents.conversation import open_conversations
-    from clew.agents.folder_agents import ALWAYS, USUAL
     from clew.agents.toolbox import SPAWN
     from clew.context.definition import read_definition
+    from clew.skills.agent_tools import ALWAYS, USUAL
     from clew.tools.permission_settings import find_strays
     from clew.trail.selector import Selector
 

@@ -110,8 +110,21 @@ class ToolEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
     path: str = ""
 
 
+class Permissions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an agent may do, as rules: `exec`, `exec(git push*)`, `write-file(src/**)`. They narrow what the user
+    allows, and never widen it."""
+
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.allow or self.ask or self.deny)
+
+
 class Agent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """An agent: its prompt, the skills that it starts with, and those that it may load."""
+    """An agent: its prompt, the skills that it starts with, and those that it may load. `tools` is None where it names
+    none, and so has the usual ones; an empty list is none at all."""
 
     name: str
     description: str = ""
@@ -119,7 +132,8 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, renam
     initial_skills: tuple[str, ...] = ()
     skills: tuple[str, ...] = ()
     model: str = ""
-    tools: tuple[str, ...] = ()
+    tools: tuple[str, ...] | None = None
+    permissions: Permissions = Permissions()
     metadata: dict[str, str] = {}
     path: str = ""
     origin: str = "clew"

@@ -452,3 +452,17 @@ def test_a_skill_with_errors_that_names_a_toolset_like_itself_is_told_of_both(tm
     told = [each.message for each in build(tmp_path).problems]
     assert any("unheard" in each for each in told)
     assert "there is no toolset `n`" in told
+
+
+@pytest.mark.req("CAR-01")
+def test_an_agent_has_permissions_as_rules_and_one_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    place = tmp_path / "agents"
+    place.mkdir()
+    (place / "a.md").write_text(
+        "---\npermissions: {deny: [exec, 'fetch(*.org)'], ask: [grep]}\ntools: []\n---\nYou are it."
+    )
+    agent = build(tmp_path).manifest.agents["a"]
+    assert (agent.permissions.deny, agent.permissions.ask, agent.tools) == (("exec", "fetch(*.org)"), ("grep",), ())
+    (place / "a.md").write_text("---\npermissions:\n  deny:\n    - exec\n    - 'a b('\n---\nYou are it.")
+    (problem,) = build(tmp_path).problems
+    assert (problem.line, "has a bracket that is not closed" in problem.message) == (5, True)

@@ -12,14 +12,15 @@ from typing import Any, Literal, get_type_hints
 
 import msgspec
 
-from clew.errors import ValidationError
+from clew.errors import InvalidInput, ValidationError
 from clew.skills.checks.mending import quote_value, rename_key, replace_value, written_list
 from clew.skills.checks.problems import Fix, Problem
 from clew.skills.checks.suggesting import nearest
 from clew.skills.files.document import Document
 from clew.skills.files.walking import is_plain
-from clew.skills.manifest import Agent, Parameter, Skill, ToolEntry, Toolset, Triggers
+from clew.skills.manifest import Agent, Parameter, Permissions, Skill, ToolEntry, Toolset, Triggers
 from clew.skills.triggers import expand
+from clew.tools.rules import parse_rule
 from clew.wording import in_plain_words, noun_of
 
 Sort = Literal["agent", "skill", "toolset", "tool"]
@@ -35,7 +36,12 @@ _DERIVED = frozenset(
 )
 _NOTES = ("license", "compatibility")
 """Keys of agentskills.io that mean nothing to a runtime: they are kept in the metadata."""
-_PARTS: dict[str, type[msgspec.Struct]] = {"triggers": Triggers, "parameters": Parameter}
+_PARTS: dict[str, type[msgspec.Struct]] = {
+    "triggers": Triggers,
+    "parameters": Parameter,
+    "permissions": Permissions,
+}
+_NAMED = tuple[str, ...]
 _MAX_SHOWN = 80
 _MAX_NUMBER = 2**63
 
@@ -43,7 +49,8 @@ _MAX_NUMBER = 2**63
 def _kinds_of(sort: Sort) -> dict[str, Any]:
     hints = get_type_hints(RECORDS[sort])
     notes = dict.fromkeys(_NOTES, str) if sort == "skill" else {}
-    return {name: kind for name, kind in hints.items() if name not in _DERIVED} | notes
+    given = {name: kind for name, kind in hints.items() if name not in _DERIVED}
+    return {name: _NAMED if kind == _NAMED | None else kind for name, kind in given.items()} | notes
 
 
 FIELDS: dict[Sort, dict[str, Any]] = {sort: _kinds_of(sort) for sort in RECORDS}
@@ -150,7 +157,7 @@ class Fields:
         self.tell(f"`{path[:_MAX_SHOWN]}` {told.reason}", place, hint=hint, allowed=allowed, fix=fix, context=context)
 
     def _mend(self, key: str, path: str, value: Any, kind: Any, reason: str) -> Fix | None:
-        if kind == tuple[str, ...] and isinstance(value, str) and value.strip():
+        if kind == _NAMED and isinstance(value, str) and value.strip():
             items = [each.strip() for each in value.split(",") if each.strip()]
             return replace_value(self.document, key, written_list(items), "make it a list")
         return quote_value(self.document, path) if reason.startswith("must be text, not ") else None
@@ -211,6 +218,18 @@ def check_pattern(fields: Fields) -> None:
         expand(triggers.pattern)
     except ValidationError as error:
         fields.tell(error.message, f"{fields.key_of('triggers')}.pattern", allowed=error.allowed, hint=error.hint)
+
+
+def check_permissions(fields: Fields) -> None:
+    """Tell of a rule that cannot be read."""
+    rules = fields.values.get("permissions", Permissions())
+    for verdict in rules.__struct_fields__:
+        for number, text in enumerate(getattr(rules, verdict)):
+            try:
+                parse_rule(text, verdict)
+            except InvalidInput as error:
+                place = f"{fields.key_of('permissions')}.{verdict}[{number}]"
+                fields.tell(f"the rule {error.reason}", place, hint=error.hint)
 
 
 def unfit(value: Any, depth: int = 0) -> str:

@@ -17,7 +17,16 @@ import msgspec
 from clew.errors import FormatError
 from clew.skills.checks.mending import replace_value, without_item
 from clew.skills.checks.problems import Problem, has_errors
-from clew.skills.definitions.fields import FIELDS, RECORDS, Fields, Sort, check_name, check_pattern, check_text
+from clew.skills.definitions.fields import (
+    FIELDS,
+    RECORDS,
+    Fields,
+    Sort,
+    check_name,
+    check_pattern,
+    check_permissions,
+    check_text,
+)
 from clew.skills.definitions.template import find_placeholder
 from clew.skills.files.document import MAX_BYTES, Document, read_document
 from clew.skills.files.links import extract_links
@@ -200,6 +209,7 @@ def _check(fields: Fields, file: _File) -> None:
         fields.tell(message, fields.key_of("name"), severity="warning", allowed=(show(file.named),), fix=fix)
     check_text(fields, is_required=file.sort in ("skill", "toolset"))
     check_pattern(fields)
+    check_permissions(fields)
     _check_lists(fields)
     _check_parameters(fields)
     if file.sort == "skill":

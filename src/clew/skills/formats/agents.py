@@ -7,6 +7,7 @@ import tomllib
 
 from clew.skills.checks.problems import Problem
 from clew.skills.files.document import Document
+from clew.skills.formats.limits import Limits
 from clew.skills.formats.source import Source, describe, metadata_of, to_name
 from clew.skills.manifest import Agent
 
@@ -38,13 +39,15 @@ def read_agent(source: Source, origin: str) -> Agent | None:
         source.warn("is switched off by `disable`", "disable" if "disable" in source.document.meta else "disabled")
         return None
     model = source.text("model")
+    limits = Limits(source, origin)
     return Agent(
         name=_name_of(source),
         description=describe(source, is_required=True),
         prompt=prompt,
         initial_skills=tuple(to_name(each) for each in source.words("skills")) if origin == "claude" else (),
         model="" if model == "inherit" else model,
-        tools=source.words("tools"),
+        tools=limits.tools,
+        permissions=limits.permissions,
         metadata=metadata_of(source, KNOWN[origin]),
         path=source.path,
         origin=origin,

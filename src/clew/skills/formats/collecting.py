@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from clew.skills.agent_tools import ALWAYS, permissions_of, tools_of
 from clew.skills.checks.problems import Problem, in_order
 from clew.skills.files.walking import Walk, walk
 from clew.skills.formats.finding import Found, find_definitions
@@ -26,7 +27,7 @@ MAX_PROBLEMS = 1_000
 _MAX_SUMMARY, _MAX_POWERS = 300, 1_500
 _POWERS = (
     *("permissionMode", "permission", "disallowedTools", "sandbox_mode", "web_search", "mcpServers", "mcp_servers"),
-    *("hooks", "isolation", "background"),
+    *("hooks", "isolation", "background", "maxTurns", "steps", "maxSteps"),
 )
 """Keys of other programs that say what an agent may do there."""
 
@@ -114,12 +115,22 @@ def wishes(collected: Collected, root: Path) -> list[Wish]:
 def _agent_summary(agent: Agent) -> str:
     """What an agent is for, then what it may do: a long description hides nothing of that."""
     about = printable(_warned(agent.name, agent.description), _MAX_SUMMARY).rstrip(".; ")
-    tools = f"tools: {', '.join(agent.tools)}" if agent.tools else "names no tools: it has those for files and commands"
     skills = [f"skills: {', '.join(agent.loadable)}"] if agent.loadable else []
     model = [f"model: {agent.model}"] if agent.model else []
     also = [f"{key}: {agent.metadata[key]}" for key in _POWERS if agent.metadata.get(key)]
-    powers = printable("; ".join((tools, *skills, *model, *also)), _MAX_POWERS)
+    powers = printable("; ".join((*_powers(agent), *skills, *model, *also)), _MAX_POWERS)
     return f"{about}; {powers}" if about else powers
+
+
+def _powers(agent: Agent) -> list[str]:
+    """The tools that an agent has in the end, and the rules that narrow them."""
+    rules = permissions_of(agent)
+    said = {"asked about": rules.ask, "but not": rules.allow if rules.ask else (), "denied": rules.deny}
+    narrowed = [f"{how}: {', '.join(each)}" for how, each in said.items() if each]
+    if agent.tools is None and not rules.deny:
+        return ["names no tools: it has those for files and commands", *narrowed]
+    tools = [each for each in tools_of(agent) if each not in ALWAYS]
+    return [f"tools: {', '.join(tools)}" if tools else "has no tools", *narrowed]
 
 
 def _warned(name: str, summary: str) -> str:

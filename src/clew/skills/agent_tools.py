@@ -1,0 +1,67 @@
+"""Which tools an agent of a file has when it runs: those that it names, in the names of here, but for those that it is
+denied. What is shown before the user agrees and what is given at run time are both read from this."""
+
+from __future__ import annotations
+
+import re
+
+from clew.skills.manifest import Agent, Permissions
+from clew.tools.rules import parse_rule, wild_matches
+
+ALWAYS = ("ask", "get")
+USUAL = ("read-file", "write-file", "edit-file", "preview-edit", "glob", "grep", "exec", "fetch")
+"""What an agent has whose definition names no tools."""
+WRITING = ("write-file", "edit-file")
+ACTING = (*WRITING, "exec")
+"""What an agent that may only read is denied."""
+FOREIGN = {
+    "read": "read-file",
+    "write": "write-file",
+    "edit": "edit-file",
+    "multiedit": "edit-file",
+    "bash": "exec",
+    "shell": "exec",
+    "glob": "glob",
+    "grep": "grep",
+    "webfetch": "fetch",
+    "ls": "glob",
+    "list": "glob",
+}
+"""What tools are called in the definitions of other programs."""
+_HEAD = re.compile(r"[^(]*")
+
+
+def name_here(name: str) -> str:
+    """What a tool is called here; a name that no other program has for one of ours stays as it is."""
+    return FOREIGN.get(name.lower(), name)
+
+
+def rule_here(text: str) -> str:
+    """A rule such as `Bash(git push*)` with the name that the tool has here."""
+    return _HEAD.sub(lambda found: name_here(found[0].strip()), text, count=1)
+
+
+def permissions_of(agent: Agent) -> Permissions:
+    """The rules of an agent, in the names of here."""
+    given = agent.permissions
+    return Permissions(
+        allow=tuple(map(rule_here, given.allow)),
+        ask=tuple(map(rule_here, given.ask)),
+        deny=tuple(map(rule_here, given.deny)),
+    )
+
+
+def tools_of(agent: Agent) -> tuple[str, ...]:
+    """The tools of an agent, in the names of here, each once. Others come by the routes that `ask` finds.
+
+    An agent that names none has the usual ones; one with an empty list has none at all, not even `ask` and `get`. What
+    a rule denies altogether is not among them.
+    """
+    if agent.tools == ():
+        return ()
+    named = USUAL if agent.tools is None else map(name_here, agent.tools)
+    rules = [parse_rule(text, "deny") for text in permissions_of(agent).deny]
+    shut = [rule.tool for rule in rules if not rule.specificity[0]]
+    return tuple(
+        name for name in dict.fromkeys((*ALWAYS, *named)) if not any(wild_matches(pattern, name) for pattern in shut)
+    )

@@ -1,0 +1,286 @@
+"""What an agent of another program may not do there, as tools and rules of here.
+
+A limit is never lost: one that cannot be carried over as it is becomes a stricter one, and is told. One that cannot be
+read at all leaves the agent without tools.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from clew.errors import InvalidInput
+from clew.skills.agent_tools import ACTING, FOREIGN, WRITING, name_here
+from clew.skills.formats.source import Source, split_words
+from clew.skills.manifest import Permissions
+from clew.tools.rules import STRICTNESS, Verdict, parse_rule, wild_matches
+from clew.trust import printable
+
+ALL = "*"
+_OPENCODE = dict.fromkeys(("edit", "write", "patch", "apply_patch", "multiedit"), WRITING)
+"""There one permission is for all that writes."""
+_NEVER = (
+    *("task", "agent", "todowrite", "todoread", "websearch", "codesearch", "lsp", "question", "notebookedit"),
+    *("external_directory", "doom_loop", "exitplanmode", "askuserquestion"),
+)
+"""What no agent of a file has here: that it is denied holds anyway."""
+_UNUSED = {
+    "claude": ("maxTurns", "hooks", "isolation"),
+    "opencode": ("steps", "maxSteps"),
+    "codex": (),
+}
+"""Keys that limit an agent there, and for which there is nothing here."""
+_MODES = ("", "default", "acceptEdits", "auto", "bypassPermissions")
+_SANDBOXES = ("", "read-only", "workspace-write", "danger-full-access")
+_BRACKETS = re.compile(r"\s*([^\s()]+)\s*(?:\((.*)\))?\s*", re.S)
+
+
+class Limits:
+    """The tools and the rules of one agent, as they are gathered from its keys."""
+
+    def __init__(self, source: Source, origin: str) -> None:
+        self._source = source
+        self._named: tuple[str, ...] | None = None
+        self._only: dict[str, None] | None = None
+        self._rules: dict[Verdict, dict[str, None]] = {"allow": {}, "ask": {}, "deny": {}}
+        _READERS[origin](self, source)
+        for key in _UNUSED[origin]:
+            if source.document.meta.get(key) is not None:
+                source.warn(f"`{key}` is not carried over: it limits nothing here", key)
+
+    @property
+    def tools(self) -> tuple[str, ...] | None:
+        """Those that are named, as far as not all others are denied; None where none are named."""
+        if self._only is None or self._named is None:
+            return self._named if self._only is None else tuple(self._only)
+        known = set(map(name_here, self._only))
+        return tuple(each for each in self._named if name_here(each) in known)
+
+    @property
+    def permissions(self) -> Permissions:
+        """The rules as they were gathered, each once. To allow means nothing where nothing is asked about."""
+        rules = {verdict: tuple(each) for verdict, each in self._rules.items()}
+        return Permissions(allow=rules["allow"] if rules["ask"] else (), ask=rules["ask"], deny=rules["deny"])
+
+    def name(self, key: str = "tools") -> None:
+        """Take the tools of a list, or of a mapping from names to whether they are on."""
+        self._source.used.add(key)
+        value = self._source.document.meta.get(key)
+        if value is None:
+            return
+        named = self._source.words(key)
+        if not isinstance(value, dict):
+            self._named = named
+            return
+        off = [str(name) for name in value if str(name) not in named]
+        on = tuple(each for each in named if each != ALL)
+        self._named = on if ALL in off or (on and ALL not in named) else None
+        for each in off:
+            if each != ALL:
+                self.judge(key, each, "deny")
+
+    def deny(self, key: str) -> None:
+        """Deny the tools of a list, whole or by what stands in their brackets: `Bash(git push:*)`."""
+        value = self._source.document.meta.get(key)
+        if value is None:
+            return
+        named = [str(each) for each in value] if isinstance(value, list) else split_words(str(value))
+        is_lost = not named and bool(self._source.document.problems)  # of what is no YAML not all is read
+        if isinstance(value, dict) or is_lost:
+            self.shut(key)
+            return
+        for each in named:
+            self._deny_one(key, each)
+
+    def only_read(self) -> None:
+        """Deny all that writes or runs."""
+        self._add("deny", ACTING)
+
+    def allow_only(self, permissions: Any, key: str) -> None:
+        """Take verdicts by tool, or one for all of them. Of those for all tools and for one the later counts, but what
+        denies one tool does so wherever it stands."""
+        given = {ALL: permissions} if permissions in ("allow", "ask", "deny") else permissions
+        if not isinstance(given, dict):
+            self.shut(key)
+            return
+        for name, verdict in given.items():
+            if name == ALL:
+                self._judge_all(key, verdict)
+            elif isinstance(verdict, dict):
+                self._judge_parts(key, str(name), verdict)
+            else:
+                self.judge(key, str(name), verdict)
+
+    def judge(self, key: str, name: str, given: Any) -> None:
+        """One verdict on one tool."""
+        verdict = self._verdict(key, name, given)
+        self._let(name, verdict)
+        if verdict != "allow" and _is_strange(name) and name.lower() not in _NEVER:
+            self._source.warn(f"there is no tool `{printable(name, 80)}` here: the limit of it holds for none", key)
+        self._add(verdict, _names(name))
+
+    def shut(self, key: str) -> None:
+        """Leave the agent without tools, since it cannot be told what it may do."""
+        self._source.warn(f"`{key}` cannot be read: the agent has no tools", key)
+        self._named = ()
+        self._add("deny", (ALL,))
+
+    def _judge_all(self, key: str, given: Any) -> None:
+        verdict = self._verdict(key, ALL, given)
+        if verdict == "deny":
+            self._only = {}
+        elif verdict == "ask":
+            self._add("ask", (ALL,))
+
+    def _let(self, name: str, verdict: Verdict) -> None:
+        """Where all tools were denied before, one that is not is named."""
+        if self._only is not None and verdict != "deny":
+            self._only[name] = None
+
+    def _judge_parts(self, key: str, name: str, given: Mapping[Any, Any]) -> None:
+        """Verdicts on parts of a tool: commands, or paths."""
+        parts = [(str(pattern), self._verdict(key, name, each)) for pattern, each in given.items()]
+        if not parts:
+            return
+        verdicts = [verdict for _, verdict in parts]
+        if any(verdict != "deny" for verdict in verdicts):
+            self._let(name, "allow")
+        if not all(_part(name, pattern) for pattern, _ in parts):
+            strictest = max(verdicts, key=lambda each: STRICTNESS[each])
+            self._source.warn(
+                f"the parts of `{printable(name, 80)}` cannot be told apart here: {_SAID[strictest]}", key
+            )
+            self.judge(key, name, strictest)
+            return
+        for at, (pattern, verdict) in enumerate(parts):
+            self._judge_part(key, name, pattern, verdict, before=parts[:at], behind=parts[at + 1 :])
+
+    def _judge_part(
+        self, key: str, name: str, pattern: str, verdict: Verdict, *, before: Sequence[Any], behind: Sequence[Any]
+    ) -> None:
+        if verdict != "deny" and _covers(before, pattern, ("deny",)):
+            shown = printable(f"{name}: {pattern}", 80)
+            self._source.warn(f"`{shown}` stays denied: here what denies counts, whatever stands behind it", key)
+        elif verdict != "allow" or not _covers(behind, pattern, ("ask", "deny")):
+            self._add(verdict, (f"{each}{_part(name, pattern)}".removesuffix(f"({ALL})") for each in _names(name)))
+
+    def _deny_one(self, key: str, written: str) -> None:
+        found = _BRACKETS.fullmatch(written)
+        if written.strip("- ") == "":
+            return
+        if found is None:
+            self.shut(key)
+            return
+        name, inner = name_here(found[1]), found[2]
+        if _is_strange(found[1]) and found[1].lower() not in _NEVER:
+            self._source.warn(f"there is no tool `{printable(found[1], 80)}` here: the limit of it holds for none", key)
+        parts = _claude_parts(name, inner) if inner is not None else ()
+        if inner is not None and not parts:
+            self._source.warn(f"`{printable(written, 80)}` cannot be carried over: {name} is denied altogether", key)
+        names = WRITING if parts and name in WRITING else (name,)
+        self._add("deny", (f"{name}({part})" for name in names for part in parts) if parts else (name,))
+
+    def _verdict(self, key: str, name: str, given: Any) -> Verdict:
+        """What is none denies."""
+        found = {True: "allow", False: "deny"}.get(given, given) if isinstance(given, bool) else given
+        if found in STRICTNESS:
+            return found
+        self._source.warn(f"`{printable(name, 80)}` must be allow, ask or deny: it is denied", key)
+        return "deny"
+
+    def _add(self, verdict: Verdict, rules: Iterable[str]) -> None:
+        for each in rules:
+            try:
+                parse_rule(each, verdict)
+            except InvalidInput:
+                self._named = ()
+                self._source.warn(f"`{printable(each, 80)}` cannot be carried over: the agent has no tools")
+                continue
+            self._rules[verdict][each] = None
+
+
+_SAID = {"allow": "all of it is allowed", "ask": "all of it is asked about", "deny": "all of it is denied"}
+
+
+def _read_claude(limits: Limits, source: Source) -> None:
+    limits.name()
+    limits.deny("disallowedTools")
+    mode = source.text("permissionMode")
+    source.used.discard("permissionMode")  # it is kept among the others
+    if mode == "plan":
+        limits.only_read()
+    elif mode not in _MODES:
+        source.warn(f"`permissionMode: {printable(mode, 80)}` is not carried over", "permissionMode")
+
+
+def _read_opencode(limits: Limits, source: Source) -> None:
+    limits.name()
+    given = source.document.meta.get("permission")
+    if given is not None:
+        limits.allow_only(given, "permission")
+
+
+def _read_codex(limits: Limits, source: Source) -> None:
+    sandbox = source.text("sandbox_mode")
+    if sandbox not in _SANDBOXES:
+        source.warn(f"there is no sandbox `{printable(sandbox, 80)}`: it may only read", "sandbox_mode")
+    if sandbox not in _SANDBOXES or sandbox == "read-only":
+        limits.only_read()
+    if source.document.meta.get("web_search") in (False, "disabled"):
+        limits.judge("web_search", "webfetch", "deny")
+    source.used.discard("sandbox_mode")  # as above
+
+
+_READERS = {"claude": _read_claude, "opencode": _read_opencode, "codex": _read_codex}
+
+
+def _names(name: str) -> tuple[str, ...]:
+    return _OPENCODE.get(name.lower(), (name_here(name),))
+
+
+def _is_strange(name: str) -> bool:
+    """Whether no tool of here is meant."""
+    return name.lower() not in FOREIGN and name.lower() not in _OPENCODE and name not in FOREIGN.values()
+
+
+def _covers(parts: Iterable[tuple[str, Verdict]], pattern: str, verdicts: Sequence[Verdict]) -> bool:
+    return any(verdict in verdicts and wild_matches(wider, pattern) for wider, verdict in parts)
+
+
+def _part(name: str, pattern: str) -> str:
+    """What stands in the brackets of a rule, with them; empty for what no rule of here can say."""
+    tools = _names(name)
+    if pattern == ALL:
+        return f"({ALL})"
+    if tools == ("exec",) and pattern.strip():
+        escaped = pattern.replace("\\", "\\\\").replace("?", ALL)
+        return f"({escaped})"
+    found = _path_part(pattern) if tools in (WRITING, ("read-file",)) else ""
+    return f"({found})" if found else ""
+
+
+def _path_part(pattern: str) -> str:
+    """A pattern whose stars cross folders as a glob; empty where there is none of the same meaning."""
+    if pattern.startswith(("/", "~", "$")) or "?" in pattern:
+        return ""
+    if ALL not in pattern:
+        return pattern
+    folder = pattern.rstrip(ALL)
+    if ALL not in folder:
+        return f"{folder}**" if folder.endswith("/") else ""
+    ending = pattern.removeprefix("**/").lstrip(ALL)
+    return f"**/*{ending}" if ALL not in ending and "/" not in ending and pattern.startswith(ALL) else ""
+
+
+def _claude_parts(name: str, inner: str) -> tuple[str, ...]:
+    """What stands in brackets there, as rules of here have it; none where that cannot be said."""
+    text = inner.strip()
+    if name == "exec":
+        return (re.sub(r":\*$", ALL, text.replace("\\", "\\\\")),) if text else ()
+    if name == "fetch":
+        return (text.removeprefix("domain:"),) if text.startswith("domain:") else ()
+    if text.startswith(("/", "~", "$")) or "/" not in text:
+        return ()
+    folder = text.rstrip(f"{ALL}/")
+    return (text, f"{folder}/**") if ALL not in folder else (text,)

@@ -1,0 +1,252 @@
+"""Limits of agents of other programs: none of them is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clew.skills.agent_tools import tools_of
+from clew.skills.formats.collecting import collect, wishes
+from clew.skills.manifest import Agent, Permissions
+
+from .planting import only_agent, plant
+
+READING = ("ask", "get", "read-file", "preview-edit", "glob", "grep", "fetch")
+CODEX = 'name = "a"\ndescription = "b"\ndeveloper_instructions = "You taste."\n'
+
+
+def read(root: Path, place: str, keys: str) -> tuple[Agent, list[str]]:
+    """The agent of a file with these keys, and what is told of it."""
+    is_toml = place.endswith(".toml")
+    found = collect(
+        plant(root, {place: f"{CODEX}{keys}" if is_toml else f"---\ndescription: b\n{keys}---\nYou taste."})
+    )
+    return only_agent(found), [each.message for each in found.problems if "no name" not in each.message]
+
+
+def opencode(root: Path, keys: str) -> tuple[Agent, list[str]]:
+    return read(root / "opencode", ".opencode/agent/a.md", keys)
+
+
+def claude(root: Path, keys: str) -> tuple[Agent, list[str]]:
+    return read(root / "claude", ".claude/agents/a.md", f"name: a\n{keys}")
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "tools: {bash: false}\n",
+        "tools: {'*': true, bash: false}\n",
+        "tools:\n  bash: deny\n",
+        "permission: {bash: deny}\n",
+        "permission: {bash: false}\n",
+        "permission:\n  bash:\n    '*': deny\n",
+    ],
+)
+def test_a_tool_that_is_off_in_opencode_is_denied_and_the_others_stay(tmp_path: Path, keys: str) -> None:
+    agent, told = opencode(tmp_path, keys)
+    assert agent.permissions == Permissions(deny=("exec",))
+    assert "exec" not in tools_of(agent)
+    assert {"read-file", "write-file", "fetch"} <= set(tools_of(agent))
+    assert told == []
+
+
+def test_what_edits_in_opencode_is_all_that_writes(tmp_path: Path) -> None:
+    agent, _ = opencode(tmp_path, "permission: {edit: deny}\ntools: {bash: false}\n")
+    assert tools_of(agent) == READING
+
+
+@pytest.mark.parametrize(
+    ("keys", "tools"),
+    [
+        ("tools: {'*': false, read: true}\n", ("ask", "get", "read-file")),
+        ("tools: {'*': false}\n", ()),
+        ("tools: []\n", ()),
+        ("permission: deny\n", ()),
+        ("permission: {'*': deny, read: allow, bash: ask}\n", ("ask", "get", "read-file", "exec")),
+        ("permission: {read: allow, '*': deny}\n", ()),
+        ("permission: {'*': deny, bash: {'*': deny, 'ls *': deny}, grep: {'*': allow}}\n", ("ask", "get", "grep")),
+        ("tools: [read, bash]\npermission: {'*': deny, read: allow, grep: allow}\n", ("ask", "get", "read-file")),
+        ("tools: {read: true}\npermission: {bash: ask}\n", ("ask", "get", "read-file")),
+    ],
+)
+def test_where_all_is_denied_only_what_is_let_is_there(tmp_path: Path, keys: str, tools: tuple[str, ...]) -> None:
+    assert tools_of(opencode(tmp_path, keys)[0]) == tools
+
+
+def test_to_ask_means_to_ask(tmp_path: Path) -> None:
+    agent, _ = opencode(tmp_path, "permission: {webfetch: ask, bash: ask}\n")
+    assert agent.permissions == Permissions(ask=("fetch", "exec"))
+    agent, _ = opencode(tmp_path, "permission: {'*': ask, read: allow, bash: deny}\n")
+    assert agent.permissions == Permissions(allow=("read-file",), ask=("*",), deny=("exec",))
+
+
+def test_parts_of_commands_are_carried_over(tmp_path: Path) -> None:
+    keys = "permission:\n  bash:\n    '*': ask\n    'git status*': allow\n    'git push*': deny\n    'rm ?': deny\n"
+    agent, told = opencode(tmp_path, keys)
+    assert agent.permissions == Permissions(
+        allow=("exec(git status*)",), ask=("exec",), deny=("exec(git push*)", "exec(rm *)")
+    )
+    assert told == []
+
+
+def test_of_parts_the_later_one_counts_unless_an_earlier_one_denies(tmp_path: Path) -> None:
+    agent, told = opencode(tmp_path, "permission: {bash: {'git *': allow, '*': ask}}\n")
+    assert (agent.permissions, told) == (Permissions(ask=("exec",)), [])
+    agent, told = opencode(tmp_path, "permission: {bash: {'*': deny, 'git *': allow}}\n")
+    assert agent.permissions == Permissions(deny=("exec",))
+    assert told == ["`bash: git *` stays denied: here what denies counts, whatever stands behind it"]
+    agent, told = opencode(tmp_path, "permission: {bash: {}}\n")
+    assert (agent.permissions, told) == (Permissions(), [])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "rule"),
+    [
+        ("src/*", "read-file(src/**)"),
+        ("*.env", "read-file(**/*.env)"),
+        ("**/.env", "read-file(**/*.env)"),
+        ("notes.md", "read-file(notes.md)"),
+        ("*", "read-file"),
+    ],
+)
+def test_paths_are_carried_over_where_globs_of_here_can_say_them(tmp_path: Path, pattern: str, rule: str) -> None:
+    agent, told = opencode(tmp_path, f"permission: {{read: {{'{pattern}': deny}}}}\n")
+    assert agent.permissions.deny == (rule,)
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "rules"),
+    [
+        ("read: {'a*b/*': deny, '*': allow}", Permissions(deny=("read-file",))),
+        ("read: {'~/x': deny}", Permissions(deny=("read-file",))),
+        ("edit: {'src*': ask}", Permissions(ask=("write-file", "edit-file"))),
+        ("webfetch: {'https://x*': deny}", Permissions(deny=("fetch",))),
+        ("bash: {'': deny}", Permissions(deny=("exec",))),
+        ("bash: {'a?': allow, ' ': ask}", Permissions(ask=("exec",))),
+    ],
+)
+def test_parts_that_cannot_be_said_here_hold_for_the_whole_tool_and_are_told(
+    tmp_path: Path, keys: str, rules: Permissions
+) -> None:
+    agent, told = opencode(tmp_path, f"permission: {{{keys}}}\n")
+    assert agent.permissions == rules
+    assert ["cannot be told apart here" in each for each in told] == [True]
+
+
+def test_a_verdict_that_is_none_denies_and_is_told(tmp_path: Path) -> None:
+    agent, told = opencode(tmp_path, "permission: {bash: perhaps}\n")
+    assert agent.permissions == Permissions(deny=("exec",))
+    assert told == ["`bash` must be allow, ask or deny: it is denied"]
+
+
+def test_limits_that_cannot_be_read_leave_no_tools(tmp_path: Path) -> None:
+    for keys in (
+        "permission: [bash]\n",
+        "permission: {'a b': deny}\n",
+        "description: a: b\npermission:\n  bash: deny\n",
+    ):
+        agent, told = opencode(tmp_path, keys)
+        assert tools_of(agent) == ()
+        assert told
+    broken = "description: a: b\ndisallowedTools:\n- Bash\n"
+    for keys in ("disallowedTools: {Bash: true}\n", "disallowedTools: 'a(b'\n", broken):
+        agent, told = claude(tmp_path, keys)
+        assert tools_of(agent) == ()
+        assert told
+
+
+def test_a_limit_of_a_tool_that_is_not_here_is_told_but_where_nobody_has_such_a_tool(tmp_path: Path) -> None:
+    _, told = opencode(tmp_path, "permission: {skill: deny, task: deny, 'my_*': allow}\n")
+    assert told == ["there is no tool `skill` here: the limit of it holds for none"]
+    agent, told = claude(tmp_path, "disallowedTools: mcp__geo, Task\n")
+    assert told == ["there is no tool `mcp__geo` here: the limit of it holds for none"]
+    assert agent.permissions.deny == ("mcp__geo", "Task")
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "disallowedTools: Bash, Write, Edit\n",
+        "disallowedTools: [Bash, Write, Edit]\n",
+        "permissionMode: plan\n",
+        "description: a: b\ndisallowedTools:\n  - Bash\n  - Write\n  - Edit\n",
+    ],
+)
+def test_tools_that_claude_code_disallows_are_denied(tmp_path: Path, keys: str) -> None:
+    agent, _ = claude(tmp_path, keys)
+    assert tools_of(agent) == READING
+
+
+@pytest.mark.parametrize(
+    ("written", "rules"),
+    [
+        ("Bash(git push:*)", ("exec(git push*)",)),
+        ("WebFetch(domain:example.org)", ("fetch(example.org)",)),
+        ("Read(./secrets/**)", ("read-file(./secrets/**)", "read-file(./secrets/**)")),
+        ("Read(secrets/key)", ("read-file(secrets/key)", "read-file(secrets/key/**)")),
+        ("Read(**/*.env)", ("read-file(**/*.env)",)),
+        ("Edit(docs/*)", ("write-file(docs/*)", "write-file(docs/**)", "edit-file(docs/*)", "edit-file(docs/**)")),
+    ],
+)
+def test_parts_of_tools_that_claude_code_disallows_are_denied(
+    tmp_path: Path, written: str, rules: tuple[str, ...]
+) -> None:
+    agent, told = claude(tmp_path, f"disallowedTools: ['{written}']\n")
+    assert agent.permissions.deny == tuple(dict.fromkeys(rules))
+    assert told == []
+
+
+@pytest.mark.parametrize("written", ["Bash()", "Read(/etc/**)", "Read(~/x/y)", "Read(*.env)", "WebFetch(x)"])
+def test_parts_that_no_rule_can_say_deny_the_tool(tmp_path: Path, written: str) -> None:
+    agent, told = claude(tmp_path, f"disallowedTools: ['{written}']\n")
+    assert agent.permissions.deny[0] in ("exec", "read-file", "fetch")
+    assert "is denied altogether" in told[0]
+
+
+def test_an_empty_list_of_claude_code_is_no_tool_and_an_absent_one_all(tmp_path: Path) -> None:
+    assert tools_of(claude(tmp_path, "tools: []\n")[0]) == ()
+    assert tools_of(claude(tmp_path, "tools: ''\n")[0]) == ()
+    assert "exec" in tools_of(claude(tmp_path, "")[0])
+    assert "exec" in tools_of(claude(tmp_path, "tools:\n")[0])
+
+
+def test_a_sandbox_of_codex_that_only_reads_denies_writing_and_commands(tmp_path: Path) -> None:
+    place = ".codex/agents/a.toml"
+    assert tools_of(read(tmp_path, place, 'sandbox_mode = "read-only"\n')[0]) == READING
+    agent, told = read(tmp_path, place, 'sandbox_mode = "readonly"\nweb_search = "disabled"\n')
+    assert tools_of(agent) == READING[:-1]
+    assert told == ["there is no sandbox `readonly`: it may only read"]
+    assert "exec" in tools_of(read(tmp_path, place, 'sandbox_mode = "workspace-write"\n')[0])
+
+
+def test_limits_for_which_there_is_nothing_here_are_told(tmp_path: Path) -> None:
+    _, told = claude(tmp_path, "maxTurns: 3\npermissionMode: dontAsk\n")
+    assert told == [
+        "`maxTurns` is not carried over: it limits nothing here",
+        "`permissionMode: dontAsk` is not carried over",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("disallowedTools: Bash\n", "denied: exec"),
+        ("tools: Read, Bash\ndisallowedTools: Bash\n", "b; tools: read-file; denied: exec;"),
+        ("tools: []\n", "b; has no tools"),
+        ("maxTurns: 3\n", "maxTurns: 3"),
+    ],
+)
+def test_the_tools_in_the_end_are_told_where_consent_is_asked(tmp_path: Path, keys: str, said: str) -> None:
+    claude(tmp_path, keys)
+    (wish,) = wishes(collect(tmp_path), tmp_path)
+    assert said in wish.summary
+    assert "commands" not in wish.summary or keys.startswith("max")
+
+
+def test_what_is_asked_about_is_told_where_consent_is_asked(tmp_path: Path) -> None:
+    opencode(tmp_path, "permission: {'*': ask, read: allow}\n")
+    (wish,) = wishes(collect(tmp_path), tmp_path)
+    assert "asked about: *; but not: read-file" in wish.summary
