@@ -142,6 +142,8 @@ def test_import_shows_what_it_would_write_and_then_writes_all_of_it(clew: Clew, 
     assert not (folder / "skills").exists()
     done = clew("skills", "import", str(place / "mooring"))
     assert done.code == 0
+    for shown in (tried, done):
+        assert "references/secret.md: the link leads out of the root: it was not followed" in shown.out
     copied = folder / "skills" / "mooring"
     names = sorted(file.relative_to(copied).as_posix() for file in copied.rglob("*") if file.is_file())
     assert names == ["SKILL.md", "references/knots.md", "scripts/tie.sh"]
@@ -160,6 +162,69 @@ def test_import_replaces_a_skill_only_when_told_to(clew: Clew, folder: Path, tmp
     assert clew("skills", "import", str(place), "--force").code == 0
     assert (folder / "skills" / "mooring" / "references" / "knots.md").read_text() == "# Better knots"
     assert sorted(each.name for each in (folder / "skills").iterdir()) == ["mooring"]
+
+
+FOREIGN = {
+    "colon": "---\nname: colon\ndescription: Use when: money is due\n---\nPay.",
+    "extra": "---\nname: extra\ndescription: b\nversion: 1.10\nargument-hint: '[amount]'\nmodel: sonnet\n"
+    "disable-model-invocation: true\npaths: ['src/**']\nkeywords: [due]\nmetadata: {by: ann}\n---\nPay $ARGUMENTS.",
+    "words": "---\nname: My Skill\ndescription: b\n---\nPay.",
+    "bare": "Pay at once.",
+}
+
+
+def test_what_is_imported_from_other_programs_is_allowed_here(
+    clew: Clew, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place = write(tmp_path_factory.mktemp("out"), {f"{name}/SKILL.md": text for name, text in FOREIGN.items()})
+    done = clew("skills", "import", str(place))
+    assert done.code == 0
+    assert "kept below `metadata`, without a meaning here: model, version" in done.out
+    assert clew("skills", "lint").code == 0
+    manifest = load_manifest(build_to(clew, folder))
+    assert sorted(manifest.skills) == ["bare", "colon", "extra", "my-skill"]
+    assert manifest.skills["colon"].description == "Use when: money is due"
+    extra = manifest.skills["extra"]
+    assert extra.metadata == {"by": "ann", "model": "sonnet", "version": "1.10"}
+    assert (extra.tier, extra.triggers.paths, extra.keywords) == (3, ("src/**",), ("due",))
+    assert (extra.parameters[0].name, extra.content) == ("arguments", "Pay $ARGUMENTS.")
+    states = {each["state"] for each in clew("skills", "list", "--json").json}
+    assert states == {"trusted"}
+
+
+def build_to(clew: Clew, folder: Path) -> Path:
+    """The manifest of the folder, in a file."""
+    file = folder.parent / "manifest.json"
+    assert clew("skills", "build", "--out", str(file)).code == 0
+    return file
+
+
+def test_what_cannot_be_made_valid_is_told_and_not_copied(
+    clew: Clew, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    texts = {
+        "long": f"---\nname: long\ndescription: {'a' * 5_000}\n---\nPay.",
+        "good": "---\nname: good\ndescription: b\n---\nPay.",
+    }
+    place = write(tmp_path_factory.mktemp("out"), {f"{name}/SKILL.md": text for name, text in texts.items()})
+    for more in (("--dry-run",), ()):
+        done = clew("skills", "import", str(place), "--json", *more)
+        assert done.code == 1
+        problems = {each["name"]: each["problem"] for each in done.json["found"]}
+        assert problems["good"] == ""
+        assert problems["long"] == "its SKILL.md is not allowed here: `description` has 5,000 characters"
+    assert [each.name for each in (folder / "skills").iterdir()] == ["good"]
+
+
+def test_a_link_within_a_skill_is_imported_as_the_file_that_it_leads_to(
+    clew: Clew, folder: Path, tmp_path: Path
+) -> None:
+    place = elsewhere(tmp_path)
+    (place / "mooring" / "start.md").symlink_to("references/knots.md")
+    assert clew("skills", "import", str(place / "mooring")).code == 0
+    copied = folder / "skills" / "mooring"
+    assert (copied / "start.md").read_bytes() == (copied / "references" / "knots.md").read_bytes()
+    assert not (copied / "start.md").is_symlink()
 
 
 def test_import_of_nothing_says_so(clew: Clew, folder: Path, tmp_path: Path) -> None:

@@ -145,8 +145,9 @@ def import_(
 ) -> int:
     """Copy skills into this folder.
 
-    A skill is a folder with SKILL.md; all its files are copied to .clew/skills/NAME, and no link is followed out of it.
-    You have chosen it, so it counts as trusted as it is now. Ends with 1 when one cannot be copied.
+    A skill is a folder with SKILL.md; all its files are copied to .clew/skills/NAME, a link within it as what it leads
+    to, and no link out of it. Front matter that is not allowed here is written anew; keys without a meaning here go
+    below `metadata`. You have chosen it, so it counts as trusted as it is now. Ends with 1 when one cannot be copied.
 
         clew skills import ~/skills/release-notes
         clew skills import ~/skills --dry-run
@@ -188,6 +189,8 @@ def _tell_import(found: Sequence[Import], target: Path) -> None:
             note(f"! {each.name}: {each.problem}")
             continue
         say(f"+ {each.name}  from {each.origin}", GREEN)
+        for line in each.notes:
+            say(f"    {line}")
         for file in each.files:
             say(f"    {target / each.name / file.path}  {file.size:,} bytes")
     if not found:

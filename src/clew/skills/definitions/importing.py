@@ -15,6 +15,7 @@ import msgspec
 
 from clew.errors import AlreadyExists, FormatError, InvalidInput, ReadOnly
 from clew.files import create_file
+from clew.skills.definitions.conforming import Conformed, conform
 from clew.skills.definitions.template import begin_text
 from clew.skills.files.walking import is_plain, walk
 from clew.skills.formats.collecting import collect
@@ -37,11 +38,12 @@ class ImportedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Import(msgspec.Struct, frozen=True, kw_only=True):
-    """A skill that can be copied, or why it cannot. `origin` is its folder."""
+    """A skill that can be copied, or why it cannot. `origin` is its folder; `notes` tell what is changed on the way."""
 
     name: str
     origin: str
     files: tuple[ImportedFile, ...] = ()
+    notes: tuple[str, ...] = ()
     problem: str = ""
 
 
@@ -68,8 +70,8 @@ def find_imports(
 ) -> list[Import]:
     """The skills in these folders, in the order of paths and names; each says why it cannot be copied to `folder`.
 
-    `taken` has the files of skills that there are by their names. Nothing is written. Links that lead out of a path are
-    not followed.
+    `taken` has the files of skills that there are by their names. Nothing is written. A link within a skill counts as
+    what it leads to; one that leads out of it is not copied, and told.
     """
     found: list[Import] = []
     for path in paths:
@@ -121,7 +123,8 @@ def _import(base: Root, skill: Skill, folder: Path, taken: Mapping[str, Path], *
     if name in taken and not any(_is_below(taken[name], place) for place in (target, Path(origin))):
         return msgspec.structs.replace(shown, problem=f"its name is taken by {printable(str(taken[name]), 300)}")
     try:
-        return msgspec.structs.replace(shown, files=_files(Root(origin)))
+        files, notes = _files(Root(origin), name)
+        return msgspec.structs.replace(shown, files=files, notes=notes)
     except FormatError as error:
         return msgspec.structs.replace(shown, problem=f"{printable(error.document, 200)} {error.reason}".strip())
 
@@ -130,22 +133,39 @@ def _is_below(file: Path, folder: Path) -> bool:
     return Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder))
 
 
-def _files(base: Root) -> tuple[ImportedFile, ...]:
-    """The files of a skill in order. Raises FormatError for what cannot be copied."""
-    folders = walk(base, is_kept=True).below("")
-    bundle = [(folder.at(name), real) for folder in folders for name, real in folder.files.items()]
+def _files(base: Root, skill: str) -> tuple[tuple[ImportedFile, ...], tuple[str, ...]]:
+    """The files of a skill in order, and what is changed in them. Raises FormatError for what cannot be copied."""
+    tree = walk(base, is_kept=True)
+    bundle = [(folder.at(name), real) for folder in tree.below("") for name, real in folder.files.items()]
     if len(bundle) > MAX_FILES:
         raise FormatError("", f"it has over {MAX_FILES:,} files")
     if sum(name.lower() == MAIN.lower() for name, _ in bundle) > 1:
         raise FormatError("", f"it has several files {MAIN}, which differ in capital letters only")
     files, room = [], MAX_TOTAL
+    notes = [f"{printable(each.path, 200)}: {each.message}" for each in tree.problems]
     for name, real in sorted(bundle):
         if not is_plain(name):
             raise FormatError(name, "has a name that cannot be shown")
         _, size = base.digest(real, room)
         room -= size
+        if _is_main(name):
+            conformed = _conformed(base, real, skill)
+            size = len(conformed.raw)
+            notes += conformed.notes
         files.append(ImportedFile(path=name, size=size))
-    return tuple(files)
+    return tuple(files), tuple(notes)
+
+
+def _conformed(base: Root, real: str, skill: str) -> Conformed:
+    """The SKILL.md as it is written. Raises FormatError where it cannot be made one that is allowed."""
+    found = conform(base.read(real, MAX_TOTAL), os.path.basename(base.path), skill)
+    if found.problem:
+        raise FormatError("", found.problem)
+    return found
+
+
+def _is_main(name: str) -> bool:
+    return name.lower() == MAIN.lower()
 
 
 def _fill(draft: Path, base: Root, found: Import) -> str:
@@ -153,10 +173,11 @@ def _fill(draft: Path, base: Root, found: Import) -> str:
     written: dict[str, bytes] = {}
     for each in found.files:
         real = base.resolve(each.path)
-        name = MAIN if each.path.lower() == MAIN.lower() else each.path
+        is_main = _is_main(each.path)
+        name = MAIN if is_main else each.path
         file = draft / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        written[name] = base.read(real, MAX_TOTAL)
+        written[name] = _conformed(base, real, found.name).raw if is_main else base.read(real, MAX_TOTAL)
         create_file(file, written[name])
         if os.access(base.absolute(real), os.X_OK):
             file.chmod(0o755)

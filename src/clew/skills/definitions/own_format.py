@@ -117,6 +117,14 @@ def read_own(root: Root, home: str, memory: BuildMemory) -> tuple[list[Definitio
     return sorted(definitions, key=lambda each: each.path), problems
 
 
+def check_skill(raw: bytes, name: str) -> list[Problem]:
+    """What would be wrong with a SKILL.md in a folder of that name, but for the names that it gives of others."""
+    fields = Fields(read_document(raw, "SKILL.md"), "skill")
+    fields.values.setdefault("name", name)
+    _check(fields, _File(sort="skill", named=name, path="SKILL.md", real="SKILL.md", folder=name))
+    return [*fields.document.problems, *fields.problems]
+
+
 def _files(tree: Walk, folder: Folder, sort: Sort, problems: list[Problem]) -> list[_File]:
     found = []
     for name, real in folder.files.items():

@@ -152,7 +152,7 @@ class _Walker:
 
     def _begin(self, place: str) -> None:
         if place in ("", "."):
-            self._waiting.append(_Step("", "", 0))
+            self._waiting.append(_Step("", "", 0, self._is_kept))
         elif os.path.isdir(self._root.absolute(place)):
             try:
                 self._waiting.append(_Step(place, self._root.resolve(place), 0, self._is_kept))

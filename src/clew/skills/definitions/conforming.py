@@ -1,0 +1,67 @@
+"""A skill of another program as a file of the own format: front matter that is not allowed is written anew, the text
+stays."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from clew.skills.checks.problems import Problem
+from clew.skills.definitions.fields import FIELDS, Fields, spellings
+from clew.skills.definitions.own_format import check_skill
+from clew.skills.files.document import Document, read_document
+from clew.skills.formats.skill_folders import read_skill
+from clew.skills.formats.source import Source
+from clew.skills.manifest import Skill
+
+_TAKEN = ("name", "description", "tier", "triggers", "parameters", "allowed_tools", "metadata")
+"""Fields that other formats have too, if under other keys."""
+
+
+class Conformed(msgspec.Struct, frozen=True, kw_only=True):
+    """A SKILL.md that the own format allows; `notes` tell what was changed. With a `problem` there is none."""
+
+    raw: bytes = b""
+    notes: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def conform(raw: bytes, folder: str, name: str) -> Conformed:
+    """A SKILL.md of the folder `folder` as one that is allowed in a folder `name`: as it is where that is allowed."""
+    if not _wrong(raw, name):
+        return Conformed(raw=raw)
+    document = read_document(raw, "SKILL.md")
+    text = raw.decode("utf-8-sig", "replace")
+    skill = read_skill(Source(path="SKILL.md", named=folder, raw=text, document=document), folder, ())
+    if skill is None:
+        return Conformed(problem="it says nothing")
+    values, moved = _values(skill, document, name)
+    lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
+    written = "\n".join(["---", *lines, "---", document.body]).encode()
+    wrong = _wrong(written, name)
+    if wrong:
+        return Conformed(problem=f"its SKILL.md is not allowed here: {wrong[0].message}")
+    kept = [f"kept below `metadata`, without a meaning here: {', '.join(moved)}"] if moved else []
+    return Conformed(raw=written, notes=("its front matter is written anew", *kept))
+
+
+def _wrong(raw: bytes, name: str) -> list[Problem]:
+    return [each for each in check_skill(raw, name) if each.severity == "error"]
+
+
+def _values(skill: Skill, document: Document, name: str) -> tuple[dict[str, Any], list[str]]:
+    """The values of the front matter by key, and the keys that went to the metadata. What is allowed as it stands goes
+    before what a format of another program makes of it."""
+    fields = Fields(document, "skill")
+    own = {field: msgspec.to_builtins(value) for field, value in fields.values.items()}
+    meant = {field: msgspec.to_builtins(getattr(skill, field)) for field in _TAKEN}
+    values = {**{field: value for field, value in meant.items() if value}, **own, "name": name}
+    values["description"] = own.get("description", "").strip() or skill.description
+    known = {fields.keys[field] for field in own}
+    notes = {key: value for key, value in skill.metadata.items() if key not in known}
+    values["metadata"] = notes
+    moved = sorted(key for key in notes if key in document.meta)
+    order = [field for field in FIELDS["skill"] if values.get(field)]
+    return {spellings(field)[0]: values[field] for field in order}, moved
