@@ -14,15 +14,15 @@ from .planting import only_agent, plant
 def test_an_agent_of_claude_code_keeps_its_prompt_tools_model_and_skills(tmp_path: Path) -> None:
     text = (
         "---\nname: taster\ndescription: Tastes tea. Use after brewing.\ntools: Read, Grep, Bash(git log:*)\n"
-        "model: sonnet\nskills: [brewing, Cold Brew]\ncolor: green\n---\n\nYou taste tea.\n"
+        "model: opus\nskills: [brewing, Cold Brew]\ncolor: green\n---\n\nYou taste tea.\n"
     )
     found = collect(plant(tmp_path, {".claude/agents/kitchen/taster.md": text}))
     agent = only_agent(found)
     assert (agent.name, agent.description) == ("taster", "Tastes tea. Use after brewing.")
     assert agent.prompt == "\nYou taste tea.\n"
     assert agent.tools == ("Read", "Grep", "Bash(git log:*)")
-    assert (agent.model, agent.initial_skills) == ("sonnet", ("brewing", "cold-brew"))
-    assert agent.metadata == {"color": "green"}
+    assert (agent.model, agent.initial_skills) == ("strong", ("brewing", "cold-brew"))
+    assert agent.metadata == {"color": "green", "model": "opus"}
     assert (agent.path, agent.origin) == (".claude/agents/kitchen/taster.md", "claude")
     assert len(agent.digest) == 64
     assert found.problems == ()
@@ -33,17 +33,44 @@ def test_an_agent_that_inherits_its_model_has_none(tmp_path: Path) -> None:
     assert only_agent(collect(plant(tmp_path, {".claude/agents/a.md": text}))).model == ""
 
 
+@pytest.mark.parametrize(
+    ("written", "model"),
+    [
+        ("sonnet", ""),
+        ("claude-sonnet-4-5-20250929", ""),
+        ("us.anthropic.claude-opus-4-v1:0", "strong"),
+        ("Haiku", "fast"),
+        ("coding", "coding"),
+        ("ollama:qwen3", "ollama:qwen3"),
+    ],
+)
+def test_a_model_of_another_program_is_the_role_that_it_has_here(tmp_path: Path, written: str, model: str) -> None:
+    found = collect(
+        plant(tmp_path, {".claude/agents/a.md": f"---\nname: a\ndescription: b\nmodel: {written}\n---\nA."})
+    )
+    assert (only_agent(found).model, found.problems) == (model, ())
+
+
+def test_a_model_that_is_not_known_here_is_the_default_and_told(tmp_path: Path) -> None:
+    found = collect(plant(tmp_path, {".opencode/agent/a.md": "---\ndescription: b\nmodel: openai/gpt-x\n---\nA."}))
+    assert only_agent(found).model == ""
+    (problem,) = found.problems
+    assert (problem.severity, problem.line) == ("warning", 3)
+    assert problem.message == "there is no model `openai/gpt-x` here: it has the default one"
+
+
 @pytest.mark.parametrize("folder", ["agent", "agents", "mode", "modes", "agents/deep/er"])
 def test_an_agent_of_opencode_is_named_after_its_file_and_has_the_tools_that_are_on(
     tmp_path: Path, folder: str
 ) -> None:
     text = (
-        "---\ndescription: Tastes.\nmode: subagent\nmodel: some/model\ntemperature: 0.10\n"
+        "---\ndescription: Tastes.\nmode: subagent\nmodel: anthropic/claude-haiku-4-5\ntemperature: 0.10\n"
         "tools:\n  write: false\n  bash: true\n  read: true\npermission:\n  edit: deny\n---\nYou taste.\n"
     )
     found = collect(plant(tmp_path, {f".opencode/{folder}/taster.md": text}))
     agent = only_agent(found)
-    assert (agent.name, agent.model, agent.tools) == ("taster", "some/model", ("bash", "read"))
+    assert (agent.name, agent.model, agent.tools) == ("taster", "fast", ("bash", "read"))
+    assert agent.metadata.pop("model") == "anthropic/claude-haiku-4-5"
     assert agent.metadata == {"mode": "subagent", "temperature": "0.10", "permission": '{"edit": "deny"}'}
     assert agent.origin == "opencode"
     assert found.problems == ()
@@ -51,12 +78,12 @@ def test_an_agent_of_opencode_is_named_after_its_file_and_has_the_tools_that_are
 
 def test_an_agent_of_codex_is_toml(tmp_path: Path) -> None:
     text = (
-        'name = "pr_taster"\ndescription = "Tastes."\nmodel = "m"\nsandbox_mode = "read-only"\n'
+        'name = "pr_taster"\ndescription = "Tastes."\nmodel = "lab:m"\nsandbox_mode = "read-only"\n'
         'developer_instructions = """\nYou taste.\n"""\n[mcp_servers.docs]\nurl = "x"\n'
     )
     found = collect(plant(tmp_path, {".codex/agents/taster.toml": text, ".codex/config.toml": "model = 'x'"}))
     agent = only_agent(found)
-    assert (agent.name, agent.description, agent.model) == ("pr_taster", "Tastes.", "m")
+    assert (agent.name, agent.description, agent.model) == ("pr_taster", "Tastes.", "lab:m")
     assert agent.prompt == "You taste."
     assert agent.metadata == {"sandbox_mode": "read-only", "mcp_servers": '{"docs": {"url": "x"}}'}
     assert (agent.origin, found.problems) == ("codex", ())

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import tomllib
 
+from clew.llm.model_catalogue import shipped
 from clew.skills.checks.problems import Problem
 from clew.skills.files.document import Document
 from clew.skills.formats.limits import Limits
 from clew.skills.formats.source import Source, describe, metadata_of, to_name
 from clew.skills.manifest import Agent
+from clew.trust import printable
 
 KNOWN = {
     "claude": (
@@ -25,6 +27,9 @@ KNOWN = {
         *("mcp_servers", "nickname_candidates", "skills", "web_search"),
     ),
 }
+_FAMILIES = {"haiku": "fast", "sonnet": "", "opus": "strong"}
+"""The role that a model of another program has here: a role leads to a model that there is, a name need not."""
+_NAMED_HERE = re.compile(r"[\w-]+:\S+")
 _KEY = re.compile(r"([A-Za-z0-9_-]+)[ \t]*=")
 
 
@@ -38,14 +43,13 @@ def read_agent(source: Source, origin: str) -> Agent | None:
     if source.flag("disable", "disabled"):
         source.warn("is switched off by `disable`", "disable" if "disable" in source.document.meta else "disabled")
         return None
-    model = source.text("model")
     limits = Limits(source, origin)
     return Agent(
         name=_name_of(source),
         description=describe(source, is_required=True),
         prompt=prompt,
         initial_skills=tuple(to_name(each) for each in source.words("skills")) if origin == "claude" else (),
-        model="" if model == "inherit" else model,
+        model=_model_of(source),
         tools=limits.tools,
         permissions=limits.permissions,
         metadata=metadata_of(source, KNOWN[origin]),
@@ -68,6 +72,22 @@ def read_toml(raw: bytes, path: str) -> Document:
         return Document(path=path, problems=(problem,))
     keys = ((found[1], number) for number, line in enumerate(text.split("\n"), 1) if (found := _KEY.match(line)))
     return Document(path=path, meta=meta, lines=dict(reversed(list(keys))), has_meta=True)
+
+
+def _model_of(source: Source) -> str:
+    """The model as it is named here; what is not known here is the default, so that the agent can run."""
+    written = source.text("model")
+    if written in ("", "inherit"):
+        return ""
+    roles = {role for each in shipped().providers.values() for role in each.roles}
+    if written in roles or _NAMED_HERE.fullmatch(written):
+        return written
+    source.used.discard("model")  # what was written is kept among the others
+    family = next((each for each in _FAMILIES if each in written.lower()), None)
+    if family is None:
+        hint = 'Give it one by the name of the agent in config.toml: [models] NAME = "provider:model"'
+        source.warn(f"there is no model `{printable(written, 80)}` here: it has the default one", "model", hint=hint)
+    return _FAMILIES[family] if family is not None else ""
 
 
 def _name_of(source: Source) -> str:
