@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import BuildError, ClewError, ConfigError, ParseError, ValidationError
+from clew.skills.checks.fixing import fix
 from clew.skills.definitions.building import build, build_or_raise
 from clew.skills.definitions.loading import read_manifest
 from clew.skills.definitions.own_format import BuildMemory
@@ -316,7 +317,7 @@ def test_no_link_leads_out_of_the_root(tmp_path: Path) -> None:
     (root / "skills/loop.md").symlink_to(root / "skills/loop.md")
     (root / "skills/alias.md").symlink_to(root / "skills/inside.md")
     built = build(root)
-    assert list(built.manifest.skills) == ["alias", "inside"]
+    assert list(built.manifest.skills) == ["inside"]
     assert built.manifest.tools == {}
     assert "secret" not in built.manifest.encode().decode()
     assert {each.path for each in built.problems} == {
@@ -466,3 +467,14 @@ def test_an_agent_has_permissions_as_rules_and_one_that_cannot_be_read_is_told(t
     (place / "a.md").write_text("---\npermissions:\n  deny:\n    - exec\n    - 'a b('\n---\nYou are it.")
     (problem,) = build(tmp_path).problems
     assert (problem.line, "has a bracket that is not closed" in problem.message) == (5, True)
+
+
+def test_a_link_to_another_skill_of_the_tree_counts_once_where_it_really_is(tmp_path: Path) -> None:
+    write(tmp_path, {"skills/good/SKILL.md": markdown("Pay.", name="wrong", description="b"), "elsewhere/a.md": "x"})
+    (tmp_path / "skills" / "alias").symlink_to("good")
+    (tmp_path / "skills" / "zebra").symlink_to("good")
+    problem = only_problem(tmp_path)
+    assert (problem.path, problem.severity) == ("skills/good/SKILL.md", "warning")
+    assert [each.path for each in fix(tmp_path).mended] == ["skills/good/SKILL.md"]
+    assert list(build(tmp_path).manifest.skills) == ["good"]
+    assert build(tmp_path).problems == ()

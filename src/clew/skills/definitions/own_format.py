@@ -102,7 +102,10 @@ class BuildMemory:
 
 
 def read_own(root: Root, home: str, memory: BuildMemory) -> tuple[list[Definition], list[Problem]]:
-    """All definitions below the folder `home` of the root, in the order of their paths. Never raises."""
+    """All definitions below the folder `home` of the root, in the order of their paths. Never raises.
+
+    A file that is reached in several ways counts once: where it really is, else on the first of these ways.
+    """
     places = [posixpath.join(home, folder) for folder in FOLDERS]
     tree = walk(root, places, is_kept=True)
     problems = list(tree.problems)
@@ -110,7 +113,8 @@ def read_own(root: Root, home: str, memory: BuildMemory) -> tuple[list[Definitio
     for place, sort in zip(places, FOLDERS.values(), strict=True):
         folder = tree.folders.get(place)
         if folder is not None:
-            definitions += [_read(root, tree, file, memory) for file in _files(tree, folder, sort, problems)]
+            files = _once(_files(tree, folder, sort, problems))
+            definitions += [_read(root, tree, file, memory) for file in files]
         elif os.path.lexists(root.absolute(place)) and not os.path.isdir(root.absolute(place)):
             message = "is not a folder"
             problems.append(Problem(kind="parse", path=place, message=message, allowed=(f"a folder of {sort}s",)))
@@ -140,6 +144,14 @@ def _files(tree: Walk, folder: Folder, sort: Sort, problems: list[Problem]) -> l
         if not name.startswith("."):
             found += _in_folder(tree, folder.at(name), name, sort, problems)
     return found
+
+
+def _once(files: list[_File]) -> list[_File]:
+    """Each real file once: a link to another one of them is no definition of its own."""
+    found: dict[str, _File] = {}
+    for file in sorted(files, key=lambda each: (each.path != each.real, each.path)):
+        found.setdefault(file.real, file)
+    return list(found.values())
 
 
 def _in_folder(tree: Walk, path: str, name: str, sort: Sort, problems: list[Problem]) -> list[_File]:
