@@ -449,3 +449,28 @@ def test_lint_stops_mending_what_never_comes_to_an_end(
     monkeypatch.setattr("clew.skills.checks.fixing.apply_fixes", mend_again)
     assert clew("skills", "lint", "--fix").code == 0
     assert len(rounds) == MAX_ROUNDS
+
+
+def test_a_skill_with_errors_is_said_to_have_them_and_not_to_be_missing(clew: Clew, folder: Path) -> None:
+    write(folder, {"skills/w/SKILL.md": markdown("Weigh.", name="w", description="Weigh", colour="red")})
+    for command in (("load", "w", "--session", "talk"), ("show", "w"), ("load", "x", "--session", "talk")):
+        refused = clew("skills", *command)
+        assert refused.code == 1
+        assert "w cannot be used: there are errors in .clew/skills/w/SKILL.md:4" in refused.err
+        assert "`clew skills lint` shows them" in refused.err
+    for command in (("skills", "why", "w"), ("why", "skill", "w")):
+        assert (
+            "Skill w has errors, first in .clew/skills/w/SKILL.md:4: `clew skills lint` shows them."
+            in clew(*command).out
+        )
+    write(folder, {"skills/good/SKILL.md": markdown("Go.", name="good", description="Go"), "skills/n.md": "text"})
+    assert "Skill n has errors" in clew("skills", "why", "n").out
+    assert "Skill w has errors" in clew("skills", "why", "w").out
+    assert "This folder" not in clew("skills", "show", "none").err
+
+
+def test_a_link_to_another_skill_is_mended_once(clew: Clew, folder: Path) -> None:
+    write(folder, {"skills/good/SKILL.md": markdown("Go.", name="bad", description="Go")})
+    (folder / "skills" / "alias").symlink_to("good")
+    done = clew("skills", "lint", "--fix")
+    assert (done.code, done.out.count("mended")) == (0, 1)

@@ -78,6 +78,8 @@ class Catalog:
         """How many things are left out until the user agrees to them."""
         self.skills: LoadedSkills | None = None
         """What callers have loaded of the folder's skills, where there are any."""
+        self.tell_broken: Callable[[str], str] = lambda name: ""
+        """That a skill of the folder has errors, in a sentence; empty where it has none."""
         self._preparing, self._is_prepared = asyncio.Lock(), False
         self.registry = Registry()
         self.discovery = Discovery(trail)
@@ -193,6 +195,9 @@ class Catalog:
         if kind == "tool" and "://" in name:
             return await operations.explaining.explain(name, handle, by=by, reader=self._reader(by))
         exposure = await operations.explaining.exposure(handle, by=by)
+        broken = self.tell_broken(name) if kind == "skill" and operations is self._mine else ""
+        if broken:
+            return Why(route=f"{kind}:{name}", is_visible=False, reasons=[broken], kind=kind)
         if self.skills is None or operations is not self._mine:
             return Why(route=f"{kind}:{name}", is_visible=False, reasons=[NO_SKILLS], kind=kind)
         return self.skills.explain(kind, name, exposure, by=by)

@@ -71,6 +71,8 @@ class Workspace:
         """Why a domain is not there, or not all of it; what the trail holds of it stays."""
         self.waiting = waiting or Waiting()
         self.definitions = definitions
+        if definitions is not None:
+            catalog.tell_broken = definitions.tell_broken
         """What the folder defines for agents."""
         self.skill_search: SkillSearch | None = None
         """What finds skills by a need, where there are any."""

@@ -145,7 +145,7 @@ async def load(
         clew skills load release-notes --session main --agent researcher
         clew skills load release-notes --handle clew-Tu3NKGM5AqgxXEgy
     """
-    async with _session(here, session, handle, agent) as found:
+    async with _session(here, session, handle, agent, wanted=name) as found:
         try:
             done = await found.load_skill(name, by="clew skills load")
         except ValidationError as error:
@@ -205,16 +205,18 @@ async def _read(here: Here) -> Definitions:
 
 @asynccontextmanager
 async def _session(
-    here: Here, session: str | None, handle: str | None, agent: str | None
+    here: Here, session: str | None, handle: str | None, agent: str | None, wanted: str = ""
 ) -> AsyncIterator[AgentSession]:
     """The session of an agent, made where there is none, or that of a handle. Raises InvalidInput without one, NotFound
-    for an agent that nobody knows, HandleRefused."""
+    for an agent that nobody knows, HandleRefused, and ClewError where there is no skill, or `wanted` has errors."""
     if session is None and handle is None:
         hint = "Name the conversation, such as --session 42, or --handle of one over MCP"
         raise InvalidInput("--session", "is missing", hint=hint)
     _check_conversation(session, handle)
     async with open_workspace_here(here) as (app, workspace):
         loaded: LoadedSkills | None = workspace.catalog.skills
+        if workspace.definitions is not None:
+            _check_broken(wanted, workspace.definitions, is_alone=loaded is None)
         if loaded is None:
             raise ClewError("this folder defines no skills", hint="Write one with `clew skills new NAME`")
         by = await _principal(app, workspace, session, agent)
@@ -272,8 +274,18 @@ async def _check_agent(agent: str, app: App, workspace: Workspace) -> None:
         raise error
 
 
+def _check_broken(name: str, definitions: Definitions, *, is_alone: bool = False) -> None:
+    """Raises ClewError for a skill that has errors; where there are no other skills, also for any name."""
+    broken = definitions.broken_skills()
+    if name in broken or (is_alone and broken):
+        names = [name] if name in broken else list(broken)
+        reason = f"the skill{'s' if len(names) > 1 else ''} {', '.join(names[:5])} cannot be used"
+        raise ClewError(f"{reason}: there are errors in {broken[names[0]]}", hint="`clew skills lint` shows them")
+
+
 def _find(name: str, definitions: Definitions) -> Skill:
     skills = definitions.manifest.skills
+    _check_broken(name, definitions)
     if name not in skills:
         error = NotFound("skill", name)
         error.hint = suggest(name, skills, "Skills are") if skills else "This folder defines none"

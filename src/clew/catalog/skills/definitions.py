@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import posixpath
 from collections.abc import Awaitable, Callable
+from pathlib import PurePosixPath
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from clew.catalog.skills.wishes import AGENT, SKILL, Definers, definition_wishes
 from clew.skills.checks.problems import Problem
 from clew.skills.definitions.building import Built
 from clew.skills.definitions.own_format import BuildMemory
+from clew.skills.files.walking import SKILL_FILES
 from clew.skills.files.watching import Watch, homes_of
 from clew.skills.formats.reading import Memory
 from clew.skills.manifest import Agent, Manifest, Skill
@@ -66,6 +68,20 @@ class Definitions:
         """The agent of that name as it is defined, where the user agreed to it; otherwise one that names no skills."""
         return self.manifest.agents[name] if name in self._agents else Agent(name=name)
 
+    def tell_broken(self, name: str) -> str:
+        """That a skill of that name has errors, in a sentence with its place; empty where there is no such file."""
+        found = self.broken_skills().get(name)
+        return f"Skill {name} has errors, first in {found}: `clew skills lint` shows them." if found else ""
+
+    def broken_skills(self) -> dict[str, str]:
+        """Where the first error of a skill is that is left out for its errors, by the name of its file or folder."""
+        found: dict[str, str] = {}
+        for each in self.problems:
+            name = _skill_at(PurePosixPath(each.path))
+            if each.severity == "error" and name and name not in self.manifest.skills:
+                found.setdefault(name, f"{each.path}:{each.line}" if each.line else each.path)
+        return found
+
     def is_waiting(self, name: str) -> bool:
         """Whether an agent of that name may load nothing: its definition, also one that is gone or broken by now, is
         not what the user agreed to."""
@@ -117,6 +133,13 @@ class Definitions:
         brought = {toolset for skill in free for toolset in skill.toolsets}
         toolsets = {name: each for name, each in self.manifest.toolsets.items() if name in brought}
         self.usable = msgspec.structs.replace(self.manifest, toolsets=toolsets)
+
+
+def _skill_at(path: PurePosixPath) -> str:
+    """The name of the skill that a file would define; empty where it would be none."""
+    if path.name in SKILL_FILES:
+        return path.parent.name
+    return path.stem if path.parent.name == "skills" else ""
 
 
 def _count(noun: str, names: list[str]) -> str:
