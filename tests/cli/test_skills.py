@@ -474,3 +474,35 @@ def test_a_link_to_another_skill_is_mended_once(clew: Clew, folder: Path) -> Non
     (folder / "skills" / "alias").symlink_to("good")
     done = clew("skills", "lint", "--fix")
     assert (done.code, done.out.count("mended")) == (0, 1)
+
+
+def test_lint_tells_of_tools_and_models_of_agents_that_there_are_not(clew: Clew, folder: Path) -> None:
+    text = markdown(
+        "You sell.",
+        description="At the counter",
+        model="fsat",
+        tools="[Read, Bassh, read-fil, grpe, Task, 'geo://tools/x', 'note-*', crossing-time]",
+        permissions="{deny: [exce, 'exec(rm*)']}",
+    )
+    write(folder, {"agents/ann.md": text, "agents/bob.md": markdown("You buy.", model="fast", tools="[grep]")})
+    done = clew("skills", "lint", "--json")
+    told = [(each["line"], each["message"], each.get("nearest")) for each in done.json["problems"]]
+    assert told == [
+        (3, "there is no model or role `fsat`", "fast"),
+        (4, "there is no tool `Bassh`", "bash"),
+        (4, "there is no tool `read-fil`", "read-file"),
+        (4, "there is no tool `grpe`", "grep"),
+        (4, "there is no tool `crossing-time`", None),
+        (5, "there is no tool `exce`", "exec"),
+    ]
+    assert done.code == 0
+    tool = {
+        "name": "crossing-time",
+        "description": "How long it takes",
+        "language": "python",
+        "code": "def run(input, context):\n    return {}\n",
+        "input_schema": {"type": "object"},
+    }
+    draft = {"title": "T", "schema_name": "tool.code.v1", "tags": ["workspace:tools"], "context": tool}
+    assert clew("trail", "put", stdin=json.dumps(draft).encode()).code == 0
+    assert "crossing-time`" not in clew("skills", "lint").out

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from clew.cli.agent_names import check_agent_names
 from clew.cli.definition_places import Part, find_parts
 from clew.cli.options import HERE, Here, Json
 from clew.cli.output import GREEN, RED, YELLOW, count, note, print_json, say
@@ -77,8 +78,8 @@ async def lint(
     """Check the definitions of agents, skills, toolsets and tools.
 
     Each problem has its file, line and column, what was probably meant, and what is allowed. Ends with 1 when there is
-    an error, or nothing is defined there; a warning keeps nothing out. Routes of toolsets are compared with the tools
-    that the trail knows.
+    an error, or nothing is defined there; a warning keeps nothing out. Routes of toolsets, and tools and models of
+    agents, are compared with those that the folder and its trail know.
 
         clew skills lint
         clew skills lint --fix
@@ -90,7 +91,7 @@ async def lint(
     if fix:
         mended = await asyncio.to_thread(_mend, part, built)
         built = part.read()
-    problems = await _with_routes(part, built, here)
+    problems = await _with_names(part, built, here)
     errors = sum(each.severity == "error" for each in problems)
     is_empty = not part.has_definitions(built)
     if json:
@@ -232,12 +233,13 @@ def _whole(here: Here) -> Part:
     return Part(definers=definers_of(here.config()))
 
 
-async def _with_routes(part: Part, built: Built, here: Here) -> Sequence[Problem]:
-    """The problems, with those of routes that lead nowhere."""
+async def _with_names(part: Part, built: Built, here: Here) -> Sequence[Problem]:
+    """The problems, with those of routes that lead nowhere, and of tools and models of agents that there are not."""
     from clew.skills.checks.problems import in_order
 
     routes = await check_routes(built.manifest, part.definers.root, here)
-    return in_order([*built.problems, *part.narrow(routes)]) if routes else built.problems
+    names = await check_agent_names(built.manifest, part.definers.root, here)
+    return in_order([*built.problems, *part.narrow([*routes, *names])]) if routes or names else built.problems
 
 
 def _mend(part: Part, built: Built) -> list[Problem]:

@@ -478,3 +478,39 @@ def test_a_link_to_another_skill_of_the_tree_counts_once_where_it_really_is(tmp_
     assert [each.path for each in fix(tmp_path).mended] == ["skills/good/SKILL.md"]
     assert list(build(tmp_path).manifest.skills) == ["good"]
     assert build(tmp_path).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("schema", "place", "message", "near"),
+    [
+        ("{type: objct}", (3, 16), "`schema.type` is no JSON Schema: `objct` is no type", "object"),
+        (
+            "{type: object, properties: {a: {type: strng}}}",
+            (3, 47),
+            "`schema.properties.a.type` is no JSON Schema: `strng` is no type",
+            "string",
+        ),
+        ("{type: object, properties: 5}", (3, 36), "`schema.properties` is no JSON Schema: must be", ""),
+        ("{anyOf: [{type: 5}]}", (3, 26), "`schema.anyOf[0].type` is no JSON Schema", ""),
+    ],
+)
+def test_parameters_that_are_no_json_schema_are_told_at_their_place(
+    tmp_path: Path, schema: str, place: tuple[int, int], message: str, near: str
+) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "t.md").write_text(f"---\ndescription: b\nschema: {schema}\n---\n")
+    (problem,) = build(tmp_path).problems
+    assert (problem.severity, problem.line, problem.nearest) == ("error", place[0], near)
+    assert problem.message.startswith(message)
+    assert problem.column > 0
+
+
+def test_a_related_tool_that_is_not_there_is_told_and_breaks_nothing(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "weigh.md").write_text("---\ndescription: b\n---\n")
+    (tmp_path / "tools" / "t.md").write_text("---\ndescription: b\nseeAlso: [weigh, weihg, 'geo://tools/x']\n---\n")
+    built = build(tmp_path)
+    (problem,) = built.problems
+    assert (problem.severity, problem.line, problem.column) == ("warning", 3, 18)
+    assert (problem.message, problem.nearest) == ("there is no tool `weihg`", "weigh")
+    assert read_manifest(built.manifest.encode()) == built.manifest

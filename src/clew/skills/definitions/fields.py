@@ -21,6 +21,7 @@ from clew.skills.files.walking import is_plain
 from clew.skills.manifest import Agent, Parameter, Permissions, Skill, ToolEntry, Toolset, Triggers
 from clew.skills.triggers import expand
 from clew.tools.rules import parse_rule
+from clew.trail.validation import compile_schema
 from clew.wording import in_plain_words, noun_of
 
 Sort = Literal["agent", "skill", "toolset", "tool"]
@@ -42,6 +43,7 @@ _PARTS: dict[str, type[msgspec.Struct]] = {
     "permissions": Permissions,
 }
 _NAMED = tuple[str, ...]
+_JSON_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 _MAX_SHOWN = 80
 _MAX_NUMBER = 2**63
 
@@ -230,6 +232,32 @@ def check_permissions(fields: Fields) -> None:
             except InvalidInput as error:
                 place = f"{fields.key_of('permissions')}.{verdict}[{number}]"
                 fields.tell(f"the rule {error.reason}", place, hint=error.hint)
+
+
+def check_schema(fields: Fields) -> None:
+    """Tell of the parameters of a tool that are no JSON Schema, at the place within it."""
+    schema = fields.values.get("schema")
+    if not schema:
+        return
+    try:
+        compile_schema(schema)
+    except InvalidInput as error:
+        parts = [each.replace("~1", "/").replace("~0", "~") for each in error.field.split("/")[1:]]
+        place = "".join([fields.key_of("schema"), *(f"[{each}]" if each.isdigit() else f".{each}" for each in parts)])
+        value = _at(schema, parts)
+        is_type = parts[-1:] == ["type"] and isinstance(value, str)
+        near = nearest(value, _JSON_TYPES) if is_type else ""
+        fix = replace_value(fields.document, place, near, f"take {near}") if near else None
+        reason = f"`{value[:_MAX_SHOWN]}` is no type" if is_type else error.reason
+        message = f"`{place[:_MAX_SHOWN]}` is no JSON Schema: {reason}"
+        fields.tell(message, place, allowed=_JSON_TYPES if is_type else (), nearest=near, fix=fix, hint=error.hint)
+
+
+def _at(value: Any, parts: list[str]) -> Any:
+    """What stands at a place within mappings; None where there is nothing."""
+    for each in parts:
+        value = value.get(each) if isinstance(value, dict) else None
+    return value
 
 
 def unfit(value: Any, depth: int = 0) -> str:

@@ -25,6 +25,7 @@ from clew.skills.definitions.fields import (
     check_name,
     check_pattern,
     check_permissions,
+    check_schema,
     check_text,
 )
 from clew.skills.definitions.template import find_placeholder
@@ -230,6 +231,7 @@ def _check(fields: Fields, file: _File) -> None:
     check_text(fields, is_required=file.sort in ("skill", "toolset"))
     check_pattern(fields)
     check_permissions(fields)
+    check_schema(fields)
     _check_lists(fields)
     _check_parameters(fields)
     if file.sort == "skill":

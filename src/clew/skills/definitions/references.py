@@ -41,7 +41,8 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_misfits(manifest: Manifest, names: Names) -> list[Misfit]:
-    """All of them, in the order of agents, skills and toolsets. Only own definitions must fit: others lose the name."""
+    """All of them, in the order of agents, skills, toolsets and tools. Only own definitions must fit: others lose the
+    name, and a related tool that is not there is only told."""
     found: list[Misfit] = []
     for agent in manifest.agents.values():
         given = {"initial_skills": agent.initial_skills, "skills": agent.skills}
@@ -51,6 +52,9 @@ def find_misfits(manifest: Manifest, names: Names) -> list[Misfit]:
         found += find_unknown("skill", skill.name, given, names, _severity(skill.origin))
     for toolset in manifest.toolsets.values():
         found += find_unknown("toolset", toolset.name, {"tools": toolset.tools}, names)
+    for tool in manifest.tools.values():
+        if not tool.is_executable:
+            found += find_unknown("tool", tool.name, {"see_also": tool.see_also}, names, "warning")
     return found + find_circles(manifest.skills)
 
 
@@ -63,6 +67,7 @@ def find_unknown(
         "skills": ("skill", names.skills),
         "toolsets": ("toolset", names.toolsets),
         "tools": ("tool", names.tools),
+        "see_also": ("tool", names.tools),
     }
     for field, wanted in given.items():
         target, there = known[field]
