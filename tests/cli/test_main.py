@@ -148,6 +148,7 @@ def test_version_is_the_version(clew: Clew) -> None:
     [
         (["nothing"], 'Unknown command "nothing"', "`clew --help`"),
         (["trail", "lst"], 'Did you mean "ls"', "`clew trail --help`"),
+        (["skills", "lnit"], 'Did you mean "lint"', "`clew skills --help`"),
         (["trail", "ls", "--schemas", "x"], "--schemas", "`clew trail ls --help`"),
         (["trail", "ls", "--scope", "hr"], "Did you mean --scopes?", "`clew trail ls --help`"),
         (["token", "--scope", "hr"], "Did you mean --scopes?", "`clew token --help`"),

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from clew.clock import ManualClock
-from clew.errors import BuildError, ParseError, ValidationError
+from clew.errors import BuildError, InvalidInput, ParseError, ValidationError
 from clew.skills.exposure import Exposures
 from clew.skills.library import Skills, Suggestion
 from clew.skills.manifest import Agent, Manifest, Skill, Triggers
@@ -439,3 +439,13 @@ async def test_a_turn_brings_skills_and_the_next_takes_them_away() -> None:
     assert "deploy" in await skills.get_tools("a")
     await skills.follow("a", Turn(text="Thanks"))
     assert "deploy" not in await skills.get_tools("a")
+
+
+@pytest.mark.req("CAR-31")
+def test_options_that_mean_nothing_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="tools: must be always or never or auto, not 'nevr'"):
+        Sections(tools="nevr")  # type: ignore[arg-type]  # what is refused
+    with pytest.raises(InvalidInput, match="when_full: must be refuse or evict, not 'boom'"):
+        Skills(Manifest(), when_full="boom")  # type: ignore[arg-type]  # as above
+    with pytest.raises(InvalidInput, match="max_skills: must be 0 or more, not -1"):
+        Skills(Manifest(), max_skills=-1)

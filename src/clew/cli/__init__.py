@@ -7,13 +7,14 @@ that the command lives in.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from typing import Any
 
 from clew import __version__
-from clew.cli.commands import HELP_FLAGS, find_command, find_page, spell_out
+from clew.cli.commands import COMMANDS, HELP_FLAGS, Group, find_command, find_page, spell_out
 from clew.cli.output import clean, note
 from clew.errors import ClewError, InvalidInput, NotFound, SchemaViolation
 
@@ -28,6 +29,7 @@ _WHERE_LISTED = {
     "file": "Check the path",
 }
 """What to do about something that is not there."""
+_MEANT = re.compile(r'(Unknown command "([^"]+)"\. Did you mean ")([^"]+)')
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -103,7 +105,15 @@ def _in_words(error: Exception, given: list[str]) -> str:
     left = error.unused_tokens if isinstance(error, UnusedCliTokensError) else None
     if left and not left[0].startswith("-"):
         return f"too many arguments: {' '.join(left)}. Put a text of several words in quotes."
-    return " ".join(str(error).split())
+    return _MEANT.sub(lambda found: _same_letters(found, given), " ".join(str(error).split()))
+
+
+def _same_letters(found: re.Match[str], given: list[str]) -> str:
+    """A guess of the parser; where letters were only swapped, the command that was meant."""
+    group = next((each for each in COMMANDS if isinstance(each, Group) and each.name == given[0]), None)
+    names = [each.name for each in (group.commands if group is not None else COMMANDS)]
+    swapped = [each for each in names if sorted(each) == sorted(found[2])]
+    return f"{found[1]}{swapped[0] if swapped else found[3]}"
 
 
 def _where_to_look(given: list[str]) -> str:

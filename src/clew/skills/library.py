@@ -10,18 +10,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Protocol, Self, TypedDict, Unpack, get_args
 
 import msgspec
 
 from clew.access import ROLES, Principal
 from clew.clock import Clock, SystemClock
+from clew.errors import InvalidInput
 from clew.skills.definitions.building import build_or_raise
 from clew.skills.definitions.loading import load_manifest
 from clew.skills.exposure import Exposures
 from clew.skills.keeping import MemoryExposures
 from clew.skills.manifest import Agent, Manifest
-from clew.skills.prompt import DEFAULT, Prompt, Sections, build_prompt, is_initial, loaded_section, toolsets_alone
+from clew.skills.prompt import (
+    DEFAULT,
+    Prompt,
+    Sections,
+    build_prompt,
+    check_choice,
+    is_initial,
+    loaded_section,
+    toolsets_alone,
+)
 from clew.skills.registry import Provider, ToolRegistry
 from clew.skills.remembering import Recent
 from clew.skills.sessions.agent_session import AgentSession, Changed, get_agent
@@ -79,7 +89,8 @@ class Skills:
     """A manifest with the tools that it names, and the sessions of its agents.
 
     Sessions are kept in memory unless `exposures` keeps them on a trail. An agent in a conversation has one session,
-    which begins when it is first used. A skill that is withheld is neither loaded nor told of in a prompt.
+    which begins when it is first used. A skill that is withheld is neither loaded nor told of in a prompt. Raises
+    InvalidInput for options that mean nothing.
     """
 
     def __init__(
@@ -96,6 +107,9 @@ class Skills:
         withhold: Withhold = withhold_nothing,
         toolset_notes: bool = False,
     ) -> None:
+        check_choice("when_full", when_full, get_args(WhenFull))
+        if max_skills < 0:
+            raise InvalidInput("max_skills", f"must be 0 or more, not {max_skills}")
         self.manifest = manifest
         self.registry = ToolRegistry()
         self._clock = clock or SystemClock()

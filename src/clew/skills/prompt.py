@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
+from clew.errors import InvalidInput
 from clew.skills.catalogue import BUDGET, build_catalogue, head, one_line
 from clew.skills.manifest import Agent, Manifest, Skill, Toolset
 from clew.skills.sessions.session import SessionState
@@ -34,9 +35,21 @@ _NOTHING = "None."
 _LISTED = re.compile(r"^- \*\*(.+?)\*\*:", re.MULTILINE)
 
 
+SECTIONS = ("agent", "initial_skills", "catalogue", "instructions", "loaded_skills", "tools", "hints")
+
+
+def check_choice(name: str, given: object, choices: tuple[str, ...]) -> None:
+    """Raises InvalidInput for what is none of the choices."""
+    if given not in choices:
+        raise InvalidInput(name, f"must be {' or '.join(choices)}, not {given!r}"[:200])
+
+
 class Sections(msgspec.Struct, frozen=True, kw_only=True):
     """Which sections a prompt has. `skill_content` puts the whole texts of all loaded skills into it, as is needed
-    where the messages that brought them are gone; those of skills that came by themselves are there anyway."""
+    where the messages that brought them are gone; those of skills that came by themselves are there anyway.
+
+    Raises InvalidInput for a section that is neither always, never nor auto.
+    """
 
     agent: Include = "auto"
     initial_skills: Include = "auto"
@@ -48,6 +61,10 @@ class Sections(msgspec.Struct, frozen=True, kw_only=True):
     skill_content: bool = False
     toolset_content: bool = False
     catalogue_tokens: int = BUDGET
+
+    def __post_init__(self) -> None:
+        for name in SECTIONS:
+            check_choice(name, getattr(self, name), get_args(Include))
 
 
 DEFAULT = Sections()

@@ -514,3 +514,10 @@ def test_a_related_tool_that_is_not_there_is_told_and_breaks_nothing(tmp_path: P
     assert (problem.severity, problem.line, problem.column) == ("warning", 3, 18)
     assert (problem.message, problem.nearest) == ("there is no tool `weihg`", "weigh")
     assert read_manifest(built.manifest.encode()) == built.manifest
+
+
+def test_text_where_a_list_of_triggers_is_meant_is_mended(tmp_path: Path) -> None:
+    write(tmp_path, {"skills/a.md": "---\ndescription: b\ntriggers: {words: invoice, phases: 'x, y'}\n---\nx"})
+    assert fix(tmp_path).problems == ()
+    triggers = build(tmp_path).manifest.skills["a"].triggers
+    assert (triggers.words, triggers.phases) == (("invoice",), ("x", "y"))

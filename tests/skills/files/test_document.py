@@ -112,3 +112,13 @@ def test_nothing_breaks_it(raw: bytes) -> None:
     found = read_document(raw, "a.md")
     lines = raw.decode("utf-8", "replace").count("\n") + raw.count(b"\r") + 1
     assert all(0 <= each.line <= lines + 1 for each in found.problems)
+
+
+def test_a_tab_is_told_as_a_tab_and_mended_where_spaces_are_enough() -> None:
+    (problem,) = read_document(b"---\ndescription: b\ntriggers:\n\twords: [a]\n---\nx", "a.md").problems
+    assert (problem.line, problem.hint) == (4, "Indent with spaces")
+    assert problem.message == "the front matter is not valid YAML: a line begins with a tab"
+    assert problem.fix is not None
+    assert problem.fix.text == ("description: b", "triggers:", "  words: [a]")
+    (problem,) = read_document(b"---\ntriggers:\n\twords: [a\n---\nx", "a.md").problems
+    assert (problem.hint, problem.fix) == ("Indent with spaces", None)

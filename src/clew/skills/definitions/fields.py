@@ -160,9 +160,15 @@ class Fields:
 
     def _mend(self, key: str, path: str, value: Any, kind: Any, reason: str) -> Fix | None:
         if kind == _NAMED and isinstance(value, str) and value.strip():
-            items = [each.strip() for each in value.split(",") if each.strip()]
-            return replace_value(self.document, key, written_list(items), "make it a list")
+            return self._as_list(key, value)
+        below = value.get(path.removeprefix(f"{key}.")) if isinstance(value, dict) else None
+        if reason == "must be a list, not text" and isinstance(below, str) and below.strip():
+            return self._as_list(path, below)
         return quote_value(self.document, path) if reason.startswith("must be text, not ") else None
+
+    def _as_list(self, path: str, value: str) -> Fix | None:
+        items = [each.strip() for each in value.split(",") if each.strip()]
+        return replace_value(self.document, path, written_list(items), "make it a list")
 
 
 def problem_at(document: Document, path: str, message: str, *, is_key: bool = False, **more: Any) -> Problem:

@@ -20,6 +20,7 @@ _MAX_TRIED = 200
 _MAX_SHOWN = 80
 _PLAIN = re.compile(r"([A-Za-z][\w-]*)[ \t]*:[ \t]*(.*)")
 _TEXT = re.compile(r"[A-Za-z][\w-]*[ \t]*:[ \t]+[^\s\[{&!|>'\"][^\x00-\x1f]*")
+_INDENT = re.compile(r"[ \t]*")
 _HINT = "Put quotes around a value that holds `: ` or ` #`, or begins with a special character"
 
 
@@ -161,9 +162,23 @@ def _complaint(text: str, path: str, error: Exception) -> Problem:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     line = (text.count("\n", 0, mark.index) if mark is not None else 0) + FIRST_LINE
     reason = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).split("\n", 1)[0]
+    if mark is not None and text[mark.index : mark.index + 1] == "\t":
+        return _tab(text, path, line)
     message = f"the front matter is not valid YAML: {reason}"
     fix = _quote(text)
     return Problem(kind="parse", path=path, line=fix.first if fix else line, message=message, hint=_HINT, fix=fix)
+
+
+def _tab(text: str, path: str, line: int) -> Problem:
+    """YAML knows no tab as indentation. With a mend where spaces in its place are all that it takes."""
+    lines = text.split("\n")
+    mended = [_INDENT.sub(lambda found: found[0].replace("\t", "  "), each) for each in lines]
+    fix = None
+    if _is_valid("\n".join(mended)):
+        was, last = tuple(lines), len(lines) + FIRST_LINE - 1
+        fix = Fix(first=FIRST_LINE, last=last, text=tuple(mended), was=was, says="put spaces in the place of tabs")
+    message = "the front matter is not valid YAML: a line begins with a tab"
+    return Problem(kind="parse", path=path, line=line, message=message, hint="Indent with spaces", fix=fix)
 
 
 def _quote(text: str) -> Fix | None:
