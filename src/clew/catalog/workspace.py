@@ -71,9 +71,9 @@ class Workspace:
         """Why a domain is not there, or not all of it; what the trail holds of it stays."""
         self.waiting = waiting or Waiting()
         self.definitions = definitions
+        """What the folder defines for agents."""
         if definitions is not None:
             catalog.tell_broken = definitions.tell_broken
-        """What the folder defines for agents."""
         self.skill_search: SkillSearch | None = None
         """What finds skills by a need, where there are any."""
         self.goes_first: Callable[[], Awaitable[None]] | None = None
