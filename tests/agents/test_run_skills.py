@@ -25,6 +25,7 @@ HARBOUR = markdown(
     "Ring the bell twice.", description="Enter a harbour", triggers="{words: [harbour]}", toolsets="[money]"
 )
 TEXT = "Ring the bell twice."
+HOUSE = markdown("Wipe your feet.", description="How we do things here", tier="1")
 
 
 @tool(effects=Effects(reads_only=True, reaches_out=False))
@@ -58,6 +59,10 @@ class Ship:
     async def load(self, skill: str) -> None:
         assert self.workspace.catalog.skills is not None
         await self.workspace.catalog.skills.session(self.agent, f"session:{self.session}").load_skill(skill)
+
+    async def unload(self, skill: str) -> None:
+        assert self.workspace.catalog.skills is not None
+        await self.workspace.catalog.skills.session(self.agent, f"session:{self.session}").unload_skill(skill)
 
 
 @asynccontextmanager
@@ -108,6 +113,43 @@ async def test_what_the_session_has_loaded_is_before_the_model_in_each_run(
         await ship.load("announcing")
         for _ in range(2):
             assert "Short sentences, the harbour first." in await ship.say("hello")
+
+
+@pytest.mark.req("SYL-19")
+async def test_a_skill_of_the_first_tier_is_before_the_model_from_the_first_run_on(
+    trail: Trail, clock: ManualClock, me: Principal, folder: Path
+) -> None:
+    write_project(folder.parent, {".clew/skills/house.md": HOUSE})
+    async with sailing(trail, clock, me, folder) as ship:
+        for _ in range(2):
+            assert (await ship.say("hello")).count("Wipe your feet.") == 1
+            assert await ship.has("house")
+        why = await ship.workspace.catalog.why("skill:house", by=ship.agent)
+        assert "via initial" in why.reasons[0]
+        assert "agent mate starts with it" in why.reasons[0]
+
+
+async def test_a_skill_of_the_first_tier_that_was_let_go_by_name_stays_away(
+    trail: Trail, clock: ManualClock, me: Principal, folder: Path
+) -> None:
+    write_project(folder.parent, {".clew/skills/house.md": HOUSE})
+    async with sailing(trail, clock, me, folder) as ship:
+        await ship.say("hello")
+        await ship.unload("house")
+        assert "Wipe your feet." not in await ship.say("hello")
+
+
+async def test_a_hook_can_refuse_a_skill_of_the_first_tier(
+    trail: Trail, clock: ManualClock, me: Principal, folder: Path
+) -> None:
+    async def refuse(data: SkillData) -> SkillData:
+        assert data.skill == "house"
+        raise Abort("not in this house")
+
+    write_project(folder.parent, {".clew/skills/house.md": HOUSE})
+    async with sailing(trail, clock, me, folder, [Hook(name="closed", point="pre_skill", function=refuse)]) as ship:
+        assert "Wipe your feet." not in await ship.say("hello")
+        assert not await ship.has("house")
 
 
 @pytest.mark.req("SYL-31")

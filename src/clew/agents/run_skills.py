@@ -1,5 +1,5 @@
-"""The skills of a folder for agents that run: those that a message calls for, and those that a session has loaded, are
-put before the model in each run, and nothing else counts as loaded."""
+"""The skills of a folder for agents that run: those of the first tier, those that a message calls for, and those that a
+session has loaded, are put before the model in each run, and nothing else counts as loaded."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from clew.access import Principal
 from clew.agents.folder_agents import in_prompt
 from clew.agents.prompt_hooks import Called
 from clew.catalog.route import path_part
+from clew.catalog.skills.loaded import first_skills
 from clew.catalog.skills.routes import FIND
 from clew.catalog.skills.showing import show_tools
 from clew.catalog.text import inline
 from clew.catalog.workspace import Workspace
+from clew.skills.exposure import Exposure
 from clew.skills.sessions.agent_session import AgentSession
 from clew.skills.sessions.loads import TRIGGERED, loadable_skills
 from clew.skills.sessions.session import SKILL, brought_by, is_skill
@@ -35,9 +37,10 @@ class RunSkills:
         found = self._session(workspace, agent, session)
         if found is None:
             return ()
-        items = (await found.exposure()).items
-        known = set(in_prompt(found.terms.agent, found.terms.manifest, found.terms.withhold))
-        reasons = {each.skill: each.why for each in found.triggered(Turn(text=message))}
+        exposure = await found.exposure()
+        items, known = exposure.items, set(_in_prompt(found))
+        reasons = dict.fromkeys(_starting(found, exposure), f"agent {agent} starts with it")
+        reasons |= {each.skill: each.why for each in found.triggered(Turn(text=message))}
         loaded = (name for name, each in items.items() if is_skill(name) and each.via not in TRIGGERED)
         reasons |= {name: "it is loaded" for item in loaded if (name := item.removeprefix(SKILL)) not in reasons}
         names = [name for name in reasons if name not in known and self._is_free(found, name)]
@@ -47,10 +50,10 @@ class RunSkills:
         found = self._session(await self._open(), agent, session)
         if found is None:
             return
-        terms, items = found.terms, (await found.exposure()).items
-        told = [
-            name for name in in_prompt(terms.agent, terms.manifest, terms.withhold) if f"{SKILL}{name}" not in items
-        ]
+        exposure = await found.exposure()
+        items = exposure.items
+        first = [name for name in _starting(found, exposure) if name not in refused]
+        told = [name for name in dict.fromkeys((*_in_prompt(found), *first)) if f"{SKILL}{name}" not in items]
         if told:
             await found.load_skills(told, by=BY, via="initial", why=f"agent {agent} starts with it")
         turn = Turn(text=message)
@@ -100,3 +103,13 @@ class RunSkills:
         parts = [f"The skill {name}, for this work:", found.skill_content(name)]
         parts += show_tools(tools, workspace.catalog.registry, self._by)
         return Called(skill=name, why=why, text="\n\n".join(parts))
+
+
+def _in_prompt(found: AgentSession) -> list[str]:
+    return in_prompt(found.terms.agent, found.terms.manifest, found.terms.withhold)
+
+
+def _starting(found: AgentSession, exposure: Exposure) -> list[str]:
+    """The skills that come when a session begins and are not there yet, as many as it has room for."""
+    room = found.terms.max_skills - sum(map(is_skill, exposure.items))
+    return first_skills(found.terms, exposure)[: max(room, 0)]

@@ -9,6 +9,7 @@ import pytest
 
 from clew.clock import ManualClock
 from clew.skills.keeping import MemoryExposures
+from clew.skills.manifest import Agent, Skill
 from clew.skills.registry import META_TOOLS, ToolRegistry
 from clew.skills.sessions.agent_session import AgentSession
 from tests.skills.researching import MANIFEST, ME, TOOLS, make_manifest, make_skill, make_tool, make_toolset
@@ -197,3 +198,16 @@ async def test_a_name_in_two_toolsets_is_told_with_both_qualified_names(clock: M
 @pytest.mark.parametrize("name", META_TOOLS)
 async def test_a_meta_tool_is_always_here(asking: Asking, name: str) -> None:
     assert await asking.why(name) == ("tool", True, ["It is a meta-tool: every agent has it at all times."])
+
+
+@pytest.mark.req("SYL-19")
+async def test_a_skill_of_the_first_tier_that_was_let_go_is_told_to_come_when_a_session_begins(
+    clock: ManualClock,
+) -> None:
+    house = Skill(name="house", description="How we do things here", tier=1)
+    asking = Asking(clock, "anybody", manifest=make_manifest([Agent(name="anybody")], [house]))
+    assert (await asking.why("house"))[1]
+    await asking.session.unload_skill("house")
+    _, is_here, reasons = await asking.why("house")
+    assert not is_here
+    assert reasons[-1].startswith("It is of tier 1: it comes by itself when a session begins")

@@ -8,10 +8,13 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from clew.skills.exposure import Exposed, Exposure
+from clew.skills.manifest import Skill
 from clew.skills.registry import META_TOOLS, ToolRegistry
 from clew.skills.sessions.diagnosis import NOWHERE, list_homes
 from clew.skills.sessions.loads import Terms, loadable_skills, loadable_toolsets, skills_bringing
 from clew.skills.sessions.session import SKILL, TOOLSET, SessionState, brought_by, cost_of, derive
+
+_BY_ITSELF = "It is of tier 1: it comes by itself when a session begins, over MCP with the first load."
 
 
 class WhyHere(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +78,7 @@ class _Explaining:
         reasons = [*self._told(item)] if item in self._exposure.items else []
         reasons += [line for each in bringing for line in self._brought(f"Skill {name}", each)]
         if not is_here:
-            reasons = [f"Skill {name} is not loaded.", *self._told(item), self._how_to_load(name)]
+            reasons = [f"Skill {name} is not loaded.", *self._told(item), *self._how_to_load(skill)]
         causes = self._causes(item, *(f"{SKILL}{each}" for each in bringing))
         return self._answer(name, "skill", is_here, reasons, self._cost(item), causes)
 
@@ -142,10 +145,10 @@ class _Explaining:
     def _brought(self, what: str, skill: str) -> list[str]:
         return [f"{what} comes with skill {skill}.", *self._told(f"{SKILL}{skill}")]
 
-    def _how_to_load(self, skill: str) -> str:
-        if skill in loadable_skills(self._terms):
-            return f"loadSkill loads {skill}."
-        return f"Agent {self._terms.agent.name} may not load {skill}: it is not among its skills."
+    def _how_to_load(self, skill: Skill) -> list[str]:
+        if skill.name in loadable_skills(self._terms):
+            return [f"loadSkill loads {skill.name}.", *([_BY_ITSELF] if skill.tier == 1 else [])]
+        return [f"Agent {self._terms.agent.name} may not load {skill.name}: it is not among its skills."]
 
     def _how_to_bring(self, toolset: str) -> list[str]:
         skills = [each for each in loadable_skills(self._terms) if self._has(each, toolset)]
