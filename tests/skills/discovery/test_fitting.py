@@ -52,6 +52,30 @@ async def test_a_skill_for_no_tool_in_particular_is_for_all_of_them() -> None:
     assert await suggested("Review the code of my Django change", REVIEW, FLOWS) == ["code-review"]
 
 
+@pytest.mark.parametrize("talk", ["hello", "yes", "please help me", "???", "the", "what can you do?", "good day", "42"])
+async def test_talk_without_a_telling_word_suggests_nothing(talk: str) -> None:
+    greeting = Skill(name="greeting", description="Say hello, and the time of day", content="Hello! Yes, please help.")
+    assert await suggested(talk, greeting, FLOWS, REVIEW) == []
+
+
+async def test_a_skill_is_found_by_its_name_whatever_word_that_is() -> None:
+    helping = Skill(name="help", description="Answer those who are lost", content="Be kind.")
+    assert await suggested("help", helping, FLOWS, REVIEW) == ["help"]
+
+
+async def test_what_is_far_behind_the_best_is_left_out() -> None:
+    sheets = Skill(
+        name="sheets", description="Spreadsheets: formulas, charts and pivot tables", content="Name the sheet first."
+    )
+    forms = Skill(name="forms", description="Fill in forms, and read the tables of a document", content="Save a copy.")
+    assert await suggested("fill in a form", sheets, forms, REVIEW) == ["forms"]
+    assert await suggested("sheets", sheets, forms, REVIEW) == ["sheets"]
+    assert await suggested("formulas and pivot tables, or forms to fill in", sheets, forms, REVIEW) in (
+        ["sheets", "forms"],
+        ["forms", "sheets"],
+    )
+
+
 async def test_what_work_is_done_on_does_not_count_as_a_tool() -> None:
     assert await suggested("Build a flow with a webhook trigger and a connector for Excel", FLOWS) == ["uipath-flows"]
 

@@ -15,7 +15,7 @@ import msgspec
 from clew.llm.background import Background
 from clew.skills.discovery.tools_at_large import find_tools
 from clew.trail.breadcrumb import Breadcrumb
-from clew.trail.closeness import NEAR, below_exact, closeness
+from clew.trail.closeness import EXACT, below_exact, closeness
 from clew.trail.query import Hit
 from clew.trail.readable import find_words
 from clew.trail.store import Embedder
@@ -25,6 +25,14 @@ BACKGROUND, KNOWN, KNOWN_IN_HEADS, ELSEWHERE = 1.5, 0.5, 0.5, 1.2
 FITS, FITS_FOR_A_TOOL = 0.72, 0.64
 """From here on a skill fits; and one that says of itself for which tool it is."""
 
+BESIDE, BESIDE_AT_MOST, BESIDE_A_NAME = 0.6, 1.0, 2.0
+"""Beside the best, one with this share of its measure is worth showing, and one that is close by itself; beside a skill
+that was called by its name only what is very close."""
+
+_SMALL_TALK = frozenset(
+    "good great nice cool fine perfect morning afternoon evening day night bye goodbye welcome cheers sorry".split()
+)
+"""Words of greeting and courtesy that a search still looks for; alone they ask for no skill."""
 _NUMBERED = re.compile(r"[\w-]*\d[\w-]*")
 """Numbers, dates and ids: no skill knows them, whatever it is for."""
 
@@ -38,9 +46,11 @@ class Vocabulary(msgspec.Struct, frozen=True):
 
 
 class Fit:
-    """The measure for one question. Without an embedder it is `closeness`, by words alone."""
+    """The measure for one question. Without an embedder it is `closeness`, by words alone. To a question without any
+    telling word nothing is close but what it names."""
 
     def __init__(self, question: str, vocabulary: Vocabulary, background: Background | None) -> None:
+        self._is_telling = has_telling_words(question)
         self._bonus, self._is_elsewhere = 0.0, False
         if background is not None:
             known = KNOWN * known_share(question, vocabulary.words)
@@ -52,6 +62,8 @@ class Fit:
     def closeness(self, hit: Hit) -> float:
         """How close a hit is, 1 being just close enough, never below 0. Nothing is as close as a name that was
         called."""
+        if not self._is_telling and not hit.exact:
+            return 0.0
         if hit.exact or hit.vector_score is None or not self._has_background:
             return closeness(hit)
         return below_exact(max(1.0 + hit.relevance + self._bonus - self._wanted(hit.breadcrumb), 0.0))
@@ -68,11 +80,14 @@ def open_background(embedder: Embedder | None) -> Background | None:
 
 
 def close_ones(hits: Sequence[Hit], measure: Callable[[Hit], float], limit: int) -> list[tuple[Hit, float]]:
-    """The first hits with how close they are, those aside that are far off; none where no hit at all is close."""
+    """The first hits with how close they are, those aside that are far off or far behind the best; none where no hit at
+    all is close."""
     found = [(hit, measure(hit)) for hit in hits]
-    if max((close for _, close in found), default=0.0) < 1.0:
+    best = max((close for _, close in found), default=0.0)
+    if best < 1.0:
         return []
-    return [each for each in found if each[1] >= NEAR][:limit]
+    least = min(BESIDE * best, BESIDE_AT_MOST) if best < EXACT else BESIDE_A_NAME
+    return [each for each in found if each[1] >= least][:limit]
 
 
 def read_vocabulary(heads: Iterable[str], bodies: Iterable[str]) -> Vocabulary:
@@ -83,11 +98,20 @@ def read_vocabulary(heads: Iterable[str], bodies: Iterable[str]) -> Vocabulary:
     return Vocabulary(first | _stems(bodies), first, tools)
 
 
+def has_telling_words(question: str) -> bool:
+    """Whether a question has any word beside function words, numbers, greetings and politeness."""
+    return bool(_content_words(question) - _SMALL_TALK)
+
+
 def known_share(question: str, stems: Collection[int]) -> float:
     """Which share of the words of a question, function words and numbers aside, is known; 1 where it has no others."""
-    said = _NUMBERED.sub(" ", question[:MAX_QUERY_CHARS])
-    words = {word for word in split_text(said).parts if word not in STOP}
+    words = _content_words(question)
     return sum(term_id(word, 0) in stems for word in words) / len(words) if words else 1.0
+
+
+def _content_words(question: str) -> set[str]:
+    said = _NUMBERED.sub(" ", question[:MAX_QUERY_CHARS])
+    return {word for word in split_text(said).parts if word not in STOP}
 
 
 @lru_cache(1 << 12)

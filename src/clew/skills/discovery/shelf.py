@@ -16,7 +16,14 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import AlreadyExists, Conflict, NotFound, ValidationError
-from clew.skills.discovery.fitting import Fit, Vocabulary, close_ones, open_background, read_vocabulary
+from clew.skills.discovery.fitting import (
+    Fit,
+    Vocabulary,
+    close_ones,
+    has_telling_words,
+    open_background,
+    read_vocabulary,
+)
 from clew.skills.discovery.mirroring import Mirrored, mirror, to_kept
 from clew.skills.discovery.referring import (
     REFERENCE_SCHEMA,
@@ -106,7 +113,7 @@ class SkillShelf:
 
     async def search_references(self, intent: str, limit: int = 5) -> list[ReferenceMatch]:
         """References whose text fits an intent, the best first; none where nothing is close. No file is read."""
-        if not intent.strip() or limit < 1:
+        if not has_telling_words(intent) or limit < 1:
             return []
         hits = await self._search(REFERENCE_SCHEMA, intent, limit, None)
         found = close_ones(hits, closeness, limit)
