@@ -341,6 +341,7 @@ async def test_a_skill_that_is_withheld_is_neither_told_of_nor_suggested(sets: E
     prompt = await skills.get_prompt("researcher", query="charts reporting")
     assert names_in(prompt.sections["catalogue"]) == ["dataAnalysis", "reporting"]
     assert prompt.sections["hints"] == "Skills that may help with this: reporting."
+    assert [each.skill for each in await skills.suggest_skills("charts reporting")] == ["reporting"]
     with pytest.raises(ValidationError, match="not trusted"):
         await skills.load_skill("researcher", "charts")
     distrusted.clear()

@@ -203,9 +203,9 @@ class Skills:
         return await self.session(agent, conversation).follow(turn)
 
     async def suggest_skills(self, query: str, agent: str = "", *, limit: int = SUGGESTED) -> list[Suggestion]:
-        """Skills for a need, the best first, of those that an agent may load; none where nothing is close. Raises
-        ValidationError for an agent that there is not."""
-        names = self._loadable(get_agent(self.manifest, agent)) if agent else tuple(self.manifest.skills)
+        """Skills for a need, the best first, of those that an agent may load; none where nothing is close, and none
+        that is withheld. Raises ValidationError for an agent that there is not."""
+        names = self._loadable(get_agent(self.manifest, agent) if agent else Agent(name=""))
         finder = self._finder or await self._open_shelf()
         return await finder.suggest(query, among=names, limit=limit)
 

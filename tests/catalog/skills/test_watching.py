@@ -57,7 +57,7 @@ async def test_a_skill_that_changes_is_found_by_its_new_text_and_loaded_after_co
     caller: Caller, folder: Path
 ) -> None:
     write(folder.parent, {".claude/skills/announcing/SKILL.md": CHANGED})
-    await until(lambda: finds(caller, "feed the penguins", "(not trusted yet"))
+    await until(lambda: finds(caller, "announcing", "(not trusted yet"))
     assert "Herring at noon" not in await caller.text("skills://resources/announcing")
     assert "not trusted yet" in str(await caller.get(FIND, need="feed the penguins"))
     assert await caller.code(LOAD, skill="announcing") == "EXECUTION_ERROR"
@@ -68,8 +68,9 @@ async def test_a_skill_that_changes_is_found_by_its_new_text_and_loaded_after_co
 
 async def test_a_skill_that_comes_later_is_listed_and_waits(caller: Caller, folder: Path) -> None:
     write(folder.parent, {".clew/skills/diving.md": markdown("Breathe.", description="Dive for lost anchors")})
-    await until(lambda: finds(caller, "dive for lost anchors", "diving"))
-    assert await finds(caller, "dive for lost anchors", "(not trusted yet")
+    await until(lambda: finds(caller, "diving", "skills://resources/diving"))
+    assert await finds(caller, "diving", "(not trusted yet")
+    assert "not trusted yet" in await caller.text(FIND, need="dive for lost anchors")
 
 
 async def test_agents_and_rules_that_change_are_told_to_wait(

@@ -42,7 +42,7 @@ async def test_a_skill_that_is_withheld_is_listed_with_the_reason(sets: Exposure
         MANIFEST, ToolRegistry(), sets, by=ME, agent="analyst", clock=clock, withhold=lambda skill: "not trusted"
     )
     (only,) = await call((await careful.get_tools())["listAvailableSkills"])
-    assert (only["name"], only["withheld"]) == ("dataAnalysis", "not trusted")
+    assert only == {"name": "dataAnalysis", "description": "", "toolsets": [], "withheld": "not trusted"}
     refused = await call((await careful.get_tools())["loadSkill"], skillName="dataAnalysis")
     assert "may not load skill dataAnalysis: not trusted" in refused["error"]
 

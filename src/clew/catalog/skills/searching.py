@@ -8,19 +8,29 @@ from typing import NamedTuple
 
 from clew.access import Principal
 from clew.catalog.discovery import is_sound
-from clew.catalog.route import parse_route
+from clew.catalog.route import parse_route, path_part
 from clew.catalog.shelf import select_resources
 from clew.catalog.skills.definitions import Definitions
 from clew.catalog.skills.routes import NAME
 from clew.catalog.skills.source import REFERENCE_TYPE, SKILL_TYPE
-from clew.skills.discovery.fitting import Fit, Vocabulary, close_ones, open_background, read_vocabulary
-from clew.skills.manifest import Manifest
+from clew.skills.discovery.fitting import (
+    Fit,
+    Vocabulary,
+    close_ones,
+    has_telling_words,
+    known_share,
+    open_background,
+    read_vocabulary,
+)
+from clew.skills.manifest import Manifest, Skill
 from clew.trail.closeness import closeness
 from clew.trail.query import Hit, SearchRequest
 from clew.trail.store import Embedder, Trail
 from clew.trail.text import MAX_QUERY_CHARS
 
 LOOKED_AT = 50
+MOSTLY = 0.6
+"""The share of a need's words that a skill which is withheld has to have in its name and description."""
 
 
 class SkillSearch:
@@ -35,16 +45,17 @@ class SkillSearch:
         self._read = _Read(Manifest(), {}, Vocabulary())
 
     async def find_skills(self, need: str, among: Collection[str], limit: int, by: Principal) -> list[str]:
-        """The paths of skills that fit, of those in `among`, the best first; none where nothing is close."""
+        """The paths of skills that fit, of those in `among`, the best first; none where nothing is close. Those that
+        are withheld come last: nothing of them but their names is on the trail."""
         hits = [hit for hit in await self._search(need, SKILL_TYPE, by) if _path(hit) in among]
-        if not hits:
-            return []
-        fit = await asyncio.to_thread(self._fit, need)
-        return [_path(hit) for hit, _ in close_ones(hits, fit.closeness, limit)]
+        fit = await asyncio.to_thread(self._fit, need) if hits else None
+        close = [_path(hit) for hit, _ in close_ones(hits, fit.closeness, limit)] if fit is not None else []
+        waiting = [path for path in self._withheld(need) if path in among and path not in close]
+        return [*close, *waiting][:limit]
 
     async def find_references(self, need: str, by: Principal) -> list[str]:
         """The paths of references whose text fits, the best first; none where nothing is close."""
-        hits = await self._search(need, REFERENCE_TYPE, by)
+        hits = await self._search(need, REFERENCE_TYPE, by) if has_telling_words(need) else []
         return [_path(hit) for hit, _ in close_ones(hits, closeness, LOOKED_AT)]
 
     async def _search(self, need: str, kind: str, by: Principal) -> list[Hit]:
@@ -56,13 +67,18 @@ class SkillSearch:
     def _fit(self, need: str) -> Fit:
         return Fit(need, self._known() if self._background is not None else Vocabulary(), self._background)
 
+    def _withheld(self, need: str) -> list[str]:
+        """The paths of skills that are withheld and whose names and descriptions have most words of a need."""
+        skills = [self._definitions.manifest.skills[name] for name in self._definitions.withheld]
+        return [path_part(each.name) for each in skills if _says(each, need)]
+
     def _known(self) -> Vocabulary:
-        """The words of all skills; of one that is withheld, those of its name and description."""
+        """The words of all skills; of one that is withheld, those of its name."""
         manifest, withheld = self._definitions.manifest, self._definitions.withheld
         if (self._read.manifest, self._read.withheld) != (manifest, withheld):
-            skills = manifest.skills.values()
-            heads = [f"{each.name}\n{each.description}" for each in skills]
-            bodies = [each.content for each in skills if each.name not in withheld]
+            free = [each for each in manifest.skills.values() if each.name not in withheld]
+            heads = [*withheld, *(f"{each.name}\n{each.description}" for each in free)]
+            bodies = [each.content for each in free]
             self._read = _Read(manifest, withheld, read_vocabulary(heads, bodies))
         return self._read.vocabulary
 
@@ -73,6 +89,11 @@ class _Read(NamedTuple):
     manifest: Manifest
     withheld: Mapping[str, str]
     vocabulary: Vocabulary
+
+
+def _says(skill: Skill, need: str) -> bool:
+    said = read_vocabulary([skill.name, skill.description, *skill.keywords], ())
+    return has_telling_words(need) and known_share(need, said.words) >= MOSTLY
 
 
 def _path(hit: Hit) -> str:

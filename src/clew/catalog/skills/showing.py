@@ -21,8 +21,10 @@ MAX_NAMED = 30
 
 
 def describe(skill: Skill, *, is_loaded: bool, withheld: str) -> str:
-    """A skill on one line. What nobody agreed to was written by anybody: it is shown, and nothing in it is markup."""
-    state = f" ({withheld})" if withheld else " (loaded)" if is_loaded else ""
+    """A skill on one line. What nobody agreed to was written by anybody: of that only the name is shown."""
+    if withheld:
+        return f"- **{inline(skill.name, 100)}** ({withheld})"
+    state = " (loaded)" if is_loaded else ""
     toolsets = f" Toolsets: {', '.join(skill.toolsets)}." if skill.toolsets else ""
     return f"- **{inline(skill.name, 100)}**{state}: {inline(skill.description, 600)}{toolsets}"
 

@@ -1,6 +1,6 @@
 """Skills and their references as resources, so that `ask` finds them: `skills://resources/NAME`.
 
-Of what is not trusted only the name and the description are there.
+Of what is not trusted only the name is there: nothing that it says gets onto the trail.
 """
 
 from __future__ import annotations
@@ -45,14 +45,12 @@ class SkillSource:
             raise NotFound("document", id)
         if reference is not None:
             return await self._reference(id, skill, reference)
-        withheld = self._definitions.withhold(skill)
+        if withheld := self._definitions.withhold(skill):
+            about = {"type": SKILL_TYPE, "description": f"({withheld})"}
+            return _content(id, skill.name, f"This skill is {withheld}.", about)
         keywords = f" Keywords: {', '.join(skill.keywords)}" if skill.keywords else ""
-        about = {
-            "type": SKILL_TYPE,
-            "description": f"({withheld}) {skill.description}" if withheld else f"{skill.description}{keywords}",
-        }
-        content = f"This skill is {withheld}." if withheld else skill.content
-        return _content(id, skill.name, content, about)
+        about = {"type": SKILL_TYPE, "description": f"{skill.description}{keywords}"}
+        return _content(id, skill.name, skill.content, about)
 
     async def close(self) -> None:
         """Holds nothing."""
@@ -70,7 +68,8 @@ class SkillSource:
 
     def _document(self, id: str, skill: Skill) -> RawDocument:
         withheld = self._definitions.withhold(skill)
-        version = digest("\n".join((skill.digest, withheld, skill.description, *skill.keywords)))
+        told = (f"only its name: {withheld}",) if withheld else (skill.digest, "", skill.description, *skill.keywords)
+        version = digest("\n".join(told))
         return RawDocument(id=id, name=skill.name, content_type=CONTENT_TYPE, version=version)
 
     async def _reference(self, id: str, skill: Skill, reference: Reference) -> RawContent:

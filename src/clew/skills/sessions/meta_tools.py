@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from clew.errors import ManifestError
+from clew.skills.manifest import Skill
 from clew.skills.registry import META_TOOLS
 from clew.skills.sessions.loads import Terms, loadable_skills
 from clew.skills.sessions.session import brought_by
@@ -87,17 +88,15 @@ def meta_tools(session: Loading) -> dict[str, Tool]:
 
 
 def available_skills(terms: Terms) -> list[dict[str, Any]]:
-    """Name, description and toolsets of every skill that an agent may load, and why one cannot be loaded now."""
-    skills = [(name, terms.manifest.skills[name]) for name in loadable_skills(terms)]
-    return [
-        {
-            "name": name,
-            "description": skill.description,
-            "toolsets": list(skill.toolsets),
-            **({"withheld": reason} if (reason := terms.withhold(skill)) else {}),
-        }
-        for name, skill in skills
-    ]
+    """Name, description and toolsets of every skill that an agent may load; of one that is withheld only the name, and
+    why it is."""
+    return [_available(terms.manifest.skills[name], terms) for name in loadable_skills(terms)]
+
+
+def _available(skill: Skill, terms: Terms) -> dict[str, Any]:
+    if reason := terms.withhold(skill):
+        return {"name": skill.name, "description": "", "toolsets": [], "withheld": reason}
+    return {"name": skill.name, "description": skill.description, "toolsets": list(skill.toolsets)}
 
 
 async def _answer(change: Awaitable[Any], key: str, tell: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
