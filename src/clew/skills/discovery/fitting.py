@@ -30,7 +30,8 @@ BESIDE, BESIDE_AT_MOST, BESIDE_A_NAME = 0.6, 1.0, 2.0
 that was called by its name only what is very close."""
 
 _SMALL_TALK = frozenset(
-    "good great nice cool fine perfect morning afternoon evening day night bye goodbye welcome cheers sorry".split()
+    ("good", "great", "nice", "cool", "fine", "perfect", "morning", "afternoon", "evening", "day", "night")
+    + ("bye", "goodbye", "welcome", "cheers", "sorry")
 )
 """Words of greeting and courtesy that a search still looks for; alone they ask for no skill."""
 _NUMBERED = re.compile(r"[\w-]*\d[\w-]*")
