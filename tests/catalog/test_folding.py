@@ -160,3 +160,26 @@ async def test_nothing_is_padded_when_nothing_is_close(tmp_path: Path) -> None:
         answer = await ask(catalog, "zzqx blorf wibble")
     assert not answer.is_relevant
     assert resources_of(answer) == []
+
+
+async def test_a_cut_is_told_only_where_a_larger_budget_would_show_more(tmp_path: Path) -> None:
+    async def fetch(client: Any) -> str:
+        return "Paint."
+
+    about = "How refunds are paid back to passengers"
+    near = Domain(
+        name="refunds",
+        description=about,
+        tools=[some_tool("refund", about)],
+        resources=[Resource(path="pay", name="refunds", description=about, fetch=fetch)],
+    )
+    far = Domain(
+        name="boats",
+        description="Boats",
+        resources=[Resource(path="hull", name="hull", description="What refunds cost", fetch=fetch)],
+    )
+    async with catalog_at(tmp_path, near, far, *many_domains(6)) as (catalog, _):
+        answer = await ask(catalog, "how refunds are paid back to passengers", budget=100_000)
+    assert answer.is_relevant
+    assert any(section.is_folded for section in answer.sections)
+    assert answer.cut == ""

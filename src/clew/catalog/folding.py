@@ -50,15 +50,17 @@ def lay_out(
     lines = _fold_all(ordered, found, budget)
     room = budget - OVERHEAD - min(sum(cost for _, cost in lines), int(budget * FOLDED_SHARE))
     shown: list[Sized] = []
+    wanted: dict[str, Found] = {}
     for offer, (line, cost) in zip(ordered, lines, strict=True):
         own = found[offer.domain.name]
         is_wanted = len(offers) <= FEW or own.relevance >= max(best, 1.0) * NEAR
+        wanted |= {offer.domain.name: own} if is_wanted else {}
         whole = _unfold(offer, own, room + cost, is_relevant) if is_wanted and room + cost >= LEAST else None
         section, size = whole or (line, cost)
         room -= size - cost
         shown.append((section, size))
     kept, missing = _drop_last(shown, budget - OVERHEAD, budget // 10)
-    cut = _tell(kept, missing, len(_first(missing, budget // 10)), found, is_relevant=is_relevant)
+    cut = _tell(kept, missing, len(_first(missing, budget // 10)), wanted, is_relevant=is_relevant)
     left = budget - OVERHEAD - sum(size for _, size in shown)
     return (kept if missing else _name_more(kept, ordered, found, left)), cut
 
@@ -234,10 +236,11 @@ def _drop_last(shown: Sequence[tuple[Section, int]], room: int, for_names: int) 
 
 
 def _tell(
-    kept: Sequence[Section], missing: Sequence[str], named: int, found: Mapping[str, Found], *, is_relevant: bool
+    kept: Sequence[Section], missing: Sequence[str], named: int, wanted: Mapping[str, Found], *, is_relevant: bool
 ) -> str:
-    left = sum(len(_resources(found[name])) for name in missing)
-    left += sum(len(_resources(found[each.domain])) - len(each.resources) for each in kept)
+    """What a larger budget would show: domains, and resources of the domains that are `wanted` in full."""
+    left = sum(len(_resources(found)) for found in wanted.values())
+    left -= sum(len(each.resources) for each in kept)
     parts = [f"{left} resource{'' if left == 1 else 's'}"] if left and is_relevant else []
     if missing:
         more = f"{len(missing) - named} {'more' if named else 'domains'}" if named < len(missing) else ""
