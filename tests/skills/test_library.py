@@ -70,6 +70,16 @@ def test_a_folder_with_an_error_is_refused_with_its_place(tmp_path: Path) -> Non
         Skills.from_folder(root)
 
 
+@pytest.mark.req("CAR-01")
+def test_a_project_is_read_with_the_files_of_other_programs_and_a_team_alone(tmp_path: Path) -> None:
+    foreign = {".claude/skills/pdf/SKILL.md": markdown("# PDF", name="pdf", description="Fill in forms")}
+    project = write(tmp_path / "project", {**foreign, ".clew/skills/own.md": markdown("# Own", description="Own")})
+    assert set(Skills.from_folder(project).manifest.skills) == {"own", "pdf"}
+    assert set(Skills.from_folder(write(tmp_path / "bare", foreign)).manifest.skills) == {"pdf"}
+    team = write(tmp_path / "team", {**foreign, **researcher()})
+    assert set(Skills.from_folder(team).manifest.skills) == {"webSearch", "dataAnalysis"}
+
+
 async def test_what_a_program_chooses_holds_for_every_way_to_open_it(tmp_path: Path) -> None:
     root = write(tmp_path, {**researcher(), "agents/researcher.md": markdown("For {{ USER }}.")})
     named = Skills.from_folder(root, variables=Variables({"USER": "Ada"}), max_skills=1)
@@ -304,10 +314,19 @@ async def test_the_texts_of_skills_that_came_by_themselves_are_in_the_prompt() -
     assert "text of seen" not in (await skills.get_prompt("a")).content
 
 
+@pytest.mark.req("CAR-25")
+async def test_the_text_of_a_skill_that_the_program_loads_is_in_the_prompt(skills: Skills) -> None:
+    await skills.load_skill("researcher", "charts")
+    assert "How to do charts." in (await skills.get_prompt("researcher")).sections["loaded_skills"]
+    assert await skills.reinject("researcher") == "", "the prompt has it"
+    await skills.unload_skill("researcher", "charts")
+    assert "How to do charts." not in (await skills.get_prompt("researcher")).content
+
+
 @pytest.mark.req("BEY-03")
 async def test_after_a_compaction_all_that_was_loaded_can_be_put_back(skills: Skills) -> None:
     assert await skills.reinject("researcher") == ""
-    await skills.load_skill("researcher", "reporting")
+    await call((await skills.get_tools("researcher"))["loadSkill"], skillName="reporting")
     await skills.session("researcher").load_toolset("analysis")
     text = await skills.reinject("researcher")
     for part in (

@@ -16,10 +16,12 @@ import msgspec
 
 from clew.access import ROLES, Principal
 from clew.clock import Clock, SystemClock
+from clew.config import FOLDER
 from clew.errors import InvalidInput
 from clew.skills.definitions.building import build_or_raise
 from clew.skills.definitions.loading import load_manifest
 from clew.skills.exposure import Exposures
+from clew.skills.formats.collecting import collect
 from clew.skills.keeping import MemoryExposures
 from clew.skills.manifest import Agent, Manifest
 from clew.skills.prompt import (
@@ -50,6 +52,8 @@ MAIN = "main"
 SUGGESTED = 3
 UNLISTED = "(no toolset)"
 """Where tools are registered that no toolset lists: no agent has them, and diagnostics tell so."""
+DEFINED = ("agents", "skills", "toolsets", "tools")
+"""The folders of which a folder that is no project has at least one."""
 _REMEMBERED = 1_000
 _PROMPTS = 64
 _TEXTS = 256
@@ -135,10 +139,12 @@ class Skills:
 
     @classmethod
     def from_folder(cls, root: str | Path, tools: Iterable[Tool] = (), **options: Unpack[Options]) -> Self:
-        """Build the manifest of a folder with `agents/`, `skills/` and `toolsets/`. Raises the first problem. Nobody is
-        asked for consent: `withhold` is for what may not be loaded."""
-        tools = list(tools)
-        return cls(build_or_raise(Path(root), tools), **options)._with_tools(tools)
+        """Build the manifest of a folder. One with `agents/`, `skills/`, `toolsets/` or `tools/` and without `.clew` is
+        read alone; any other is a project, of which the files of other programs are read as well. Raises the first
+        problem. Nobody is asked for consent: `withhold` is for what may not be loaded."""
+        tools, place = list(tools), Path(root)
+        found = collect(place) if _is_project(place) else None
+        return cls(build_or_raise(place, tools, found), **options)._with_tools(tools)
 
     async def __aenter__(self) -> Self:
         return self
@@ -191,7 +197,8 @@ class Skills:
         return await self.session(agent, conversation).get_tools(tools, auto_load_skills)
 
     async def load_skill(self, agent: str, skill: str, *, conversation: str = MAIN) -> Changed:
-        """Load a skill. Raises ValidationError for one that the agent may not have."""
+        """Load a skill; its text is in the prompt from then on. Raises ValidationError for one that the agent may not
+        have."""
         return await self.session(agent, conversation).load_skill(skill)
 
     async def unload_skill(self, agent: str, skill: str, *, conversation: str = MAIN) -> Changed:
@@ -242,8 +249,9 @@ class Skills:
         return self._prompts.keep((about, self.registry.version), prompt)  # a provider that ran made it another one
 
     async def reinject(self, agent: str, *, conversation: str = MAIN) -> str:
-        """The texts of all skills and toolsets that were loaded, for a context from which they were taken when it was
-        compacted. Those that came by themselves are in the prompt anyway. Empty where nothing was loaded."""
+        """The texts of all skills and toolsets that the agent loaded, for a context from which they were taken when it
+        was compacted. Those that came by themselves, or that the program loaded, are in the prompt anyway. Empty where
+        the agent loaded nothing."""
         definition = get_agent(self.manifest, agent)
         state, untold = await self.session(agent, conversation).standing()
         here = [self.manifest.skills[name] for name in state.discovered_skills if name not in untold]
@@ -310,3 +318,7 @@ class Skills:
         found = await self.suggest_skills(query, agent) if query.strip() else []
         names = [each.skill for each in found if each.skill not in state.discovered_skills]
         return names, f"Skills that may help with this: {', '.join(names)}." if names else ""
+
+
+def _is_project(place: Path) -> bool:
+    return (place / FOLDER).is_dir() or not any((place / name).is_dir() for name in DEFINED)

@@ -46,7 +46,8 @@ def check_choice(name: str, given: object, choices: tuple[str, ...]) -> None:
 
 class Sections(msgspec.Struct, frozen=True, kw_only=True):
     """Which sections a prompt has. `skill_content` puts the whole texts of all loaded skills into it, as is needed
-    where the messages that brought them are gone; those of skills that came by themselves are there anyway.
+    where the messages that brought them are gone; those of skills that came by themselves, or that the program loaded,
+    are there anyway.
 
     Raises InvalidInput for a section that is neither always, never nor auto.
     """

@@ -9,7 +9,7 @@ from clew.errors import ManifestError
 from clew.skills.manifest import Skill
 from clew.skills.registry import META_TOOLS
 from clew.skills.sessions.loads import Terms, loadable_skills
-from clew.skills.sessions.session import brought_by
+from clew.skills.sessions.session import LOAD_SKILL, brought_by
 from clew.tools.tool import Effects, Tool, tool
 
 _READING = Effects(reads_only=True, repeats_safely=True, reaches_out=False)
@@ -43,14 +43,14 @@ def meta_tools(session: Loading) -> dict[str, Tool]:
         """List the skills that you can load: their names, what they are for, and the toolsets that they bring."""
         return available_skills(session.terms)
 
-    @tool(name="loadSkill", effects=_LOADING)
+    @tool(name=LOAD_SKILL, effects=_LOADING)
     async def load_skill(skillName: str) -> dict[str, Any]:
         """Load a skill: its instructions come back, and its tools become available.
 
         Args:
             skillName: a name that listAvailableSkills shows
         """
-        loading = session.load_skill(skillName, by="loadSkill")
+        loading = session.load_skill(skillName, by=LOAD_SKILL)
         return await _answer(loading, "availableSkills", lambda _: _loaded_skill(session, skillName))
 
     @tool(name="loadToolset", effects=_LOADING)

@@ -17,6 +17,9 @@ SKILL, TOOLSET, AGENT = "skill:", "toolset:", "agent:"
 AUTO_LOAD = "autoLoadSkills"
 """What a skill is loaded by that a program names before the first call."""
 
+LOAD_SKILL = "loadSkill"
+"""What a skill is loaded by that the agent asks for itself; the answer has its text."""
+
 MAX_LOAD_DEPTH = 5
 """How many levels a skill may reach by the skills that it brings, itself included."""
 
@@ -65,8 +68,9 @@ def derive(manifest: Manifest, agent: str, items: Iterable[str], withhold: Withh
 
 
 def untold_skills(manifest: Manifest, items: Items, withhold: Withhold = withhold_nothing) -> tuple[str, ...]:
-    """The skills that came by themselves, or with one that did, and that nobody loaded: no message has their texts."""
-    told = {item for item, each in items.items() if each.via == "load" and each.by != AUTO_LOAD}
+    """The skills that came by themselves or that a program loaded, or that came with such a one: no message has their
+    texts, as it has those of skills that the agent loaded by a meta-tool."""
+    told = {item for item, each in items.items() if each.via == "load" and each.by == LOAD_SKILL}
     known = set(derive(manifest, "", told, withhold).discovered_skills)
     came = derive(manifest, "", (item for item in items if item not in told), withhold).discovered_skills
     return tuple(name for name in came if name not in known)
