@@ -17,6 +17,7 @@ SUPPORTED = (1, 2, 3)
 
 Tier = Literal[1, 2, 3]
 """1 is loaded at the start, 2 by a trigger and for as long as it applies, 3 only when asked for by name."""
+ONLY_BY_NAME: Tier = 3
 
 _ROUTE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*://tools/\S+")
 

@@ -307,3 +307,25 @@ async def test_another_domain_of_that_name_is_not_pushed_aside(
     async with open_project(trail, clock, write_project(tmp_path / "project", settings=settings)) as workspace:
         assert workspace.catalog.skills is None
         assert "the skills of this folder are left out" in " ".join(workspace.tell_problems())
+
+
+@pytest.mark.req("SYL-19")
+async def test_a_skill_of_the_third_tier_is_found_by_its_name_and_by_no_words(
+    trail: Trail, clock: ManualClock, tmp_path: Path
+) -> None:
+    ship = markdown(
+        "Push it.", name="ship-it", description="Ship the boat to Oslo", **{"disable-model-invocation": "true"}
+    )
+    command = markdown("Paint $ARGUMENTS.", description="Paint the hull of the boat")
+    files = {**FILES, ".claude/skills/ship-it/SKILL.md": ship, ".claude/commands/paint.md": command}
+    async with open_project(trail, clock, write_project(tmp_path / "project", files)) as workspace:
+        caller = Caller(workspace)
+        for need in ("ship the boat to Oslo", "paint the hull of the boat"):
+            answer = await caller.ask(need)
+            assert "skills://resources/" not in answer.markdown
+            assert "ship-it" not in await caller.text(FIND, need=need)
+            assert "**paint**" not in await caller.text(FIND, need=need)
+        found = await caller.get(FIND, need="/ship-it")
+        assert found.data is not None
+        assert found.data.content == "- **ship-it**: Ship the boat to Oslo"
+        assert "Push it." in await caller.text(LOAD, skill="ship-it")

@@ -63,6 +63,13 @@ async def test_a_skill_is_found_by_its_name_whatever_word_that_is() -> None:
     assert await suggested("help", helping, FLOWS, REVIEW) == ["help"]
 
 
+@pytest.mark.req("SYL-19")
+async def test_a_skill_of_the_third_tier_is_suggested_by_its_name_and_by_no_words() -> None:
+    shipping = Skill(name="ship-it", description="Ship the boat to Oslo", content="Push it.", tier=3)
+    assert await suggested("ship the boat to Oslo", shipping, REVIEW) == []
+    assert await suggested("ship-it", shipping, REVIEW) == ["ship-it"]
+
+
 async def test_what_is_far_behind_the_best_is_left_out() -> None:
     sheets = Skill(
         name="sheets", description="Spreadsheets: formulas, charts and pivot tables", content="Name the sheet first."

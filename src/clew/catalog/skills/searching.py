@@ -22,7 +22,7 @@ from clew.skills.discovery.fitting import (
     open_background,
     read_vocabulary,
 )
-from clew.skills.manifest import Manifest, Skill
+from clew.skills.manifest import ONLY_BY_NAME, Manifest, Skill
 from clew.trail.closeness import closeness
 from clew.trail.query import Hit, SearchRequest
 from clew.trail.store import Embedder, Trail
@@ -45,13 +45,14 @@ class SkillSearch:
         self._read = _Read(Manifest(), {}, Vocabulary())
 
     async def find_skills(self, need: str, among: Collection[str], limit: int, by: Principal) -> list[str]:
-        """The paths of skills that fit, of those in `among`, the best first; none where nothing is close. Those that
-        are withheld come last: nothing of them but their names is on the trail."""
+        """The paths of skills that fit, of those in `among`, the best first; none where nothing is close. One of the
+        third tier comes only where it is named. Those that are withheld come last: nothing of them but their names is
+        on the trail."""
         hits = [hit for hit in await self._search(need, SKILL_TYPE, by) if _path(hit) in among]
         fit = await asyncio.to_thread(self._fit, need) if hits else None
         close = [_path(hit) for hit, _ in close_ones(hits, fit.closeness, limit)] if fit is not None else []
         waiting = [path for path in self._withheld(need) if path in among and path not in close]
-        return [*close, *waiting][:limit]
+        return list(dict.fromkeys((*self._named(need, among), *close, *waiting)))[:limit]
 
     async def find_references(self, need: str, by: Principal) -> list[str]:
         """The paths of references whose text fits, the best first; none where nothing is close."""
@@ -70,7 +71,13 @@ class SkillSearch:
     def _withheld(self, need: str) -> list[str]:
         """The paths of skills that are withheld and whose names and descriptions have most words of a need."""
         skills = [self._definitions.manifest.skills[name] for name in self._definitions.withheld]
-        return [path_part(each.name) for each in skills if _says(each, need)]
+        return [path_part(each.name) for each in skills if each.tier != ONLY_BY_NAME and _says(each, need)]
+
+    def _named(self, need: str, among: Collection[str]) -> list[str]:
+        """The path of a skill of the third tier that a need is the name of, as one writes it or a command."""
+        skill = self._definitions.manifest.skills.get(need.strip().removeprefix("/"))
+        path = path_part(skill.name) if skill is not None and skill.tier == ONLY_BY_NAME else ""
+        return [path] if path in among else []
 
     def _known(self) -> Vocabulary:
         """The words of all skills; of one that is withheld, those of its name."""

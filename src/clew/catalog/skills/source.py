@@ -14,11 +14,13 @@ from clew.catalog.route import path_part
 from clew.catalog.skills.definitions import Definitions
 from clew.catalog.skills.references import OwnReferences, path_of
 from clew.errors import FormatError, NotFound, ValidationError
-from clew.skills.manifest import Reference, Skill
+from clew.skills.manifest import ONLY_BY_NAME, Reference, Skill
 
 CONTENT_TYPE = "application/vnd.clew.skill"
 SOURCE = "skills:definitions"
 SKILL_TYPE, REFERENCE_TYPE = "skill", "reference"
+UNSOUGHT_TYPE = "skill-by-name"
+"""A skill of the third tier: no question finds it by its words."""
 MAX_REFERENCES = 200
 """So many references of one skill are found by themselves."""
 
@@ -46,22 +48,23 @@ class SkillSource:
         if reference is not None:
             return await self._reference(id, skill, reference)
         if withheld := self._definitions.withhold(skill):
-            about = {"type": SKILL_TYPE, "description": f"({withheld})"}
+            about = {"type": _type_of(skill), "description": f"({withheld})"}
             return _content(id, skill.name, f"This skill is {withheld}.", about)
         keywords = f" Keywords: {', '.join(skill.keywords)}" if skill.keywords else ""
-        about = {"type": SKILL_TYPE, "description": f"{skill.description}{keywords}"}
+        about = {"type": _type_of(skill), "description": f"{skill.description}{keywords}"}
         return _content(id, skill.name, skill.content, about)
 
     async def close(self) -> None:
         """Holds nothing."""
 
     def _known(self) -> dict[str, tuple[Skill, Reference | None]]:
-        """What there is, by id. References of a skill that is withheld are not there."""
+        """What there is, by id. References of a skill that is withheld, or comes only by name, are not there."""
         found: dict[str, tuple[Skill, Reference | None]] = {}
         for skill in self._definitions.manifest.skills.values():
             name = path_part(skill.name)
             found[name] = (skill, None)
-            references = () if self._definitions.withhold(skill) else skill.references[:MAX_REFERENCES]
+            is_closed = skill.tier == ONLY_BY_NAME or self._definitions.withhold(skill)
+            references = () if is_closed else skill.references[:MAX_REFERENCES]
             for each in references:
                 found.setdefault(f"{name}/{path_of(each)}", (skill, each))
         return found
@@ -69,7 +72,7 @@ class SkillSource:
     def _document(self, id: str, skill: Skill) -> RawDocument:
         withheld = self._definitions.withhold(skill)
         told = (f"only its name: {withheld}",) if withheld else (skill.digest, "", skill.description, *skill.keywords)
-        version = digest("\n".join(told))
+        version = digest("\n".join((_type_of(skill), *told)))
         return RawDocument(id=id, name=skill.name, content_type=CONTENT_TYPE, version=version)
 
     async def _reference(self, id: str, skill: Skill, reference: Reference) -> RawContent:
@@ -95,6 +98,10 @@ class SkillFormat:
             id=content.id, name=content.name, path=content.id, content=content.text, description=about, type=kind
         )
         return (node,)
+
+
+def _type_of(skill: Skill) -> str:
+    return UNSOUGHT_TYPE if skill.tier == ONLY_BY_NAME else SKILL_TYPE
 
 
 def _content(id: str, name: str, text: str, about: dict[str, str]) -> RawContent:

@@ -29,10 +29,8 @@ BESIDE, BESIDE_AT_MOST, BESIDE_A_NAME = 0.6, 1.0, 2.0
 """Beside the best, one with this share of its measure is worth showing, and one that is close by itself; beside a skill
 that was called by its name only what is very close."""
 
-_SMALL_TALK = frozenset(
-    ("good", "great", "nice", "cool", "fine", "perfect", "morning", "afternoon", "evening", "day", "night")
-    + ("bye", "goodbye", "welcome", "cheers", "sorry")
-)
+_TALK = "good great nice cool fine perfect morning afternoon evening day night bye goodbye welcome cheers sorry"
+_SMALL_TALK = frozenset(_TALK.split())
 """Words of greeting and courtesy that a search still looks for; alone they ask for no skill."""
 _NUMBERED = re.compile(r"[\w-]*\d[\w-]*")
 """Numbers, dates and ids: no skill knows them, whatever it is for."""

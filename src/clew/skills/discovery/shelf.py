@@ -38,7 +38,7 @@ from clew.skills.discovery.referring import (
 from clew.skills.files.walking import show
 from clew.skills.formats.collecting import Collected
 from clew.skills.library import Suggestion
-from clew.skills.manifest import Manifest, Skill
+from clew.skills.manifest import ONLY_BY_NAME, Manifest, Skill
 from clew.trail.breadcrumb import NEVER, Breadcrumb, Change, Draft
 from clew.trail.bulk import each_record
 from clew.trail.closeness import closeness
@@ -97,11 +97,13 @@ class SkillShelf:
             return await self._write(skills)  # the marker stays empty, so that the next call looks again
 
     async def suggest(self, query: str, *, among: Sequence[str] | None = None, limit: int = 10) -> list[Suggestion]:
-        """Skills that fit, the best first, of those that are named by `among`; none where nothing is close."""
+        """Skills that fit, the best first, of those that are named by `among`; none where nothing is close. One of the
+        third tier is found by its name alone."""
         allowed = frozenset(among) if among is not None else None
         if not query.strip() or (allowed is not None and not allowed) or limit < 1:
             return []
-        hits = await self._search(SKILL_SCHEMA, query, limit, allowed)
+        found = await self._search(SKILL_SCHEMA, query, limit, allowed)
+        hits = [hit for hit in found if hit.exact or hit.breadcrumb.context["tier"] != ONLY_BY_NAME]
         if not hits:
             return []
         vocabulary = await self._known() if self._background is not None else Vocabulary()
