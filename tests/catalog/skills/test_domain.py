@@ -329,3 +329,24 @@ async def test_a_skill_of_the_third_tier_is_found_by_its_name_and_by_no_words(
         assert found.data is not None
         assert found.data.content == "- **ship-it**: Ship the boat to Oslo"
         assert "Push it." in await caller.text(LOAD, skill="ship-it")
+
+
+async def test_scripts_and_assets_are_listed_by_load_with_the_way_to_each(
+    trail: Trail, clock: ManualClock, tmp_path: Path
+) -> None:
+    files = {**FILES, ".clew/skills/refunding/scripts/run.py": "print('paid')\n"}
+    root = tmp_path / "project"
+    folder = write_project(root, files)
+    (root / ".clew/skills/refunding/assets").mkdir()
+    (root / ".clew/skills/refunding/assets/logo.png").write_bytes(b"\x89PNG\xff")
+    async with open_project(trail, clock, folder) as workspace:
+        caller = Caller(workspace)
+        loaded = await caller.get(LOAD, skill="refunding")
+        assert loaded.data is not None
+        told = "Files of refunding, in the folder .clew/skills/refunding: scripts/run.py, assets/logo.png."
+        assert told in loaded.data.content
+        steps = [each.params for each in loaded.data.guidance if each.route == REFERENCE]
+        assert {"skill": "refunding", "path": "scripts/run.py"} in steps
+        assert "print('paid')" in await caller.text(REFERENCE, skill="refunding", path="scripts/run.py")
+        assert await caller.code(REFERENCE, skill="refunding", path="assets/logo.png") != "", "it is no text"
+        assert await caller.code(REFERENCE, skill="refunding", path="scripts/../SKILL.md") != ""

@@ -13,7 +13,8 @@ from clew.catalog.skills.loaded import LoadedSkills, first_skills
 from clew.catalog.skills.references import OwnReferences, find_reference, path_of
 from clew.catalog.skills.routes import FIND, LIST, LOAD, REFERENCE, UNLOAD
 from clew.catalog.skills.searching import SkillSearch
-from clew.catalog.skills.showing import MAX_STEPS, describe, show_change, show_first, show_list, show_tools
+from clew.catalog.skills.showing import MAX_STEPS, describe, show_change, show_files, show_first, show_list, show_tools
+from clew.fences import fenced
 from clew.skills.manifest import Reference, Skill
 from clew.skills.sessions.agent_session import AgentSession
 from clew.skills.sessions.loads import Terms, check_skill, check_withheld, loadable_skills
@@ -70,6 +71,7 @@ class Desk:
             show_change(f"skill {name}", done, "is loaded" if done.is_changed else "was loaded already"),
             f"It brings the skills {', '.join(brought[1:])}." if brought[1:] else "",
             session.skill_content(name),
+            *(show_files(each) for each in skills),
             *(show_first(each, session.skill_content(each)) for each in first),
             *self._tools(dict.fromkeys(each for skill in skills for each in skill.toolsets), by, session),
         ]
@@ -108,13 +110,15 @@ class Desk:
         return GuidedContent(content=content, guidance=(guide(FIND, "a skill for the next need"),))
 
     async def reference(self, name: str, wanted: str, by: Principal) -> GuidedContent:
-        """The text of a reference as it is now. Raises ValidationError, also where the skill has changed since the user
-        agreed to it, and FormatError where it cannot be read."""
+        """The text of a reference, a script or an asset as it is now. Raises ValidationError, also where the skill has
+        changed since the user agreed to it, and FormatError where it cannot be read."""
         await self.loaded.definitions.refresh()
         terms = self.loaded.terms(by)
         check_skill(terms, name)
         check_withheld(terms, name)
         skill = terms.manifest.skills[name]
+        if wanted in (*skill.scripts, *skill.assets):
+            return GuidedContent(content=fenced(await asyncio.to_thread(self._references.read_file, skill, wanted), ""))
         found = find_reference(skill, wanted)
         text = await asyncio.to_thread(self._references.read, skill, found)
         others = [step for step in _reference_steps(skill) if step.params != {"skill": name, "path": path_of(found)}]
@@ -140,7 +144,9 @@ def _reference_step(path: str, names: dict[str, str], terms: Terms) -> Guidance 
 
 
 def _reference_steps(skill: Skill) -> list[Guidance]:
-    return [_step_to(skill, each) for each in skill.references]
+    files = (*skill.scripts, *skill.assets)
+    steps = [guide(REFERENCE, f"read {each} ({skill.name})", skill=skill.name, path=each) for each in files]
+    return [*(_step_to(skill, each) for each in skill.references), *steps]
 
 
 def _step_to(skill: Skill, reference: Reference) -> Guidance:

@@ -1,4 +1,5 @@
-"""The text of a reference, read when it is asked for: a markdown file of the skill's own folder, and no other."""
+"""The text of a reference, a script or an asset, read when it is asked for: a file of the skill's own folder, and no
+other."""
 
 from __future__ import annotations
 
@@ -7,8 +8,9 @@ import os
 import posixpath
 from pathlib import Path
 
-from clew.errors import ValidationError
+from clew.errors import FormatError, ValidationError
 from clew.skills.discovery.referring import Place, read_reference
+from clew.skills.files.document import MAX_BYTES
 from clew.skills.files.walking import walk
 from clew.skills.formats.digests import bundle_of, digest_hashed, hash_files
 from clew.skills.formats.opening import Root
@@ -56,6 +58,20 @@ class OwnReferences:
 
         place = Place(skill=skill.name, source=skill.path, home=skill.folder, path=reference.path)
         return read_reference(self._root, place, check)
+
+    def read_file(self, skill: Skill, path: str) -> str:
+        """The text of a script or an asset, whose path is from the skill's folder. Raises ValidationError where it is
+        no part of the skill as the user agreed to it, and FormatError where it cannot be read or is no text."""
+        root = Root(os.fspath(self._root))
+        real = root.resolve(f"{skill.folder}/{path}")
+        raw = root.read(real, MAX_BYTES)
+        if self._members(skill).get(real) != hashlib.sha256(raw).digest():
+            self._known.pop(skill.name, None)
+            raise ValidationError(f"the file {path!r} is no part of skill {skill.name} as the user agreed to it")
+        try:
+            return raw.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise FormatError(path, "is not UTF-8 text") from None
 
     def _members(self, skill: Skill) -> dict[str, bytes]:
         """The hashes of its files by their real paths; none where they are not what its digest says."""

@@ -53,6 +53,14 @@ def show_change(what: str, done: Changed, outcome: str) -> str:
     return text
 
 
+def show_files(skill: Skill) -> str:
+    """The scripts and assets of a skill and the folder that they are in; empty where it has none."""
+    files = (*skill.scripts, *skill.assets)
+    return (
+        f"Files of {inline(skill.name, 100)}, in the folder {inline(skill.folder)}: {_names(files)}." if files else ""
+    )
+
+
 def show_first(name: str, content: str) -> str:
     """The text of a skill that came along because the caller starts with it."""
     return f"The skill {inline(name, 100)} is loaded too, as from the start:\n\n{content}"
