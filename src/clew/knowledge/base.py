@@ -43,6 +43,7 @@ from clew.knowledge.references.packages import Packages
 from clew.knowledge.references.research import Library
 from clew.knowledge.resolving.answers import NOTHING, Resolved
 from clew.knowledge.resolving.cache import IntentCache
+from clew.knowledge.resolving.phrases import Target
 from clew.knowledge.resolving.resolver import MAX_QUESTION, MODEL_SECONDS, Resolver
 from clew.knowledge.resolving.routing import Router
 from clew.knowledge.searching import Shelves
@@ -59,6 +60,8 @@ WAIT_SECONDS = 1.5
 READING_SECONDS = 4.0
 """The same while not all files have been read yet, and little else is there to be told."""
 LATE = "*What is known could not be looked up in time. Ask again in a moment.*"
+UNKNOWN = f"*{NOTHING}*"
+KNOWING = (Target.LIBRARIAN, Target.ARCHIVALIST, Target.ACADEMIC)
 SWEEP_SECONDS = 3_600.0
 """The time from one removal of what has expired to the next."""
 
@@ -158,7 +161,9 @@ class Knowledge:
         except ClewError as error:
             _log.info("nothing is told of what is known: %s", error)
             return Known()
-        return Known(lines=[*tools, *told_lines(found), *withheld], sources=found.sources)
+        told = told_lines(found)
+        lines = tools if tools and told == [UNKNOWN] else [*tools, *told]
+        return Known(lines=[*lines, *withheld], sources=found.sources)
 
     async def keep_up(self, *, sweeps: bool = True, on_read: Callable[[], None] = lambda: None) -> None:
         """Watch the files, and keep what is known as they are, until it is cancelled; with `sweeps`, remove what has
@@ -273,10 +278,12 @@ class Knowledge:
 
 
 def told_lines(found: Resolved) -> list[str]:
-    """An answer as a list. What a model put into words begins with who did it, and with the sources that it cites."""
+    """An answer as a list. What a model put into words begins with who did it, and with the sources that it cites. That
+    nothing answers is said to who asks for something that is known, and not to who wants something done."""
+    if found.text == NOTHING and not found.sources:
+        return [UNKNOWN] if found.target in KNOWING else []
     if not found.is_worded:
-        lines = [*found.text.splitlines(), *filter(None, [found.problem])]
-        return [f"- {line}" for line in lines if found.sources or found.text != NOTHING]
+        return [f"- {line}" for line in (*found.text.splitlines(), *filter(None, [found.problem]))]
     numbers = set(cited(found.text))
     sources = "; ".join(f"[{each.number}] {each.place}" for each in found.sources if each.number in numbers)
     said = [one_line(line) for line in found.text.splitlines() if line.strip()]

@@ -62,6 +62,9 @@ class Shop:
         self._git("commit", "-q", "-m", message, day=day, author=author)
         return self._git("rev-parse", "HEAD", day=day, author=author).strip()
 
+    def tag(self, name: str, revision: str) -> None:
+        self._git("tag", "-a", "-m", name, name, revision, day="2026-11-12", author="Bo Lind")
+
     def _git(self, *arguments: str, day: str, author: str) -> str:
         who = {
             f"GIT_{role}_{part}": value
@@ -282,3 +285,23 @@ async def test_a_name_that_there_is_not_is_said_to_be_none(app: App, question: s
 
 async def test_a_name_that_is_nearly_one_is_told_with_that(app: App) -> None:
     assert await known(app, "what calls Kettel") == ["- Nothing here is named `Kettel`. Did you mean Kettle?"]
+
+
+async def test_a_version_that_only_a_tag_tells_of_is_made_of_the_commits_since_the_one_before(
+    app: App, shop: Shop
+) -> None:
+    shop.tag("v3.0.0-rc.1", "HEAD~1")
+    shop.tag("v3.0.0", "HEAD~2")
+    shop.tag("v3.1.0", "HEAD")
+    shop.tag("other-9.0", "HEAD")
+    lines = await known(app, "what changed in v3.1.0")
+    assert lines[0] == "- No changelog tells of 3.1.0; 2 commits of the tag v3.1.0 since the tag v3.0.0:"
+    assert subjects(lines) == ["Tidy the kettle", "Add a teapot"]
+    assert len(lines) == 3
+    assert subjects(await known(app, "what's new in 9.0")) == [
+        "Tidy the kettle",
+        "Add a teapot",
+        "Boil quicker",
+        "Begin with a kettle",
+    ]
+    assert await known(app, "what changed in 3.2") == ["- No changelog and no tag that is known here has 3.2."]

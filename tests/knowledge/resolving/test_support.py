@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from clew.knowledge.resolving.support import build_wanted, support_of
+from clew.knowledge.resolving.support import actions_in, build_wanted, support_of
 from tests.knowledge.nodes import ACADEMIC, CODE, node
 
 
 def test_support_is_the_share_of_the_words_by_their_rarity() -> None:
     wanted = build_wanted(["rare", "usual"], {"rare": 9.0, "usual": 1.0})
     assert support_of(wanted, node(CODE, "rare_thing", "")) == 0.9
-    assert support_of(wanted, node(CODE, "UsualThing", "")) == 0.1
     assert support_of(wanted, node(CODE, "x", "usual and rare")) == 1.0
     assert support_of(wanted, node(CODE, "x", "neither")) == 0.0
 
@@ -38,3 +37,26 @@ def test_short_forms_and_words_that_say_the_same_are_one() -> None:
 def test_without_words_nothing_is_supported_and_of_many_words_fewer_will_do() -> None:
     assert support_of(build_wanted([], {}), node(CODE, "x", "y")) == 0.0
     assert build_wanted(list("abcdefgh"), {}).least < build_wanted(list("ab"), {}).least
+
+
+def test_what_lacks_the_rarest_thing_of_a_short_question_is_no_answer_whatever_else_it_has() -> None:
+    rarity = {"kubernetes": 0.0, "operator": 2.0, "deployed": 2.0}
+    wanted = build_wanted(list(rarity), rarity, actions=actions_in("how is the kubernetes operator deployed"))
+    assert support_of(wanted, node(ACADEMIC, "x", "the operator is deployed")) == 0.0
+    assert support_of(wanted, node(ACADEMIC, "x", "kubernetes and its operator")) > wanted.least
+    long = build_wanted(list("abcdefg"), dict.fromkeys("bcdefg", 2.0))
+    assert support_of(long, node(ACADEMIC, "x", "b c d e f g")) > long.least
+
+
+def test_what_is_done_may_be_said_in_another_word() -> None:
+    question = "explain how we print the attributes"
+    assert actions_in(question) == {"print"}
+    wanted = build_wanted(["print", "attributes"], {"attributes": 2.0}, actions=actions_in(question))
+    assert support_of(wanted, node(CODE, "show_attributes", "")) > 0.0
+    assert support_of(wanted, node(CODE, "print_colours", "")) == 0.0
+
+
+def test_a_word_that_is_needed_may_be_said_as_those_who_commit_say_it() -> None:
+    wanted = build_wanted(["mongodb", "dropped"], {}, needed=["dropped"])
+    assert support_of(wanted, node(ACADEMIC, "x", "MongoDB is a database")) == 0.0
+    assert support_of(wanted, node(ACADEMIC, "x", "Remove MongoDB")) > 0.0

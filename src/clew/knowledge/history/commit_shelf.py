@@ -18,6 +18,7 @@ from clew.knowledge.history.commit_queries import CommitFilter
 from clew.knowledge.history.commit_words import asks_of_past
 from clew.knowledge.history.commits import Commit
 from clew.knowledge.history.git_log import GitLog, LogRefresh
+from clew.knowledge.history.tags import Tagged, read_tagged
 from clew.knowledge.shelves import NodeShelf
 from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
 from clew.trail.nodes import EVERY_NODE, Node, NodeFilter, ScoredNode
@@ -97,6 +98,10 @@ class Commits:
         """A commit by its name or the beginning of it, if that is known and means only one."""
         await self.catch_up()
         return await asyncio.to_thread(lambda: self._opened().find(sha))
+
+    async def of_version(self, version: str, limit: int) -> Tagged | None:
+        """What a version is made of, by the tags; None where none has it."""
+        return await asyncio.to_thread(read_tagged, self._root, version, limit)
 
     async def paths_of(self, name: str) -> list[str]:
         """The files that a name means, each under all names that it had."""

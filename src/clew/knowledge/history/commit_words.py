@@ -41,11 +41,9 @@ _OF_PAST = re.compile(
     r"|chosen|decisions?|before|previously|used to|in the past|changed|happened)\b",
     re.IGNORECASE,
 )
-_ALIKE = (
-    ("broke", "broken", "breaks", "fix", "fixed", "regression", "revert", "crash"),
-    ("added", "add", "adds", "introduced", "introduce", "implement", "implemented"),
-    ("removed", "remove", "removes", "drop", "dropped", "delete", "deleted"),
-)
+MADE = ("added", "add", "adds", "introduced", "introduce", "implement", "implemented")
+UNMADE = ("removed", "remove", "removes", "drop", "dropped", "delete", "deleted")
+_ALIKE = (("broke", "broken", "breaks", "fix", "fixed", "regression", "revert", "crash"), MADE, UNMADE)
 """Words that messages of commits use for the same: one that a question has may stand for the others."""
 _LIKE = {word: group for group in _ALIKE for word in group}
 _PART = re.compile(r"[^\W_]+")

@@ -33,6 +33,11 @@ _VERSION = re.compile(
     r"|\b\d+(?:\.\d+)*\b.{0,10}\b(?:supported|works?)\b",
     re.IGNORECASE,
 )
+_OF_ONE = re.compile(
+    r"^\W*(?:which|what) (?:versions? of (?P<of>[\w.@/-]{1,80})|(?P<before>[\w.@/-]{1,80}) versions?)"
+    r"(?: (?:is|are|do|does|should)\b.{0,100})?\W*$",
+    re.IGNORECASE,
+)
 _THING = r"(?:project|package|library|crate|module|repo|repository|program|tool|app)"
 _OWN = re.compile(
     rf"\bversion (?:is|of) (?:this|it)\b|\bversion (?:is|of|does) (?:this|the|our) {_THING}\b"
@@ -98,9 +103,18 @@ async def tell_manifest(question: str, code: CodeGraph) -> list[str]:
     packages, own = await list_packages(code), _own_names(facts)
     names = [name for name in asked.names if name not in own]
     lines = [line for name in names for line in (*_languages(name, facts), *_packages(name, packages, facts))]
-    if lines or (asked.kind == "version" and len(names) == len(asked.names)):
+    if not lines and asked.kind == "version" and len(names) == len(asked.names):
+        return _unknown(question, names) if packages or facts else []
+    if lines:
         return lines[:MAX_LINES]
     return _told(VERSION, _beside(asked.names, facts) or facts)
+
+
+def _unknown(question: str, names: Sequence[str]) -> list[str]:
+    """That no manifest names the one thing whose version a question wants."""
+    found = _OF_ONE.search(question[:MAX_QUESTION])
+    name = (found["of"] or found["before"]) if found else ""
+    return [f"- No manifest here names {inline(name)}."] if name.lower() in names else []
 
 
 async def _facts(code: CodeGraph) -> list[Fact]:

@@ -18,7 +18,7 @@ MAX_LOOKED_AT = 500
 
 _NUMBER = r"v?\d{1,9}(?:\.\d{1,9}){1,7}(?:[-.]?(?:a|b|rc|alpha|beta|dev|post|pre)[-.]?\d*)?"
 _VERSION = re.compile(
-    rf"\b(?:in|of|for|with|by|version|release|changelog|notes|news)"
+    rf"\b(?P<link>in|of|for|with|by|version|release|changelog|notes|news)"
     rf"(?: (?:the )?(?:version|release|(?P<of>[\w.-]{{1,40}})))? (?P<version>{_NUMBER})(?![\w.]*\w)"
     r"(?! (?:and|or|to|from)\b)",
     re.IGNORECASE,
@@ -37,16 +37,19 @@ _KINDS: tuple[tuple[re.Pattern[str], ChangeKind], ...] = (
     (re.compile(r"\b(?:add|introduc)", re.IGNORECASE), "added"),
     (re.compile(r"\b(?:secur|vulnerab)", re.IGNORECASE), "security"),
 )
+_OF_OTHERS = frozenset(("for", "with", "by"))
+_COMMIT = re.compile(r"\bcommits?\b|\bsupport\b", re.IGNORECASE)
 _TOLD_BY_WORDS = frozenset(("removed", "deprecated"))
 _NAMED = 200
 
 
 class VersionAsked(msgspec.Struct, frozen=True, kw_only=True):
     """A version, of what, where the question says so, and the kind of changes that is wanted; all where there is
-    none."""
+    none. `is_sure` where it can only be one of this project."""
 
     version: str
     of: str = ""
+    is_sure: bool = False
     kind: ChangeKind | None = None
 
 
@@ -58,7 +61,8 @@ def read_version(question: str) -> VersionAsked | None:
         return None
     version = found["version"].removeprefix("v").removeprefix("V")
     kind = next((kind for pattern, kind in _KINDS if pattern.search(line)), None)
-    return VersionAsked(version=version, of=found["of"] or "", kind=kind)
+    is_sure = not found["of"] and found["link"].lower() not in _OF_OTHERS and not _COMMIT.search(line)
+    return VersionAsked(version=version, of=found["of"] or "", kind=kind, is_sure=is_sure)
 
 
 def notes_of(notes: Sequence[ChangeNote], asked: VersionAsked) -> list[ChangeNote]:

@@ -15,6 +15,7 @@ from clew.knowledge.history.commit_shelf import Commits, commit_node
 from clew.knowledge.history.commits import Commit, Touched
 from clew.knowledge.history.moments import happened_at
 from clew.knowledge.resolving.about_commits import AuthorAsked
+from clew.knowledge.resolving.about_versions import VersionAsked
 from clew.knowledge.resolving.subjects import subject_words
 from clew.knowledge.resolving.told import Told, more_lines
 from clew.secrecy import mask_keys
@@ -59,6 +60,20 @@ async def tell_author(asked: AuthorAsked, bounds: CommitFilter, commits: Commits
     wanted = msgspec.structs.replace(bounds, authors=tuple(authors), paths=tuple(paths), words=words)
     nodes, total = await commits.among(wanted, SHOWN)
     return Told(nodes=nodes, total=total) if nodes else await tell_newest_before(wanted, commits)
+
+
+async def tell_tagged(asked: VersionAsked, commits: Commits) -> Told | None:
+    """The commits of a version of which only a tag tells, or that nothing knows it; None for what may be the version of
+    something else."""
+    found = await commits.of_version(asked.version, SHOWN) if not asked.of else None
+    if found is not None:
+        since = f" since the tag {inline(found.before)}" if found.before else ""
+        number = f"{found.total:,} commit{'' if found.total == 1 else 's'}"
+        head = f"No changelog tells of {asked.version}; {number} of the tag {inline(found.tag)}{since}:"
+        return Told(nodes=list(map(commit_node, found.commits)), head=head, total=found.total)
+    if not asked.is_sure:
+        return None
+    return Told(nodes=[], head=f"No changelog and no tag that is known here has {asked.version}.")
 
 
 async def tell_newest_before(

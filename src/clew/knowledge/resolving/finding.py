@@ -13,6 +13,7 @@ import msgspec
 from clew.access import Principal
 from clew.errors import ClewError
 from clew.knowledge.code.tree import Tree
+from clew.knowledge.evidence.naming import COMMIT_PREFIX
 from clew.knowledge.resolving.definitions import Named, find_definitions, is_test, read_names
 from clew.knowledge.resolving.intents import Classified, asking_words
 from clew.knowledge.resolving.overview import find_named_overview, find_overview, is_overview, named_in
@@ -21,12 +22,12 @@ from clew.knowledge.resolving.phrases import Intent, Target
 from clew.knowledge.resolving.recent import find_recent
 from clew.knowledge.resolving.states import CodeState
 from clew.knowledge.resolving.subjects import subject_words
-from clew.knowledge.resolving.support import NEAR_BEST, Wanted, build_wanted, support_of
-from clew.knowledge.resolving.uses import CodeLinks
+from clew.knowledge.resolving.support import DONE, NEAR_BEST, Wanted, actions_in, build_wanted, support_of
+from clew.knowledge.resolving.uses import CodeLinks, read_use_question
 from clew.knowledge.searching import Shelves
 from clew.knowledge.shelves import Shelf
 from clew.trail.kinds import NodeDomain
-from clew.trail.nodes import ScoredNode
+from clew.trail.nodes import Node, ScoredNode
 from clew.trail.store import Trail
 
 LOOKED_AT = 10
@@ -37,6 +38,8 @@ AT_HOME = 0.2
 """What the support of the shelf counts more that a question is usually for."""
 CLEAR, NEVER = 0.65, 2.0
 BODY_LINES = 60
+FEW = 3
+"""Of so many words at most, all must be there of what is said to be there."""
 
 _DOCUMENTS = "(?:docs?|documentation|readme|manual|guide)"
 _HOW_TO = re.compile(
@@ -49,6 +52,17 @@ _COMMAND = re.compile(r"^\s*/[a-z][\w-]*\s+", re.IGNORECASE)
 _DULL = frozenset(("time", "times", "way", "ways", "reason", "reasons", "always", "today"))
 """Words that a question has and its answer need not."""
 _WHY = re.compile(r"^(?:so |and |but )?(?:why|how come)\b", re.IGNORECASE)
+_IS_THERE = re.compile(
+    r"^(?:so |and )?(?:is|are) there (?:an?|any|some)\b|^do(?:es)? (?:we|it|this \w+) have\b", re.IGNORECASE
+)
+_VERSION_OF = re.compile(r"^(?:which|what) (?:\S{1,80} )?versions?\b", re.IGNORECASE)
+_WHO = re.compile(r"^(?:so |and )?(?:who|whom|whose)\b", re.IGNORECASE)
+_WHO_IS = re.compile(
+    r"^(?:so |and )?who (?:is|are|was|were|'s|maintains?|owns?|leads?|runs?|sponsors?|funds?)\b", re.IGNORECASE
+)
+_PEOPLE = re.compile(
+    r"maintain|owner|author|contributor|credit|sponsor|team|contact|people|govern|thank|backer", re.IGNORECASE
+)
 _README = re.compile(r"(?:^|/)readme\b", re.IGNORECASE)
 _ABOUT_TESTS = re.compile(r"\btests?\b", re.IGNORECASE)
 _HOMES = {Target.ARCHIVALIST: NodeDomain.HISTORY, Target.ACADEMIC: NodeDomain.ACADEMIC}
@@ -132,7 +146,8 @@ class Finder:
         asking = asking_words(question, what.intent) | (_OF_DOCS if _HOW_TO.search(question) else frozenset())
         said = subject_words(_COMMAND.sub("", question), asking)
         words = [word for word in said if word not in _DULL] or said
-        return build_wanted(words, self._code.rarity(words) if self._code is not None else {})
+        rarity = self._code.rarity(words) if self._code is not None else {}
+        return build_wanted(words, rarity, needed_in(question, words, what), actions_in(question))
 
     async def _definitions(self, named: Named, by: Principal) -> list[ScoredNode]:
         shelf = self._shelves.get(NodeDomain.CODE)
@@ -143,7 +158,10 @@ class Finder:
     async def _supported(
         self, shelf: Shelf, question: str, what: Classified, wanted: Wanted, by: Principal
     ) -> list[Candidate]:
-        """What speaks of the question, in the order of the search; tests last where none is asked for."""
+        """What speaks of the question, in the order of the search; tests last where none is asked for. No code says who
+        did or does something."""
+        if shelf.domain is NodeDomain.CODE and _WHO.search(question) and read_use_question(question) is None:
+            return []
         asked = _HOW_TO.sub(" ", question).strip() if shelf.domain is NodeDomain.ACADEMIC else question
         found = await shelf.search(asked or question, by=by, limit=LOOKED_AT)
         if not wanted.weights:
@@ -151,6 +169,8 @@ class Finder:
         held = [Candidate(each, await self._support(wanted, each)) for each in found]
         best = max((each.support for each in held), default=0.0)
         kept = [each for each in held if each.support > wanted.least and each.support >= NEAR_BEST * best]
+        if _WHO_IS.search(question):
+            kept = [each for each in kept if _names_people(each.found.node)]
         wants_tests = what.intent is Intent.LOCATE and _ABOUT_TESTS.search(question) is not None
         return sorted(kept, key=lambda each: not wants_tests and is_test(each.found.node))
 
@@ -163,6 +183,17 @@ class Finder:
         except ClewError:  # it has changed meanwhile; what is known of it must do
             return support
         return support_of(wanted, found.node, "\n".join(source.split("\n")[:BODY_LINES]))
+
+
+def needed_in(question: str, words: Sequence[str], what: Classified) -> frozenset[str]:
+    """The words that a source must have to answer: all, where it is asked whether there is something; what was done to
+    it, where that is asked about; and that it speaks of versions, where one is asked for."""
+    if _IS_THERE.search(question) and len(words) <= FEW:
+        return frozenset(words)
+    if _VERSION_OF.search(question):
+        return frozenset(("version", "versions"))
+    is_past = what.target is Target.ARCHIVALIST or _WHY.search(question) is not None
+    return frozenset(word for word in words if is_past and word in DONE)
 
 
 def home_of(question: str, what: Classified) -> NodeDomain:
@@ -180,6 +211,13 @@ def needed_at_home(home: NodeDomain, what: Classified) -> float:
     if home is not NodeDomain.CODE or (what.target is Target.LIBRARIAN and what.intent is Intent.LOCATE):
         return 0.0
     return CLEAR if what.target is Target.LIBRARIAN and what.intent is not Intent.GENERAL else NEVER
+
+
+def _names_people(node: Node) -> bool:
+    """Whether a source may say who somebody is: a note, or a document about those who work on something."""
+    if node.domain is NodeDomain.HISTORY:
+        return not node.path and not node.id.startswith(COMMIT_PREFIX)
+    return _PEOPLE.search(f"{node.path or ''} {node.name}") is not None
 
 
 def _merged(found: Mapping[NodeDomain, Sequence[Candidate]], home: NodeDomain, needed: float) -> list[ScoredNode]:

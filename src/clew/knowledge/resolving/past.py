@@ -28,6 +28,7 @@ from clew.knowledge.resolving.commit_answers import (
     tell_author,
     tell_commit,
     tell_newest_before,
+    tell_tagged,
     unread,
 )
 from clew.knowledge.resolving.definitions import find_definitions, read_names
@@ -56,6 +57,10 @@ _OF_CHANGES = re.compile(
 _OTHER = re.compile(r"^(?:so |and |but )?(?:where|how|why|explain|is|are|does|can|should)\b", re.IGNORECASE)
 _BROKE = ("broke",)
 _PATH = re.compile(r"/|\.\w{1,8}\Z")
+_FILE = re.compile(
+    r"\S{1,300}\.(?:py|pyi|js|jsx|ts|tsx|go|rs|java|kt|c|h|cc|cpp|hpp|rb|md|rst|txt|toml|ya?ml|json|cfg|ini|html|css|sh|sql)"
+)
+"""What can only be a file, by how it ends."""
 
 
 class Past:
@@ -87,7 +92,7 @@ class Past:
         if named is not None and (told := await tell_commit(commits, named[0], is_sure=named[1])) is not None:
             return told
         version = read_version(question)
-        if version is not None and (told := await self._tell_version(version)) is not None:
+        if version is not None and (told := await self._tell_version(version, commits)) is not None:
             return told
         period = read_period(question, self._clock.now())
         rest = period.rest if period is not None else question
@@ -100,11 +105,11 @@ class Past:
                 return told
         return await self._tell_period(period, what, commits, by) if period is not None else None
 
-    async def _tell_version(self, asked: VersionAsked) -> Told | None:
+    async def _tell_version(self, asked: VersionAsked, commits: Commits) -> Told | None:
         notes = notes_of(await self._changes(), asked) if self._changes is not None else []
         meant = [note for note in notes if is_of_kind(note, asked.kind)]
         if not notes:
-            return None
+            return await tell_tagged(asked, commits)
         head = f"No change of {asked.version} is told to be of that kind ({asked.kind}); all of them:"
         nodes = [note_node(note, self._clock.now()) for note in (meant or notes)]
         return Told(nodes=nodes[:SHOWN], head="" if meant else head, total=len(nodes))
@@ -118,8 +123,7 @@ class Past:
             path = await self._file_of(asked.thing, by)
             paths = await commits.paths_of(path) if path else []
         if not paths:
-            is_path = commits.is_unread and (path or _PATH.search(asked.thing))
-            return Told(nodes=[], head=f"{UNREAD.capitalize()}.") if is_path else None
+            return _tell_no_file(asked.thing, path, commits)
         wanted = msgspec.structs.replace(bounds, paths=tuple(paths))
         limit = 1 if asked.is_last or asked.is_first else SHOWN
         nodes, total = await commits.among(wanted, limit, oldest_first=asked.is_first)
@@ -172,6 +176,15 @@ class Past:
 
         held = await self._truth.hold(find)
         return [each.node for each in held], total - min(total, SHOWN) + len(held)
+
+
+def _tell_no_file(thing: str, path: str, commits: Commits) -> Told | None:
+    """That the log does not know a file, or is not read yet; None for what may be no file."""
+    if commits.is_unread:
+        return Told(nodes=[], head=f"{UNREAD.capitalize()}.") if path or _PATH.search(thing) else None
+    if not path and not _FILE.fullmatch(thing):
+        return None
+    return Told(nodes=[], head=f"No commit that is known here touched {inline(path or thing, EXCERPT)}.")
 
 
 def _words_of(rest: str, what: Classified) -> tuple[str, ...]:

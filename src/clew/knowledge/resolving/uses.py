@@ -23,6 +23,7 @@ MOST_DEFINITIONS = 5
 """Of a name that several have, the uses of so many are looked for."""
 
 _WHO = r"(?:who|what|which (?:\w+ )?(?:functions?|methods?|class(?:es)?|files?|modules?|code|tests?|types?|places?))"
+_WHAT = r"(?:what|which (?:other )?(?:functions?|methods?|class(?:es)?|files?|modules?|packages?|code|types?|names?))"
 _HERE = r"(?: (?:here|in (?:this|the|our) (?:\w+)))?"
 _IT = rf"{THE}{NAME}(?: (?:function|method|class|module|trait|interface|struct|type))?{_HERE}"
 _OF = r"(?:(?:all |the |any )*)"
@@ -44,16 +45,16 @@ _PATTERNS = tuple(
             rf"(?:find |list |show (?:me )?)?{_OF}(?:usages?|uses|users|dependents|references) (?:of|to) {_IT}",
         ),
         ("all", True, rf"where (?:is|are) {_IT} (?:used|referenced)"),
-        ("calls", False, rf"(?:what|which \w+) (?:does|do|did) {_IT} (?:call|invoke)"),
-        ("calls", False, rf"(?:what|which \w+) (?:is|are|gets?) (?:called|invoked) by {_IT}"),
+        ("calls", False, rf"{_WHAT} (?:does|do|did) {_IT} (?:call|invoke)"),
+        ("calls", False, rf"{_WHAT} (?:is|are|gets?) (?:called|invoked) by {_IT}"),
         ("calls", False, rf"{_OF}callees of {_IT}"),
-        ("all", False, rf"(?:what|which \w+) (?:does|do) {_IT} (?:use|need|depend on)"),
+        ("all", False, rf"{_WHAT} (?:does|do) {_IT} (?:use|need|depend on)"),
         ("all", False, rf"{_OF}dependencies of {_IT}"),
         ("extends", True, rf"{_WHO} (?:inherits?(?: from)?|extends?|derives? from|subclass(?:es)?|implements?) {_IT}"),
         ("extends", True, rf"{_OF}(?:subclasses|child classes|implementations|implementors) of {_IT}"),
-        ("extends", False, rf"(?:what|which \w+) (?:does|do) {_IT} (?:inherit(?: from)?|extend|implement|derive from)"),
+        ("extends", False, rf"{_WHAT} (?:does|do) {_IT} (?:inherit(?: from)?|extend|implement|derive from)"),
         ("imports", True, rf"{_WHO} (?:imports?) {_IT}"),
-        ("imports", False, rf"(?:what|which \w+) (?:does|do) {_IT} import"),
+        ("imports", False, rf"{_WHAT} (?:does|do) {_IT} import"),
     )
 )
 _SAID = {"calls": "calls", "inherits": "inherits from", "implements": "implements", "imports": "imports"}
