@@ -15,7 +15,7 @@ from clew.catalog.ask import NOTHING_CLOSE
 from clew.config import Config, HygieneConfig
 from clew.knowledge.base import UNKNOWN
 from tests.knowledge.code.repositories import git, make_repository
-from tests.knowledge.doors import known, store
+from tests.knowledge.doors import get, known, store
 
 FILES = {
     "src/factory.py": (
@@ -185,6 +185,59 @@ async def test_what_was_committed_last_is_told_newest_first(app: App, monkeypatc
     ]
     [why, *_] = await known(app, "why are totals rounded")
     assert "customers saw fractions of a cent" in why
+
+
+# -- notes, and what only a commit tells -----------------------------------------------------------------------
+
+
+@pytest.mark.req("SYL-96")
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("what broke before with templates", "cleared twice"),
+        ("what broke before with template reload", "cleared twice"),
+        ("what mistakes did we make", "cleared twice"),
+        ("list the mistakes", "cleared twice"),
+        ("what failures were noted", "cleared twice"),
+        ("what do I prefer for commit messages", "imperative"),
+        ("which preferences are noted", "imperative"),
+        ("what are my preferences?", "imperative"),
+    ],
+)
+async def test_notes_are_found_by_their_kind_before_all_else(app: App, question: str, said: str) -> None:
+    (app.knowledge().root / "docs/templates.md").write_text("# Templates\n\nTemplates broke before a reload.\n")
+    git(app.knowledge().root, "commit", "-q", "--allow-empty", "-m", "Fix templates that broke on reload")
+    content = "The template cache was cleared twice on reload"
+    await store(app, content, summary_type="mistake", title="Template reload", outcome="Clear it once")
+    await store(app, "Commit messages in the imperative", summary_type="preference")
+    await store(app, "Commit messages are checked by a robot")
+    lines = await known(app, question)
+    assert said in lines[0], lines
+    assert "what broke" in question or len(lines) == 1, lines
+
+
+async def test_what_is_preferred_in_code_is_no_note(app: App) -> None:
+    await store(app, "Commit messages in the imperative", summary_type="preference")
+    assert not any("imperative" in line for line in await known(app, "where are preferences stored"))
+
+
+@pytest.mark.parametrize(
+    "question", ["why marmalade", "marmalade", "why marmalade over jam", "why was marmalade chosen", "Marmalade?"]
+)
+async def test_what_only_a_commit_speaks_of_is_told_by_it(app: App, question: str) -> None:
+    git(
+        app.knowledge().root, "commit", "-q", "--allow-empty", "-m", "Choose marmalade over jam because it keeps longer"
+    )
+    [line] = await known(app, question)
+    assert re.match(r"- \[1\] commit \w{10} [\d-]{10}: Choose marmalade over jam", line), line
+
+
+async def test_what_was_noted_without_a_word_of_the_question_comes_after_the_commits_that_have_it(app: App) -> None:
+    git(app.knowledge().root, "commit", "-q", "--allow-empty", "-m", "Choose marmalade over jam")
+    await store(app, "Jelly is kept in the cellar")
+    found = await get(app, "history://tools/search_history", query="marmalade")
+    assert "marmalade" in found
+    assert "Jelly" not in found or found.index("marmalade") < found.index("Jelly")
 
 
 # -- what is not known -----------------------------------------------------------------------------------------

@@ -19,9 +19,10 @@ from clew.knowledge.evidence.naming import COMMIT_PREFIX, on_one_line
 from clew.knowledge.history.archive import Include, SummaryType
 from clew.knowledge.history.briefing import Tier, brief
 from clew.knowledge.history.entries import NO_SESSION
+from clew.knowledge.history.wording import stems
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, guide, tool
 from clew.trail.kinds import NodeDomain
-from clew.trail.nodes import UNVERIFIED
+from clew.trail.nodes import UNVERIFIED, ScoredNode
 
 if TYPE_CHECKING:
     from clew.knowledge.history.archive import Stored
@@ -71,8 +72,7 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
         found = await knowledge.archive(ctx.by).search_history(query, limit, summary_type) if is_known else []
         if summary_type == "any":
             commits = await knowledge.commits.search(query, limit=limit)
-            turns = zip_longest(found, commits)  # what was noted and what was committed are measured differently
-            found = [each for turn in turns for each in turn if each is not None][:limit]
+            found = _in_turns(query, found, commits)[:limit]
         if not found:
             return GuidedContent(content=f"Nothing was noted on that. {HOW_TO_NOTE}")
         if found[0].node.id.startswith(COMMIT_PREFIX):
@@ -167,6 +167,15 @@ def _of_topics(known: OpenKnowledge) -> Sequence[Tool]:
         return "\n".join(lines) or "No pattern came up that often."
 
     return get_decisions, find_failures, find_patterns
+
+
+def _in_turns(query: str, noted: Sequence[ScoredNode], commits: Sequence[ScoredNode]) -> list[ScoredNode]:
+    """What was noted and what was committed, which are measured differently, in turns; what has no word of the question
+    comes last."""
+    wanted = stems(query)
+    near = [each for each in noted if wanted & stems(f"{each.node.name}\n{each.node.content}")]
+    turns = [each for turn in zip_longest(near, commits) for each in turn if each is not None]
+    return [*turns, *(each for each in noted if each not in near)]
 
 
 def stored_line(stored: Stored) -> str:

@@ -34,7 +34,7 @@ END;
 _TICKET = re.compile(r"(?<![\w-])([A-Za-z]{1,12})-(\d{1,9})(?![\w-])|(?<!\w)#(\d{1,9})\b")
 _SHA = re.compile(r"(?<!\w)(?=[0-9a-f]*\d)[0-9a-f]{7,40}(?!\w)")
 _OF_PAST = re.compile(
-    r"\b(?:commit(?:s|ted)?|why (?:was|were|did|ha[sv]e?|do|does|is|are)|when (?:was|were|did)"
+    r"\b(?:commit(?:s|ted)?|why|when (?:was|were|did)"
     r"|who (?:\w+ed|broke|wrote)|(?:what|which) (?:change|release|version|broke|fixed)\w*"
     r"|(?:was|were|been|got) (?:\w+ ){0,3}?\w+ed"
     r"|removed|dropped|reverted|introduced|deprecated|broke|broken|went wrong|regressions?|bisect|history|decided"
@@ -47,7 +47,10 @@ _ALIKE = (("broke", "broken", "breaks", "fix", "fixed", "regression", "revert", 
 """Words that messages of commits use for the same: one that a question has may stand for the others."""
 _LIKE = {word: group for group in _ALIKE for word in group}
 _PART = re.compile(r"[^\W_]+")
-_ASKING = frozenset(("commit", "commits", "committed", "history", "git", "change", "changed", "happened", "decided"))
+_ASKING_WORDS = (
+    "commit commits committed history git change changed happened decided decision chose chosen choose picked"
+)
+_ASKING = frozenset(_ASKING_WORDS.split())
 
 
 def ensure_index(sql: Sql) -> None:

@@ -14,8 +14,10 @@ from clew.access import Principal
 from clew.errors import ClewError
 from clew.knowledge.code.tree import Tree
 from clew.knowledge.evidence.naming import COMMIT_PREFIX
+from clew.knowledge.history.commit_shelf import HistoryShelf
 from clew.knowledge.resolving.definitions import Named, find_definitions, is_test, read_names
 from clew.knowledge.resolving.intents import Classified, asking_words
+from clew.knowledge.resolving.noted import find_notes, read_notes_question
 from clew.knowledge.resolving.overview import find_named_overview, find_overview, is_overview, named_in
 from clew.knowledge.resolving.periods import without_period
 from clew.knowledge.resolving.phrases import Intent, Target
@@ -62,6 +64,9 @@ _WHO_IS = re.compile(
 )
 _PEOPLE = re.compile(
     r"maintain|owner|author|contributor|credit|sponsor|team|contact|people|govern|thank|backer", re.IGNORECASE
+)
+_OF_NOW = re.compile(
+    r"^(?:so |and )?(?:where|which|how|is|are|does|do|can|should|find|locate|who is|who are)\b", re.IGNORECASE
 )
 _README = re.compile(r"(?:^|/)readme\b", re.IGNORECASE)
 _ABOUT_TESTS = re.compile(r"\btests?\b", re.IGNORECASE)
@@ -114,6 +119,10 @@ class Finder:
             return await find_overview(self._trail, by=by, limit=OF_FIRST)
         if (name := named_in(question)) and (told := await self._named_overview(name, by)):
             return told
+        asked = read_notes_question(question)
+        noted = await find_notes(self._trail, asked, by=by, limit=SHOWN) if asked is not None else []
+        if asked is not None and asked.is_only and (noted or not asked.topic):
+            return noted
         if what.target is Target.ARCHIVALIST:
             question = without_period(question)
         wanted = self._wanted(question, what)
@@ -136,7 +145,17 @@ class Finder:
         if home is NodeDomain.CODE and (named.is_spelled or is_place):
             known = {each.node.id for each in defined}
             rest = [*defined[:OF_FIRST], *(each for each in rest if each.node.id not in known)]
-        return rest[:SHOWN]
+        known = {each.node.id for each in noted}
+        rest = [*noted, *(each for each in rest if each.node.id not in known)]
+        return rest[:SHOWN] or await self._committed(question, wanted)
+
+    async def _committed(self, question: str, wanted: Wanted) -> list[ScoredNode]:
+        """The commits that speak of what nothing else here does; none where it is asked what is so now."""
+        history = self._shelves.get(NodeDomain.HISTORY)
+        if not isinstance(history, HistoryShelf) or _OF_NOW.search(question):
+            return []
+        found = await history.commits.search(question, limit=SHOWN)
+        return [each for each in found if support_of(wanted, each.node) > wanted.least]
 
     async def _named_overview(self, name: str, by: Principal) -> list[ScoredNode]:
         folder = basename(self._code.tree.root) if self._code is not None else ""
