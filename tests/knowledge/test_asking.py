@@ -240,6 +240,60 @@ async def test_what_was_noted_without_a_word_of_the_question_comes_after_the_com
     assert "Jelly" not in found or found.index("marmalade") < found.index("Jelly")
 
 
+# -- names, and where documents say it ---------------------------------------------------------------------------
+
+
+async def test_a_name_that_differs_by_a_letter_is_suggested(app: App) -> None:
+    lines = await known(app, "where is base_plaec")
+    assert lines[0].startswith("- Nothing here is named `base_plaec`. Did you mean "), lines
+    assert "base_place" in lines[0]
+
+
+async def test_two_names_that_are_compared_are_both_shown(app: App) -> None:
+    lines = await known(app, "compare PlaceFactory and SpecialFactory")
+    assert [line.split(":")[0] for line in lines] == ["- [1] src/factory.py", "- [2] src/user.py"]
+
+
+async def test_who_inherits_is_the_same_question_as_what_extends(app: App) -> None:
+    (app.knowledge().root / "src/shop.ts").write_text(
+        "import { Base as ShopBase } from './base'\n\nexport class Shop extends ShopBase {\n  open() {}\n}\n"
+    )
+    await app.knowledge().gather()
+    told = await known(app, "what extends ShopBase")
+    assert "src/shop.ts:3" in told[0], told
+    assert await known(app, "who inherits from ShopBase") == told
+
+
+async def test_what_imports_a_package_of_others_is_told_with_the_lines(app: App) -> None:
+    (app.knowledge().root / "src/till.py").write_text("import os\nfrom redis.client import Redis\n\n\ntill = Redis()\n")
+    await app.knowledge().gather()
+    [line] = await known(app, "what imports redis")
+    assert re.match(r"- \[1\] src/till\.py:2@\w+: `src/till\.py` imports `redis`", line), line
+
+
+async def test_a_decision_whose_title_says_it_comes_first(app: App) -> None:
+    await store(app, "Stock is told by the trail, and by the trail alone: the trail", title="Stock")
+    await store(app, "What is derived is not on the trail", title="Code is derived")
+    assert "What is derived" in (await known(app, "what did we decide about code on the trail"))[0]
+
+
+async def test_what_the_readme_says_is_told_by_the_readme_or_not_at_all(app: App) -> None:
+    root = app.knowledge().root
+    (root / "docs/tea.md").write_text("# Tea\n\nTea and coffee are sold. Tea, tea, tea.\n")
+    (root / "README.md").write_text("# Shop\n\nA shop of kettles.\n\n## Hours\n\nIt sells coffee at noon.\n")
+    await app.knowledge().gather()
+    assert "README.md" in (await known(app, "what does the README say about coffee"))[0]
+    assert await known(app, "what does the README say about tea") == [UNKNOWN]
+
+
+async def test_how_to_install_it_is_told_by_the_pages_on_installing_first(app: App) -> None:
+    root = app.knowledge().root
+    (root / "docs/servers.md").write_text("# Installing\n\nInstall a server: install, install it, install it again.\n")
+    (root / "docs/installation.md").write_text("# The shop\n\nThere is a command to install the shop.\n")
+    await app.knowledge().gather()
+    assert "docs/installation.md" in (await known(app, "how do I install it"))[0]
+
+
 # -- what is not known -----------------------------------------------------------------------------------------
 
 

@@ -94,7 +94,7 @@ JAVA = {
             "what are the test dependencies",
             ["2 packages needed for development: pytest >=8 (pyproject.toml:12), letters (pyproject.toml:12)"],
         ),
-        (PYTHON, "which version of flask is required", []),
+        (PYTHON, "which version of flask is required", ["No manifest here names flask."]),
         (SCRIPT, "which TypeScript version", ["package.json:6: typescript ^6.0.3 (npm, needed for development)"]),
         (SCRIPT, "Node version", ["package.json:9: node version >=16.9.0"]),
         (SCRIPT, "what is the version of this project", ["package.json:3: this project has version 4.13.3"]),

@@ -305,3 +305,47 @@ async def test_a_version_that_only_a_tag_tells_of_is_made_of_the_commits_since_t
         "Begin with a kettle",
     ]
     assert await known(app, "what changed in 3.2") == ["- No changelog and no tag that is known here has 3.2."]
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("what changed in the last 2 commits", ["Tidy the kettle", "Add a teapot"]),
+        ("what were the last two commits?", ["Tidy the kettle", "Add a teapot"]),
+        ("show the latest 3 commits", ["Tidy the kettle", "Add a teapot", "Boil quicker"]),
+        ("who made the last commit", ["Tidy the kettle"]),
+    ],
+)
+async def test_the_last_commits_are_told_and_no_others(app: App, question: str, told: list[str]) -> None:
+    lines = await known(app, question)
+    assert subjects(lines) == told, lines
+    assert len(lines) == len(told)
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("how many commits were made in 2026", "- 4 commits from 2026-01-01 to 2026-12-31; the newest:"),
+        ("how many commits were made by Ada Byron", "- 2 commits by Ada Byron; the newest:"),
+        ("how many commits were made in 2019", "- 0 commits from 2019-01-01 to 2019-12-31."),
+    ],
+)
+async def test_commits_are_counted(app: App, question: str, told: str) -> None:
+    assert (await known(app, question))[0] == told
+
+
+async def test_who_wrote_something_is_answered_with_the_authors(app: App) -> None:
+    assert (await known(app, "who wrote the teapot"))[0].endswith("Add a teapot · Bo Lind")
+
+
+async def test_a_change_is_told_with_its_version_and_day(app: App) -> None:
+    lines = await known(app, "why was the Pot class removed")
+    assert any(line.endswith(" · 2.1.0") for line in lines), lines
+
+
+async def test_what_says_that_it_fixes_something_is_of_that_kind(app: App, shop: Shop) -> None:
+    log = f"# Changelog\n\n## 4.0\n\n- CVE-2030-1 Fixed the lock.\n- Changed the door.\n\n{CHANGELOG[13:]}"
+    shop.commit("Release", "2026-11-12", "Bo Lind", {"CHANGELOG.md": log})
+    for question in ("what did the security fix in 4.0 do", "what was fixed in 4.0"):
+        [line] = await known(app, question)
+        assert "Fixed the lock" in line

@@ -51,6 +51,7 @@ def test_what_lacks_the_rarest_thing_of_a_short_question_is_no_answer_whatever_e
 def test_what_is_done_may_be_said_in_another_word() -> None:
     question = "explain how we print the attributes"
     assert actions_in(question) == {"print"}
+    assert actions_in("who may refund 300 euros") == {"300"}
     wanted = build_wanted(["print", "attributes"], {"attributes": 2.0}, actions=actions_in(question))
     assert support_of(wanted, node(CODE, "show_attributes", "")) > 0.0
     assert support_of(wanted, node(CODE, "print_colours", "")) == 0.0

@@ -48,7 +48,7 @@ _ALIKE = (("broke", "broken", "breaks", "fix", "fixed", "regression", "revert", 
 _LIKE = {word: group for group in _ALIKE for word in group}
 _PART = re.compile(r"[^\W_]+")
 _ASKING_WORDS = (
-    "commit commits committed history git change changed happened decided decision chose chosen choose picked"
+    "commit commits committed history git change changed happened decided decision chose chosen choose picked wrote"
 )
 _ASKING = frozenset(_ASKING_WORDS.split())
 

@@ -19,9 +19,16 @@ KNOWN_BY = ("config_file", "package_manifest", "user_choice")
 
 DISCOVER, PREFER = "code://tools/discover_tools", "code://tools/hidden/prefer_tool"
 
+MAX_SHORT = 60
 _ASKS = re.compile(r"^\W*(?:which|what|how)\b", re.IGNORECASE)
 _HERE = re.compile(
     r"\b(?:use[sd]?|using|run|runs|running|here|configured|project|repo|repository|we|our|i)\b", re.IGNORECASE
+)
+_SHORT = re.compile(r"\W*(?:(?:which|what|the|our|what is the|what's the) )?(?:\w+[ -])?\w+\W*", re.IGNORECASE)
+"""A question of little more than the name of a kind of tools."""
+_KIND = re.compile(
+    r"(?:linter|formatter|type[ -]?checker|test(?:ing)? (?:runner|framework|tool)|language server|lsp)s?\W*\Z",
+    re.IGNORECASE,
 )
 _NAMED: dict[ToolCategory, re.Pattern[str]] = {
     "linter": re.compile(r"\blint(?:er|ers|ing)?\b", re.IGNORECASE),
@@ -36,7 +43,8 @@ _NAMED: dict[ToolCategory, re.Pattern[str]] = {
 
 def categories_in(question: str) -> list[ToolCategory]:
     """The kinds of tools that a question wants to know of this project; none for any other question."""
-    if not _ASKS.search(question) or not _HERE.search(question):
+    is_short = len(question) <= MAX_SHORT and _SHORT.fullmatch(question) and _KIND.search(question)
+    if not is_short and (not _ASKS.search(question) or not _HERE.search(question)):
         return []
     return [category for category, pattern in _NAMED.items() if pattern.search(question)]
 

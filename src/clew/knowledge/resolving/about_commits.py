@@ -53,6 +53,19 @@ _OF_AUTHORS = tuple(
         rf"(?:which|what) commits? (?:are|were) (?:by|from) (?P<who>.+?){_LATELY}",
     )
 )
+_NUMBER_NAMES = "two three four five six seven eight nine ten"
+_NUMBERS = {word: number for number, word in enumerate(_NUMBER_NAMES.split(), 2)}
+_LAST = re.compile(
+    rf"(?:(?:what|which)\b(?: \w+){{0,4}}? |{_SHOW})?(?:the )?(?:last|latest|newest|most recent)"
+    rf" (?P<count>\d{{1,3}}|{'|'.join(_NUMBERS)}) commits(?: made| here| by whom)?"
+    r"|who (?:made|wrote|did|is behind|has made) the (?:last|latest|newest|most recent) (?:commit|change)",
+    re.IGNORECASE,
+)
+_HOW_MANY = re.compile(
+    r"how many commits(?: (?:were|are|have been|did we|do we))?(?: (?:there|made|make|done|committed|have))?"
+    r"(?: (?:here|in all|in total|so far))?(?: by (?P<who>\S.{0,80}))?",
+    re.IGNORECASE,
+)
 _AFTER = re.compile(rf"{THE}", re.IGNORECASE)
 _NOBODY = frozenset(("we", "i", "you", "they", "it", "this", "that", "he", "she", "people", "everyone", "the team"))
 
@@ -79,6 +92,21 @@ def read_sha(question: str) -> tuple[str, bool] | None:
     if found is None or not _TELLS_OF_ONE.match(question.strip()):
         return None
     return found["named"] or found["plain"], found["named"] is not None and any(map(str.isdigit, found["named"]))
+
+
+def read_last(question: str) -> int:
+    """How many of the last commits a question wants; 0 where it asks for something else."""
+    found = _LAST.fullmatch(_plain(question))
+    if found is None:
+        return 0
+    said = (found["count"] or "1").lower()
+    return int(said) if said.isdecimal() else _NUMBERS[said]
+
+
+def read_count(question: str) -> str | None:
+    """Whose commits a question wants to have counted, empty for those of all; None where it asks for something else."""
+    found = _HOW_MANY.fullmatch(_plain(question))
+    return None if found is None else found["who"] or ""
 
 
 def read_thing(question: str) -> ThingAsked | None:

@@ -33,13 +33,13 @@ _KINDS: tuple[tuple[re.Pattern[str], ChangeKind], ...] = (
     (re.compile(r"\b(?:brok|break)", re.IGNORECASE), "breaking"),
     (re.compile(r"\b(?:remov|delet|dropp)", re.IGNORECASE), "removed"),
     (re.compile(r"\bdeprecat", re.IGNORECASE), "deprecated"),
+    (re.compile(r"\b(?:secur|vulnerab)", re.IGNORECASE), "security"),
     (re.compile(r"\bfix", re.IGNORECASE), "fixed"),
     (re.compile(r"\b(?:add|introduc)", re.IGNORECASE), "added"),
-    (re.compile(r"\b(?:secur|vulnerab)", re.IGNORECASE), "security"),
 )
 _OF_OTHERS = frozenset(("for", "with", "by"))
 _COMMIT = re.compile(r"\bcommits?\b|\bsupport\b", re.IGNORECASE)
-_TOLD_BY_WORDS = frozenset(("removed", "deprecated"))
+_TOLD_BY_WORDS = frozenset(("removed", "deprecated", "fixed"))
 _NAMED = 200
 
 

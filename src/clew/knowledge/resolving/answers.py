@@ -10,9 +10,10 @@ import msgspec
 from clew.catalog.answers import Source
 from clew.catalog.text import code_span, inline, plain
 from clew.knowledge.evidence.conflicts import Conflict
-from clew.knowledge.evidence.naming import citation_of
+from clew.knowledge.evidence.naming import COMMIT_PREFIX, citation_of
 from clew.knowledge.evidence.quality import Evidence
 from clew.knowledge.evidence.trust import level_of
+from clew.knowledge.history.moments import CHANGELOG
 from clew.knowledge.resolving.excerpts import MOST_LETTERS, excerpt
 from clew.knowledge.resolving.intents import Classified
 from clew.knowledge.resolving.phrases import Intent, Target
@@ -70,9 +71,23 @@ def extracted(
     """An answer in the words of its sources."""
     sources = cited_sources(chosen, used)
     cited = zip(sources, used, strict=True)
-    lines = [f"[{source.number}] {source.place}: {gist(node, question)}" for source, node in cited]
+    lines = [
+        f"[{source.number}] {source.place}: {gist(node, question)}{_beside(node, question)}" for source, node in cited
+    ]
     told = [f"{DISAGREE} {each.description}; believe {each.resolution}" for each in conflicts]
     return build_answer(question, what, "\n".join([*told, *lines]), "graph", sources, conflicts)
+
+
+def _beside(node: Node, question: str) -> str:
+    """What belongs to a source beside what it says: the version and day of a change, and who committed, where that is
+    the question."""
+    if node.metadata.get("kind") == CHANGELOG:
+        at = node.timestamp
+        said = [str(node.metadata.get("version") or "unreleased"), *([f"{at:%Y-%m-%d}"] if at is not None else [])]
+        return f" · {inline(', '.join(said), EXCERPT)}"
+    if node.id.startswith(COMMIT_PREFIX) and node.authors and question.lower().startswith("who"):
+        return f" · {inline(mask_keys(node.authors[0]), EXCERPT)}"
+    return ""
 
 
 def told_uses(

@@ -16,6 +16,7 @@ from clew.knowledge.history.commits import Commit, Touched
 from clew.knowledge.history.moments import happened_at
 from clew.knowledge.resolving.about_commits import AuthorAsked
 from clew.knowledge.resolving.about_versions import VersionAsked
+from clew.knowledge.resolving.periods import Period
 from clew.knowledge.resolving.subjects import subject_words
 from clew.knowledge.resolving.told import Told, more_lines
 from clew.secrecy import mask_keys
@@ -60,6 +61,19 @@ async def tell_author(asked: AuthorAsked, bounds: CommitFilter, commits: Commits
     wanted = msgspec.structs.replace(bounds, authors=tuple(authors), paths=tuple(paths), words=words)
     nodes, total = await commits.among(wanted, SHOWN)
     return Told(nodes=nodes, total=total) if nodes else await tell_newest_before(wanted, commits)
+
+
+async def tell_count(whose: str, period: Period | None, bounds: CommitFilter, commits: Commits) -> Told | None:
+    """How many commits there are, of an author and in a time where these are given, and the newest; None where nobody
+    of that name is an author."""
+    authors = await commits.authors_of(whose) if whose else []
+    if whose and not authors:
+        return None
+    nodes, total = await commits.among(msgspec.structs.replace(bounds, authors=tuple(authors)), 1)
+    number = f"{total:,} commit{'' if total == 1 else 's'}"
+    when = f" {period.label}" if period is not None else ""
+    by = f" by {inline(', '.join(authors))}" if authors else ""
+    return Told(nodes=nodes, head=f"{number}{by}{when}{unread(commits)}{'; the newest:' if nodes else '.'}", total=1)
 
 
 async def tell_tagged(asked: VersionAsked, commits: Commits) -> Told | None:

@@ -24,15 +24,18 @@ from clew.knowledge.resolving.phrases import Intent, Target
 from clew.knowledge.resolving.recent import find_recent
 from clew.knowledge.resolving.states import CodeState
 from clew.knowledge.resolving.subjects import subject_words
-from clew.knowledge.resolving.support import DONE, NEAR_BEST, Wanted, actions_in, build_wanted, support_of
+from clew.knowledge.resolving.support import DONE, FEW, NEAR_BEST, Wanted, actions_in, build_wanted, support_of
 from clew.knowledge.resolving.uses import CodeLinks, read_use_question
 from clew.knowledge.searching import Shelves
 from clew.knowledge.shelves import Shelf
 from clew.trail.kinds import NodeDomain
-from clew.trail.nodes import Node, ScoredNode
+from clew.trail.nodes import Node, NodeFilter, ScoredNode
+from clew.trail.readable import find_words
 from clew.trail.store import Trail
+from clew.trail.text import STOP
 
 LOOKED_AT = 10
+MAX_LOOKED_AT = 1_000
 SHOWN = 6
 OF_FIRST = 4
 """So many of the shelf that comes first stand before the best of the others."""
@@ -40,8 +43,6 @@ AT_HOME = 0.2
 """What the support of the shelf counts more that a question is usually for."""
 CLEAR, NEVER = 0.65, 2.0
 BODY_LINES = 60
-FEW = 3
-"""Of so many words at most, all must be there of what is said to be there."""
 
 _DOCUMENTS = "(?:docs?|documentation|readme|manual|guide)"
 _HOW_TO = re.compile(
@@ -65,9 +66,15 @@ _WHO_IS = re.compile(
 _PEOPLE = re.compile(
     r"maintain|owner|author|contributor|credit|sponsor|team|contact|people|govern|thank|backer", re.IGNORECASE
 )
-_OF_NOW = re.compile(
-    r"^(?:so |and )?(?:where|which|how|is|are|does|do|can|should|find|locate|who is|who are)\b", re.IGNORECASE
+_README_SAYS = re.compile(r"\breadme\b", re.IGNORECASE)
+_INSTALL = re.compile(
+    r"^how (?:do|can|should|would|to)\b(?: (?:i|you|we|one))? ?install(?: (?:it|this|\w+|(?:this|the) \w+))?[\s?.!]*$",
+    re.IGNORECASE,
 )
+_INSTALLING = re.compile(r"(?:^|/)(?:readme|install)", re.IGNORECASE)
+_COMPARES = re.compile(r"^(?:please )?(?:compare|(?:what is |what's )?the differences? between)\b", re.IGNORECASE)
+_DECIDED_ABOUT = re.compile(r"\b(?:decid\w{1,4}|decisions?)\b.{0,40}? (?:about|on|for|of) (.+)", re.IGNORECASE)
+_OF_NOW = re.compile(r"^(?:so |and )?(?:where|which|how|is|are|does|do|can|should|find|locate)\b", re.IGNORECASE)
 _README = re.compile(r"(?:^|/)readme\b", re.IGNORECASE)
 _ABOUT_TESTS = re.compile(r"\btests?\b", re.IGNORECASE)
 _HOMES = {Target.ARCHIVALIST: NodeDomain.HISTORY, Target.ACADEMIC: NodeDomain.ACADEMIC}
@@ -115,6 +122,9 @@ class Finder:
 
     async def find(self, question: str, what: Classified, *, by: Principal) -> list[ScoredNode]:
         """The best for a question, best first; nothing where nothing speaks of it."""
+        used = read_use_question(question)
+        if used is not None and used.plainly:
+            question = used.plainly
         if is_overview(question):
             return await find_overview(self._trail, by=by, limit=OF_FIRST)
         if (name := named_in(question)) and (told := await self._named_overview(name, by)):
@@ -131,6 +141,8 @@ class Finder:
             own = by.session if what.intent is Intent.RESUME else None
             return await find_recent(self._trail, history, question, by=by, limit=SHOWN, session=own)
         named = read_names(question)
+        if _COMPARES.search(question) and (both := await self._each_definition(named, by)):
+            return both
         defined = await self._definitions(named, by)
         is_place = named.is_all and what.intent is Intent.LOCATE and what.target is Target.LIBRARIAN
         if defined and is_place and named.is_spelled:
@@ -139,6 +151,11 @@ class Finder:
             domain: await self._supported(shelf, question, what, wanted, by) for domain, shelf in self._shelves.items()
         }
         home = home_of(question, what)
+        if (
+            _README_SAYS.search(question) and home is NodeDomain.ACADEMIC
+        ):  # what it does not say, others may not say for it
+            said = found.get(home, [])
+            found = {home: said if any(_README.search(each.found.node.path or "") for each in said) else []}
         if found.get(home) and home is NodeDomain.ACADEMIC:  # who asks how something is done is not helped by a test
             found |= {domain: [each for each in held if not is_test(each.found.node)] for domain, held in found.items()}
         rest = _merged(found, home, needed_at_home(home, what))
@@ -152,7 +169,7 @@ class Finder:
     async def _committed(self, question: str, wanted: Wanted) -> list[ScoredNode]:
         """The commits that speak of what nothing else here does; none where it is asked what is so now."""
         history = self._shelves.get(NodeDomain.HISTORY)
-        if not isinstance(history, HistoryShelf) or _OF_NOW.search(question):
+        if not isinstance(history, HistoryShelf) or _OF_NOW.search(question) or _WHO_IS.search(question):
             return []
         found = await history.commits.search(question, limit=SHOWN)
         return [each for each in found if support_of(wanted, each.node) > wanted.least]
@@ -174,6 +191,12 @@ class Finder:
             return []
         return await find_definitions(shelf, named, by=by)
 
+    async def _each_definition(self, named: Named, by: Principal) -> list[ScoredNode]:
+        """The first definition of each name; nothing where fewer than two are defined."""
+        each = [await self._definitions(Named(names=(name,), is_spelled=True), by) for name in named.names]
+        found = [defined[0] for defined in each if defined]
+        return found if len(found) > 1 else []
+
     async def _supported(
         self, shelf: Shelf, question: str, what: Classified, wanted: Wanted, by: Principal
     ) -> list[Candidate]:
@@ -182,7 +205,10 @@ class Finder:
         if shelf.domain is NodeDomain.CODE and _WHO.search(question) and read_use_question(question) is None:
             return []
         asked = _HOW_TO.sub(" ", question).strip() if shelf.domain is NodeDomain.ACADEMIC else question
+        place = _place_asked(question) if shelf.domain is NodeDomain.ACADEMIC else None
         found = await shelf.search(asked or question, by=by, limit=LOOKED_AT)
+        if place is not None:
+            found = await _there_first(shelf, asked or question, found, place, by)
         if not wanted.weights:
             return [Candidate(each, 0.0) for each in found if _README.search(each.node.path or "")]
         held = [Candidate(each, await self._support(wanted, each)) for each in found]
@@ -191,7 +217,14 @@ class Finder:
         if _WHO_IS.search(question):
             kept = [each for each in kept if _names_people(each.found.node)]
         wants_tests = what.intent is Intent.LOCATE and _ABOUT_TESTS.search(question) is not None
-        return sorted(kept, key=lambda each: not wants_tests and is_test(each.found.node))
+        about = _about(question)
+        return sorted(
+            kept,
+            key=lambda each: (
+                not wants_tests and is_test(each.found.node),
+                -len(about & set(find_words(each.found.node.name.lower()))),
+            ),
+        )
 
     async def _support(self, wanted: Wanted, found: ScoredNode) -> float:
         support = support_of(wanted, found.node)
@@ -230,6 +263,38 @@ def needed_at_home(home: NodeDomain, what: Classified) -> float:
     if home is not NodeDomain.CODE or (what.target is Target.LIBRARIAN and what.intent is Intent.LOCATE):
         return 0.0
     return CLEAR if what.target is Target.LIBRARIAN and what.intent is not Intent.GENERAL else NEVER
+
+
+def _about(question: str) -> set[str]:
+    """The words of what was decided about, also those that say little: one of them may be the title of a decision."""
+    found = _DECIDED_ABOUT.search(question[:MAX_LOOKED_AT])
+    return {word for word in find_words(found[1].lower()) if word not in STOP} if found is not None else set()
+
+
+def _place_asked(question: str) -> re.Pattern[str] | None:
+    """Which documents come first where a question asks what the README says, or how the project is installed."""
+    if _README_SAYS.search(question):
+        return _README
+    return _INSTALLING if _INSTALL.search(question) else None
+
+
+async def _there_first(
+    shelf: Shelf, asked: str, found: Sequence[ScoredNode], place: re.Pattern[str], by: Principal
+) -> list[ScoredNode]:
+    """What is found in some documents, those nearest to the top of the project first, and then all else."""
+    globs = ("README*", "readme*", "Readme*", *(("*install*", "*INSTALL*") if place is _INSTALLING else ()))
+    more = [
+        each
+        for glob in globs
+        for each in await shelf.search(asked, by=by, limit=LOOKED_AT, filter=NodeFilter(path=glob))
+    ]
+    once = {each.node.id: each for each in (*more, *found)}
+    return sorted(once.values(), key=lambda each: _far(each.node.path or "", place))
+
+
+def _far(path: str, place: re.Pattern[str]) -> tuple[bool, int]:
+    is_there = place.search(path) is not None
+    return not is_there, path.count("/") if is_there else 0
 
 
 def _names_people(node: Node) -> bool:

@@ -16,7 +16,7 @@ from clew.knowledge.history.changelogs import ChangeNote
 from clew.knowledge.history.commit_queries import CommitFilter
 from clew.knowledge.history.commit_shelf import Commits, HistoryShelf
 from clew.knowledge.history.moments import happened_at
-from clew.knowledge.resolving.about_commits import ThingAsked, read_authors, read_sha, read_thing
+from clew.knowledge.resolving.about_commits import ThingAsked, read_authors, read_count, read_last, read_sha, read_thing
 from clew.knowledge.resolving.about_versions import VersionAsked, is_of_kind, note_node, notes_of, read_version
 from clew.knowledge.resolving.answers import EXCERPT, Resolved
 from clew.knowledge.resolving.commit_answers import (
@@ -27,6 +27,7 @@ from clew.knowledge.resolving.commit_answers import (
     paths_of,
     tell_author,
     tell_commit,
+    tell_count,
     tell_newest_before,
     tell_tagged,
     unread,
@@ -56,6 +57,7 @@ _OF_CHANGES = re.compile(
 )
 _OTHER = re.compile(r"^(?:so |and |but )?(?:where|how|why|explain|is|are|does|can|should)\b", re.IGNORECASE)
 _BROKE = ("broke",)
+MOST_LAST = 20
 _PATH = re.compile(r"/|\.\w{1,8}\Z")
 _FILE = re.compile(
     r"\S{1,300}\.(?:py|pyi|js|jsx|ts|tsx|go|rs|java|kt|c|h|cc|cpp|hpp|rb|md|rst|txt|toml|ya?ml|json|cfg|ini|html|css|sh|sql)"
@@ -97,6 +99,14 @@ class Past:
         period = read_period(question, self._clock.now())
         rest = period.rest if period is not None else question
         bounds = CommitFilter(since=period.since, until=period.until) if period is not None else CommitFilter()
+        whose = read_count(rest)
+        if whose is not None and (told := await tell_count(whose, period, bounds, commits)) is not None:
+            return told
+        if last := read_last(rest):
+            nodes, _ = await commits.among(bounds, min(last, MOST_LAST))
+            return Told(
+                nodes=nodes, total=len(nodes), head="" if nodes else f"No commit is known here{unread(commits)}."
+            )
         thing = read_thing(rest)
         if thing is not None and (told := await self._tell_thing(thing, bounds, commits, by)) is not None:
             return told

@@ -43,7 +43,7 @@ from clew.knowledge.resolving.past import Past, ReadChanges
 from clew.knowledge.resolving.phrases import Intent, Target
 from clew.knowledge.resolving.routing import Router
 from clew.knowledge.resolving.states import States, audience_of
-from clew.knowledge.resolving.uses import find_used, find_uses, read_use_question, tell_unknown
+from clew.knowledge.resolving.uses import find_imports, find_used, find_uses, read_use_question, tell_near, tell_unknown
 from clew.knowledge.searching import Shelves
 from clew.knowledge.shelves import AsFound, Truth
 from clew.llm.messages import Message
@@ -157,7 +157,8 @@ class Resolver:
         used = [nodes[each.id] for each in chosen]
         conflicts = detect(used, now, in_code=self._stands_in_code(by))[:MOST_CONFLICTS]
         if not chosen:
-            return build_answer(question, what, NOTHING, "graph", status="no_matches")
+            near = await tell_near(self._code, question) if self._code is not None else ""
+            return build_answer(question, what, near or NOTHING, "graph", status="no_matches")
         answer = extracted(question, what, chosen, used, conflicts)
         model = self._model if not suffices(what, chosen, conflicts) else None
         ids = [each.node.id for each in found] if model is not None else []
@@ -183,6 +184,11 @@ class Resolver:
         if asked is None or shelf is None or self._code is None:
             return None
         definitions = await find_used(shelf, asked, by=by)
+        if not definitions and asked.edge_type == "imports" and asked.backwards:
+            imports, now = await find_imports(self._code, asked), self._clock.now()
+            shown = [evidence_of(ScoredNode(node=use.place, similarity=1.0), now) for use in imports[:SHOWN_USES]]
+            if shown:
+                return told_uses(question, what, asked, imports, shown)
         if not definitions:
             unknown = await tell_unknown(self._code, shelf, asked, by=by)
             return build_answer(question, what, unknown, "graph", status="no_matches") if unknown else None

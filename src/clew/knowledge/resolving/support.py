@@ -19,6 +19,8 @@ LEAST = 0.5
 """So much of a short question a source must speak of."""
 SHORT = 4
 """Of more words than these, less will do: a long question tells more than its answer says again."""
+FEW = 3
+"""Of so many words, the rarest thing must be there."""
 NEAR_BEST = 0.6
 """Beside the best, what has less than this share of its support is left out."""
 INSIDE = 0.7
@@ -29,7 +31,8 @@ UNHEARD = 1.25
 MOST_LETTERS = 20_000
 
 _ACTION = re.compile(
-    r"(?<=\bi )\w+|(?<=\bwe )\w+|(?<=\bto )\w+|(?<=\byou )\w+|(?<=\bone )\w+|\b\w{3,40}(?:ed|ing)\b", re.IGNORECASE
+    r"(?<=\bi )\w+|(?<=\bwe )\w+|(?<=\bto )\w+|(?<=\byou )\w+|(?<=\bone )\w+|\b\w{3,40}(?:ed|ing)\b|\b\d+\b",
+    re.IGNORECASE,
 )
 _SAME = {word: words for words in SAME_WORDS for word in words}
 _ALIKE = {word: words for words in (MADE, UNMADE) for word in words}
@@ -53,7 +56,7 @@ class Wanted(msgspec.Struct, frozen=True):
         most = max(things.values(), default=0.0)
         found = frozenset(word for word, weight in things.items() if weight == most)
         is_one_of_several = len(found) < len(self.weights) and (len(found) == 1 or len(found) < len(things))
-        return found if len(self.weights) <= SHORT and is_one_of_several else frozenset()
+        return found if len(self.weights) <= FEW and is_one_of_several else frozenset()
 
     @property
     def least(self) -> float:
@@ -71,8 +74,8 @@ def build_wanted(
 
 
 def actions_in(question: str) -> frozenset[str]:
-    """The words of a question that tell what is done, by where they stand or how they end: others may call it
-    otherwise."""
+    """The words of a question that tell what is done, by where they stand or how they end, and its numbers: others may
+    say these otherwise."""
     return frozenset(map(str.lower, _ACTION.findall(question[:MOST_LETTERS])))
 
 

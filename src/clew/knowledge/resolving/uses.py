@@ -12,13 +12,15 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.text import code_span
 from clew.errors import ClewError, InvalidInput, NotFound
-from clew.knowledge.code.views import Callers, Link
-from clew.knowledge.resolving.definitions import NAME, THE, Named, distance_of, find_definitions, is_name
+from clew.knowledge.code.views import Callers, Link, Located
+from clew.knowledge.resolving.definitions import NAME, THE, Named, distance_of, find_definitions, is_name, read_names
 from clew.knowledge.shelves import Shelf
 from clew.trail.nodes import Node
 
 MAX_NAME = 120
 LOOKED_AT = 8
+MOST_NEAR = 50
+MAX_LINE = 500
 MOST_DEFINITIONS = 5
 """Of a name that several have, the uses of so many are looked for."""
 
@@ -70,6 +72,8 @@ _NONE = {
     ("imports", True): "imports",
     ("imports", False): "is imported by",
 }
+MEANT = "Did you mean"
+_IMPORTS = r"(?:import|from|use|using|require|#include|const|let|var|export)"
 _PRONOUNS = frozenset(("it", "this", "that", "we", "you", "i", "they", "them", "us", "me"))
 
 
@@ -84,6 +88,11 @@ class UseQuestion(msgspec.Struct, frozen=True, kw_only=True):
     def can_be_word(self) -> bool:
         """Whether the name may be a plain word, of which documents speak as well."""
         return self.edge_type in ("all", "imports") and not is_name(self.named.names[0])
+
+    @property
+    def plainly(self) -> str:
+        """The question in the words of code, where these are found however it is put; else nothing."""
+        return f"what extends {self.named.names[0]}" if self.edge_type == "extends" and self.backwards else ""
 
     @property
     def none_found(self) -> str:
@@ -108,6 +117,8 @@ class CodeLinks(Protocol):
     async def dependencies(self, ref: str, *, edge_type: str = "all", depth: int = 1) -> list[Link]: ...
 
     async def callers(self, ref: str, *, depth: int = 1) -> Callers: ...
+
+    async def locate(self, query: str, *, limit: int = 10) -> list[Located]: ...
 
     async def symbol(self, ref: str) -> Node: ...
 
@@ -209,6 +220,43 @@ async def tell_unknown(code: CodeLinks, shelf: Shelf, asked: UseQuestion, *, by:
         await code.symbol(name)
     except NotFound as error:
         return f"Nothing here is named {code_span(name, MAX_NAME)}. {error.hint}".strip()
+    except InvalidInput:  # several have it
+        return ""
+    return ""
+
+
+async def find_imports(code: CodeLinks, asked: UseQuestion) -> list[Use]:
+    """The lines that import something that is not defined here, of the files that speak of it; the product before its
+    tests."""
+    [name] = asked.named.names
+    pattern = re.compile(rf"(\d+):\s*{_IMPORTS}\b.*(?<![\w.-]){re.escape(name)}(?![\w-])")
+    found = []
+    for path in dict.fromkeys(each.path for each in await code.locate(name, limit=MOST_NEAR)):
+        try:
+            file, source = await code.symbol(path), await code.source(path)
+        except ClewError:  # it went meanwhile
+            continue
+        lines = (pattern.match(line[:MAX_LINE]) for line in source.split("\n"))
+        found += [_import_at(file, int(line[1]), name) for line in lines if line is not None]
+    return sorted(found, key=lambda use: distance_of(use.place))
+
+
+def _import_at(file: Node, line: int, name: str) -> Use:
+    place = msgspec.structs.replace(file, line_start=line, line_end=line)
+    return Use(place=place, user=file.path or file.name, used=name, does="imports")
+
+
+async def tell_near(code: CodeLinks, question: str) -> str:
+    """That nothing has the name whose place a question asks for, with those that are near to it; nothing where none
+    is."""
+    named = read_names(question)
+    if not named.names or not (named.is_all or is_name(named.names[0])):
+        return ""
+    try:
+        await code.symbol(named.names[0])
+    except NotFound as error:
+        said = f"Nothing here is named {code_span(named.names[0], MAX_NAME)}. {error.hint}"
+        return said if (error.hint or "").startswith(MEANT) else ""
     except InvalidInput:  # several have it
         return ""
     return ""
