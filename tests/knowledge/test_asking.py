@@ -271,6 +271,12 @@ async def test_what_imports_a_package_of_others_is_told_with_the_lines(app: App)
     assert re.match(r"- \[1\] src/till\.py:2@\w+: `src/till\.py` imports `redis`", line), line
 
 
+@pytest.mark.parametrize("question", ["which linter", "linter?", "the linter", "what linter?"])
+async def test_a_tool_is_told_to_who_asks_in_short(app: App, question: str) -> None:
+    (app.knowledge().root / "ruff.toml").write_text("line-length = 100\n")
+    assert (await known(app, question))[0].startswith("- ruff, linter for python"), question
+
+
 async def test_a_decision_whose_title_says_it_comes_first(app: App) -> None:
     await store(app, "Stock is told by the trail, and by the trail alone: the trail", title="Stock")
     await store(app, "What is derived is not on the trail", title="Code is derived")
