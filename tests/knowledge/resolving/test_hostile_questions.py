@@ -20,6 +20,7 @@ from clew.knowledge.resolving.aspects import are_at_odds, aspect_of
 from clew.knowledge.resolving.definitions import read_names
 from clew.knowledge.resolving.excerpts import excerpt
 from clew.knowledge.resolving.intents import classify
+from clew.knowledge.resolving.noted import read_notes_question
 from clew.knowledge.resolving.loosely import are_loosely_the_same
 from clew.knowledge.resolving.periods import read_period
 from clew.knowledge.resolving.phrases import Intent
@@ -31,7 +32,7 @@ start = sys.argv[1]
 now = datetime(2026, 11, 1, tzinfo=UTC)
 readers = [
     inline, categories_in, read_question, read_authors, read_sha, read_thing, read_version, aspect_of, read_names,
-    classify, reword, mask_keys,
+    classify, reword, mask_keys, read_notes_question,
     lambda text: read_period(text, now), lambda text: excerpt(text, text, 160),
     lambda text: are_at_odds(text, text[1:]),
     lambda text: are_loosely_the_same(text, text[1:], Intent.EXPLAIN),
