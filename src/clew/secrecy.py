@@ -156,7 +156,7 @@ _IN_ADDRESS = re.compile(
 _PRIVATE_KEY = re.compile(
     # Up to its end; without one, the lines directly below that look like headers or base 64. A key of PuTTY has such
     # lines below their number.
-    rf"({_KEY_BEGIN})(?:[^-]*+(?:-(?!---)[^-]*+)*+(?={_KEY_END})"
+    rf"({_KEY_BEGIN})(?:[^-]*+(?:-(?!-{{3,4}} ?(?:END|BEGIN))[^-]*+)*+(?={_KEY_END})"
     r"|(?:\s*+(?:[A-Za-z-]{1,40}: [^\n]*+|[A-Za-z0-9+/=]{16,}+))++)"
     r"|(Private-Lines: \d{1,5})(?:\r?\n[A-Za-z0-9+/=]{1,200}+(?=\r?\n|\Z))++"
 )
