@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 MASK = "[masked]"
 _NAMES = (
@@ -140,9 +147,12 @@ _PATTERNS = (
     *((marks, re.compile(rf"(?<![A-Za-z0-9]){shape}")) for marks, shape in _KINDS),
     *((marks, re.compile(rf"({shape}")) for marks, shape in _NAMED_KINDS),
 )
-_MARKS = tuple(
-    dict.fromkeys(("PRIVATE KEY", "Private-Lines:", *(mark for marks, _ in (*_KINDS, *_NAMED_KINDS) for mark in marks)))
+_ALL_MARKS = frozenset(
+    ("PRIVATE KEY", "Private-Lines:", *(mark for marks, _ in (*_KINDS, *_NAMED_KINDS) for mark in marks))
 )
+_MARKS = tuple(sorted(mark for mark in _ALL_MARKS if not any(each in mark for each in _ALL_MARKS - {mark})))
+"""Without those that another is part of."""
+_SHORT = 2_000
 _ADDRESS = re.compile(r"://\S*")
 
 _IN_ADDRESS = re.compile(
@@ -207,7 +217,29 @@ def mask_message(text: str) -> str:
 
 def may_hold_keys(text: str) -> bool:
     """Whether a text has what every key has. Looking for whole keys takes ten times as long."""
-    return any(mark in text for mark in _MARKS) or any("@" in address for address in _ADDRESS.findall(text))
+    marks = _MARKS if len(text) < _SHORT else _possible(text)
+    return any(mark in text for mark in marks) or any("@" in address for address in _ADDRESS.findall(text))
+
+
+def _possible(text: str) -> list[str]:
+    """The marks all of whose pairs of letters stand somewhere in a text: few are left to be looked for."""
+    import numpy as np  # only who reads many texts needs it
+
+    letters = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)
+    is_there = np.zeros(1 << 16, np.bool_)
+    is_there[letters[:-1].astype(np.uint16) << 8 | letters[1:]] = True
+    found = is_there[_pairs_of_marks()].all(axis=1)
+    return [_MARKS[at] for at in np.flatnonzero(found)]
+
+
+@lru_cache(1)
+def _pairs_of_marks() -> NDArray[np.uint16]:
+    """The pairs of letters of each mark, as numbers; short marks have their first again and again."""
+    import numpy as np  # only who reads many texts needs it
+
+    pairs = [[ord(one) << 8 | ord(two) for one, two in pairwise(mark)] for mark in _MARKS]
+    longest = max(map(len, pairs))
+    return np.array([each + each[:1] * (longest - len(each)) for each in pairs], np.uint16)
 
 
 def _mask_key_bodies(text: str) -> str:
