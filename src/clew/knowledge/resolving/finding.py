@@ -51,8 +51,10 @@ _HOW_TO = re.compile(
     re.IGNORECASE,
 )
 _OF_DOCS = frozenset(("docs", "doc", "documentation", "readme", "manual", "guide"))
-_COMMAND = re.compile(r"^\s*/[a-z][\w-]*\s+", re.IGNORECASE)
-_DULL = frozenset(("time", "times", "way", "ways", "reason", "reasons", "always", "today"))
+_BESIDE = re.compile(r"^\s*/[a-z][\w-]*\s+|\b(?:text|txt)(?= files?\b)", re.IGNORECASE)
+"""A command, and what goes without saying: most files are of text."""
+_DULL_WORDS = "time times way ways reason reasons always today good best easy easiest simplest"
+_DULL = frozenset(_DULL_WORDS.split())
 """Words that a question has and its answer need not."""
 _WHY = re.compile(r"^(?:so |and |but )?(?:why|how come)\b", re.IGNORECASE)
 _IS_THERE = re.compile(
@@ -180,7 +182,7 @@ class Finder:
 
     def _wanted(self, question: str, what: Classified) -> Wanted:
         asking = asking_words(question, what.intent) | (_OF_DOCS if _HOW_TO.search(question) else frozenset())
-        said = subject_words(_COMMAND.sub("", question), asking)
+        said = subject_words(_BESIDE.sub("", question), asking)
         words = [word for word in said if word not in _DULL] or said
         rarity = self._code.rarity(words) if self._code is not None else {}
         return build_wanted(words, rarity, needed_in(question, words, what), actions_in(question))
