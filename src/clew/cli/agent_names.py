@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 _MAX_KNOWN = 200
 _WILD = ("*", "?", "[", "(", "://", "mcp__")
 """What is no plain name: globs, parts of tools, routes, and tools of servers."""
+_ELSEWHERE = (
+    *("Task", "Agent", "TodoWrite", "TodoRead", "WebSearch", "NotebookEdit", "NotebookRead", "ExitPlanMode"),
+    *("AskUserQuestion", "Skill", "BashOutput", "KillShell", "SlashCommand", "LSP", "Question", "CodeSearch"),
+)
+"""Tools of other programs for which there is nothing here: who names them made no mistake."""
 
 
 async def check_agent_names(manifest: Manifest, root: Path, here: Here) -> list[Problem]:
@@ -38,13 +43,6 @@ async def check_agent_names(manifest: Manifest, root: Path, here: Here) -> list[
         tools |= await _on_trail(here)
     models = set(open_models(here.config()).names())
     return [told for each in agents for told in _check(each, root, tools, spelled, models)]
-
-
-_ELSEWHERE = (
-    *("Task", "Agent", "TodoWrite", "TodoRead", "WebSearch", "NotebookEdit", "NotebookRead", "ExitPlanMode"),
-    *("AskUserQuestion", "Skill", "BashOutput", "KillShell", "SlashCommand", "LSP", "Question", "CodeSearch"),
-)
-"""Tools of other programs for which there is nothing here: who names them made no mistake."""
 
 
 async def _on_trail(here: Here) -> set[str]:

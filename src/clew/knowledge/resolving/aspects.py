@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from clew.knowledge.resolving.roles import are_turned_round, roles_in
+from clew.knowledge.resolving.roles import are_turned_round, is_telling, roles_in
 from clew.knowledge.resolving.subjects import stem_of, time_scope_of
-from clew.knowledge.resolving.wordings import ASKING, ORDINARY
+from clew.knowledge.resolving.wordings import ORDINARY
 from clew.trail.text import STOP, split_word
 
 MAX_LOOKED_AT = 1_000
@@ -47,7 +47,6 @@ _BOUNDS = frozenset(_BOUND_WORDS.split())
 _NEGATIONS = frozenset(("not", "never", "no", "except", "cannot", "nor", "neither", "unless"))
 _PARTICLES = frozenset(("up", "down", "off", "out", "most", "more", "few", "only", "other"))
 _ASKING_WITH_PARTICLES = frozenset(("leave", "left", "turn", "turned", "turns", "pick", "look", "looked", "find"))
-_ALL_ASKING = ORDINARY.union(*ASKING.values())
 
 _TOKEN = re.compile(r"[^\s,;()\[\]{}<>!?`\"]+")
 _OF_A_NAME = re.compile(r"[a-z][A-Z]|\w[_./:]\w|\d|\w(?:\+\+|#)")
@@ -134,7 +133,7 @@ def _parts(text: str) -> set[tuple[str, str]]:
     """What is part of what, in the singular: `the test of the parser` and `the parser test` are of a parser."""
     words = [word for word in _WORD.findall(text.lower()) if word not in _BETWEEN]
     verbs = _VERBS if _TURNS.keys().isdisjoint(words) else _VERBS | _MOVES
-    things = {word for word in words if (_is_telling(word) and word not in verbs) or word in ("list", "lists")}
+    things = {word for word in words if (is_telling(word) and word not in verbs) or word in ("list", "lists")}
     found = set[tuple[str, str]]()
     for at, word in enumerate(words):
         if word not in things or (at and words[at - 1] in _BEFORE_VERBS):
@@ -173,7 +172,7 @@ def _turns(line: str) -> Iterator[str]:
             yield word
         elif word in _BOUNDS and after:
             yield f"{word}:{after[0]}"
-        elif word in _TURNS and after and any(_is_telling(each) for each in words[:at]):
+        elif word in _TURNS and after and any(is_telling(each) for each in words[:at]):
             yield _TURNS[word] + after[0]
 
 
@@ -187,7 +186,7 @@ def _spellings(text: str, line: str) -> Iterator[str]:
     yield from (f"={sign}" for sign in (*_OPERATOR.findall(text), *map(str.lower, _LETTER.findall(text))))
     yield from (f"={token.lower()}" for token in tokens if not token.isascii() and _has_accent(token))
     found = _BARE.search(line)
-    if found is not None and _is_telling(found[1]):
+    if found is not None and is_telling(found[1]):
         written = next((token for token in reversed(tokens) if token.lower() == found[1]), found[1])
         if written != found[1] and not _OF_A_NAME.search(written):
             yield f"={written}"
@@ -200,8 +199,4 @@ def _has_accent(token: str) -> bool:
 
 
 def _first_telling(words: Iterable[str]) -> list[str]:
-    return [stem_of(split_word(word)[0]) for word in islice(filter(_is_telling, words), 1)]
-
-
-def _is_telling(word: str) -> bool:
-    return word.partition("'")[0] not in STOP and word not in _ALL_ASKING
+    return [stem_of(split_word(word)[0]) for word in islice(filter(is_telling, words), 1)]

@@ -153,9 +153,8 @@ class Finder:
             domain: await self._supported(shelf, question, what, wanted, by) for domain, shelf in self._shelves.items()
         }
         home = home_of(question, what)
-        if (
-            _README_SAYS.search(question) and home is NodeDomain.ACADEMIC
-        ):  # what it does not say, others may not say for it
+        if _README_SAYS.search(question) and home is NodeDomain.ACADEMIC:
+            # what it does not say, others may not say for it
             said = found.get(home, [])
             found = {home: said if any(_README.search(each.found.node.path or "") for each in said) else []}
         if found.get(home) and home is NodeDomain.ACADEMIC:  # who asks how something is done is not helped by a test

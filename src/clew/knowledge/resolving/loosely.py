@@ -30,10 +30,8 @@ _LITTLE = re.compile(
     rf"(?<=\w )\b(?:{'|'.join(_LITTLE_WORDS)})s?(?= in (?:(?:a|an|the|our|each|every) )?{CONTAINER}\b)"
     rf"|\b{CONTAINER} (?:{'|'.join(_LITTLE_WORDS)})s(?! \w)"
     rf"|\b(?:{'|'.join(_LITTLE_WORDS)})s? (?:is|are)\b"
-    r"|\b(?:str|string|int|integer|float|bool|boolean) values?(?= to \w+$)"
 )
-"""Where these words may be left out: the values in a list, the items of a dictionary, the value that is a number, and
-the one that is made another."""
+"""Where these words may be left out: the values in a list, the items of a dictionary, the value that is a number."""
 _ACTIONS = frozenset(map(stem_of, ("read", "write", "convert", "parse", "copy", "save", "export", "import")))
 _SOURCE, _GOAL = "<", ">"
 

@@ -46,6 +46,8 @@ from clew.trail.kinds import NodeDomain, NodeType
 from clew.trail.nodes import Node, ScoredNode
 from clew.trail.store import Trail
 
+MOST_LAST = 20
+
 ReadChanges = Callable[[], Awaitable[Sequence[ChangeNote]]]
 """Reads the lines of all changelogs, in the order of their files."""
 
@@ -57,7 +59,6 @@ _OF_CHANGES = re.compile(
 )
 _OTHER = re.compile(r"^(?:so |and |but )?(?:where|how|why|explain|is|are|does|can|should)\b", re.IGNORECASE)
 _BROKE = ("broke",)
-MOST_LAST = 20
 _PATH = re.compile(r"/|\.\w{1,8}\Z")
 _FILE = re.compile(
     r"\S{1,300}\.(?:py|pyi|js|jsx|ts|tsx|go|rs|java|kt|c|h|cc|cpp|hpp|rb|md|rst|txt|toml|ya?ml|json|cfg|ini|html|css|sh|sql)"

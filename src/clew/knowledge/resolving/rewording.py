@@ -17,7 +17,6 @@ _PHRASES = (
     (rf"(?:items?|entr(?:y|ies)|members?)(?= {_OF_A}{CONTAINER}\b)", "element"),
     (rf"(?:(?:turn|cast|convert)(?:s|ed|ing)?|change|changing){_GOAL}", "convert"),
     (r"pars(?:e|es|ed|ing)(?= [^.,;?!]+ into\b)", "convert"),
-    (r"mak(?:e|es|ing) (?:a|an|the) (\w+) (?:into )?an? (\w+)", r"convert \1 to \2"),
     (r"load(?:s|ed|ing)?(?= (?:[^.,;?!]* )?files?\b| [^.,;?!]+ (?:from|into|to)\b)", "read"),
     (r"(?:read|load|get)(?:s|ing)? (?:the |all )?contents? (?:of|from)", "read"),
     (r"(?:is|are) (?:the same|equal|identical)|(?:the )?same(?=\W*\Z)", "equal"),

@@ -70,7 +70,7 @@ def roles_in(line: str) -> Iterator[str]:
         after = words[at + 1] if at + 1 < len(words) else ""
         if word in _NEGATED:
             yield "not"
-        elif word in _MEASURES or (word == "must" and at) or (word in _MODALS and _is_telling(before)):
+        elif word in _MEASURES or (word == "must" and at) or (word in _MODALS and is_telling(before)):
             yield word
         elif word in _OBJECTS and before and before not in _GIVEN_TO:
             yield f"whom:{word}"
@@ -78,7 +78,7 @@ def roles_in(line: str) -> Iterator[str]:
             yield f"{before}-{word}"
         elif word in _AGENTS and (after_that := _first_stem(words[at + 1 :])):
             yield f"{word}:{after_that}"
-        elif word in _ALL_ASKING and _is_telling(after) and _is_part(word, before, after, line):
+        elif word in _ALL_ASKING and is_telling(after) and _is_part(word, before, after, line):
             yield f"of:{word}"
     yield from (f"did:{found.lastindex}" for found in _DID.finditer(line.lower()))
     yield from (f"doing:{word}" for word in _DIFFERS.findall(line.lower()))
@@ -89,9 +89,7 @@ def are_turned_round(one: str, other: str) -> bool:
     """Whether three words of a question stand in the other in just the opposite order: who blocks whom."""
     first, second = (_places(text) for text in (one, other))
     common = sorted(first.keys() & second.keys(), key=first.__getitem__)[:MOST_STEMS]
-    return any(
-        second[here] > second[there] > second[last] for here, there, last in combinations(common[:MOST_STEMS], 3)
-    )
+    return any(second[here] > second[there] > second[last] for here, there, last in combinations(common, 3))
 
 
 def _is_part(word: str, before: str, after: str, line: str) -> bool:
@@ -100,7 +98,7 @@ def _is_part(word: str, before: str, after: str, line: str) -> bool:
         return False
     if before == "to":
         return word not in _VERBS
-    if _is_telling(before):
+    if is_telling(before):
         return word not in _VERBS or word.endswith("ed")
     return before in _BEFORE_THINGS or before in _IMPERATIVES
 
@@ -112,13 +110,13 @@ def _stands_as_a_name(word: str, line: str) -> bool:
 
 def _is_done(found: re.Match[str]) -> bool:
     """Whether what is found is somebody and what they do."""
-    return _is_telling(found[1]) and _is_telling(found[2])
+    return is_telling(found[1]) and is_telling(found[2])
 
 
 def _places(text: str) -> dict[str, int]:
     """Where the telling words of a text stand, by their stems; each where it is said first."""
     found: dict[str, int] = {}
-    for at, word in enumerate(filter(_is_telling, _WORD.findall(text.lower()))):
+    for at, word in enumerate(filter(is_telling, _WORD.findall(text.lower()))):
         found.setdefault(stem_of(word), at)
     return found
 
@@ -129,5 +127,6 @@ def _first_stem(words: Sequence[str]) -> str:
     return next((stem_of(word) for word in named if word not in STOP or len(word) == 1), "")
 
 
-def _is_telling(word: str) -> bool:
+def is_telling(word: str) -> bool:
+    """Whether a word names something, and is neither a small one nor one of asking."""
     return word[:1].isalnum() and word.partition("'")[0] not in STOP and word not in _ALL_ASKING
