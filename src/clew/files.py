@@ -29,10 +29,22 @@ def locked(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT | _NO_LINK | _NO_WAIT, 0o600)
     try:
-        _lock(lock)
+        take_lock(lock)
         yield
     finally:
         os.close(lock)
+
+
+def take_lock(file: int) -> None:
+    """Wait until this open file is locked by nobody else, and lock it until it is closed. Raises OSError."""
+    if sys.platform == "win32":
+        import msvcrt  # there only
+
+        msvcrt.locking(file, msvcrt.LK_LOCK, 1)
+    else:
+        import fcntl  # everywhere else
+
+        fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
@@ -97,14 +109,3 @@ def _open_at_once(absolute: str, flags: int) -> int:
         os.close(file)
         raise OSError(errno.ELOOP, "is a link")
     return file
-
-
-def _lock(file: int) -> None:
-    if sys.platform == "win32":
-        import msvcrt  # there only
-
-        msvcrt.locking(file, msvcrt.LK_LOCK, 1)
-    else:
-        import fcntl  # everywhere else
-
-        fcntl.flock(file, fcntl.LOCK_EX)

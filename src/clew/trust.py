@@ -8,7 +8,6 @@ import hashlib
 import os
 import re
 import stat
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from clew.errors import ConfigError, InvalidInput, ReadOnly, TooLarge
+from clew.files import take_lock
 
 VARIABLE = "CLEW_TRUST"
 FORMAT = 1
@@ -219,7 +219,7 @@ class Trust:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = os.open(self._beside(suffix), os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            _lock(lock)
+            take_lock(lock)
             yield
         finally:
             os.close(lock)
@@ -303,14 +303,3 @@ def _told_as_read_only(path: Path) -> Iterator[None]:
     except OSError as error:
         hint = f"Nothing was changed. {VARIABLE} can name a file elsewhere"
         raise ReadOnly(f"what you trust cannot be written to {path}: {error.strerror}", hint=hint) from None
-
-
-def _lock(file: int) -> None:
-    if sys.platform == "win32":
-        import msvcrt  # there only
-
-        msvcrt.locking(file, msvcrt.LK_LOCK, 1)
-    else:
-        import fcntl  # everywhere else
-
-        fcntl.flock(file, fcntl.LOCK_EX)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -116,6 +118,30 @@ def test_a_second_writer_sees_what_the_first_has_done(tmp_path: Path) -> None:
     second.update([(8, "1")], [], 5, mark(5))
     first.refresh()
     assert sorted(first.find([1], 10)) == [7, 8]
+
+
+@pytest.mark.parametrize("before", ["nothing", "damaged"])
+def test_those_who_begin_an_index_at_once_have_one_index(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, before: str
+) -> None:
+    for number in range(20):
+        folder = tmp_path / f"index {number}"
+        if before == "damaged":
+            postings(folder).update([(7, "1")], [], 3, mark(3))
+            (folder / "meta.json").write_bytes(b"not json")
+        started = Barrier(4)
+
+        def opened_together(folder: Path = folder, started: Barrier = started) -> Postings:
+            started.wait()
+            return postings(folder)
+
+        with ThreadPoolExecutor(4) as threads:
+            opened = [each.result() for each in [threads.submit(opened_together) for _ in range(4)]]
+        opened[0].update([(8, "2")], [], 4, mark(4))
+        for each in opened:
+            each.refresh()
+        assert [(each.seq, each.find([1], 10), each.find([2], 10)) for each in opened] == [(4, [], [8])] * 4
+    assert "in memory" not in caplog.text
 
 
 # -- the index beside a trail -----------------------------------------------------------------------------

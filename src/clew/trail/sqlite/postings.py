@@ -19,6 +19,8 @@ from typing import Any, TypeVar
 
 import tantivy
 
+from clew.files import locked
+
 FORMAT = 2
 HEAP_BYTES = 50_000_000
 SEGMENT_NAME = 32
@@ -45,31 +47,41 @@ class Postings:
         self.seq = self._open()
 
     def _open(self) -> int:
-        """Open the index, or begin an empty one when it is missing, damaged or another trail's."""
+        """Open the index, or begin an empty one when it is missing, damaged or another trail's. One process at a time
+        begins: whoever waited for it opens what that one has made."""
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            return self._open_noted()
         try:
-            note = json.loads((self._folder / "clew.json").read_text(encoding="utf-8"))
-            is_ours = note["format"] == FORMAT and note["trail"] == _fingerprint(self._trail_id)
-            if is_ours and note["mark"] == self._mark_of(int(note["seq"])):
-                self._check_files(note["files"])
-                self._index = tantivy.Index(self._schema, path=str(self._folder))
-                self._look_again()
-                return int(note["seq"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            if not isinstance(error, FileNotFoundError):
-                log.warning("the search index is unusable and will be rebuilt: %s", error)
-        return self._begin()
-
-    def _begin(self) -> int:
-        """An empty index; in memory only, where the folder cannot be written."""
-        try:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._index = tantivy.Index(self._schema, path=str(self._folder))
-            self._note(0, self._mark_of(0))
+            with locked(self._folder):
+                return self._open_or_begin()
         except (OSError, ValueError) as error:
             log.warning("the search index stays in memory, its folder cannot be written: %s", error)
             self._index, self._is_kept = tantivy.Index(self._schema), False
+            self._look_again()
+            return 0
+
+    def _open_noted(self) -> int:
+        """The index as it was written. Raises one of many errors when it is not all there, not whole or not ours."""
+        note = json.loads((self._folder / "clew.json").read_text(encoding="utf-8"))
+        seq = int(note["seq"])
+        if (note["format"], note["trail"], note["mark"]) != (FORMAT, _fingerprint(self._trail_id), self._mark_of(seq)):
+            raise FileNotFoundError("the index is another trail's")
+        self._check_files(note["files"])
+        self._index = tantivy.Index(self._schema, path=str(self._folder))
         self._look_again()
+        return seq
+
+    def _open_or_begin(self) -> int:
+        try:
+            return self._open_noted()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            if not isinstance(error, FileNotFoundError):
+                log.warning("the search index is unusable and will be rebuilt: %s", error)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._index = tantivy.Index(self._schema, path=str(self._folder))
+        self._look_again()
+        self._note(0, self._mark_of(0))
         return 0
 
     def find(self, terms: Sequence[int], limit: int) -> list[int]:
