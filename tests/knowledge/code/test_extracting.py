@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from clew.knowledge.code.extracting import MAX_BYTES, extract
 from clew.knowledge.code.facts import FileFacts
 from clew.knowledge.code.languages import LANGUAGES
+from clew.knowledge.code.parsing import readable_text
 from tests.knowledge.code.reading import docs, imports, read, references, signatures, symbols
 
 DEEP = 50_000
@@ -172,14 +173,12 @@ def test_descriptions_and_signatures_are_short() -> None:
 
 def test_no_key_and_no_password_is_kept() -> None:
     key = "gh" + "p_" + "a1B2" * 9
-    facts = read(
-        "python",
-        f'''
+    text = f'''
         PASSWORD = "hunter2"
         def f(token: str, key="{key}"):
             """Uses {key}."""
-        ''',
-    )
+        '''
+    facts = read("python", readable_text(text.encode()))
     kept = msgspec.json.encode(facts).decode()
     assert key not in kept
     assert "hunter2" not in kept

@@ -56,7 +56,8 @@ _LOOKED_AT = 12
 
 
 def extract(content: bytes, language: str) -> FileFacts:
-    """What `content` defines, imports and uses. Never raises: `error` says why nothing or not all could be read."""
+    """What `content` defines, imports and uses. Never raises: `error` says why nothing or not all could be read. Keys
+    are to be masked before, as by `readable_text`: what is taken from the content is kept as it is."""
     lines = _count_lines(content)
     if language not in LANGUAGES:
         return FileFacts(language, lines=lines, error="no parser for this language")
@@ -139,12 +140,14 @@ def _parse(source: bytes, grammar: Grammar, *, is_probed: bool) -> tuple[Tree, b
         beginning = Parser(grammar.language).parse(source[:_PROBE])
         if time.thread_time() - begun > _PROBE_SECONDS:
             return beginning, False
-    deadline = time.thread_time() + _SECONDS + _SECONDS_A_BYTE * len(source)
+    allowed = _SECONDS + _SECONDS_A_BYTE * len(source)
+    deadline, earliest = time.thread_time() + allowed, time.monotonic() + allowed
     end = len(source)
 
     def read(offset: int, point: object) -> bytes:
         nonlocal end
-        if offset < end and time.thread_time() > deadline:
+        # The clock of the thread is slow: it is asked only when it can have run out.
+        if offset < end and time.monotonic() > earliest and time.thread_time() > deadline:
             # Wherever it asks next: it may be trying other ways from further back, again and again.
             end = offset
         return source[offset : min(offset + _PIECE, end)]

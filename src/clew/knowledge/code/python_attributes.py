@@ -127,6 +127,9 @@ class Attributes:
 
     def order(self, of_class: int) -> tuple[int, ...]:
         """The class and its bases in the order in which they are asked (C3, or as written where C3 has no answer)."""
+        known = self._class(of_class).mro
+        if known is not None:
+            return known
         waiting, begun = [of_class], set[int]()  # no recursion: classes may be many above each other
         while waiting:
             number = waiting[-1]

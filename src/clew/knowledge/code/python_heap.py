@@ -82,14 +82,13 @@ class Heap:
         times = 1 if node >= 0 else MADE_HOLD_TIMES
         if len(values) > MOST_VALUES * times:
             return True
-        known = self.values.all
-        return sum(not isinstance(known[value], CALLED) for value in values) > MOST_OBJECTS * times
+        return sum(not isinstance(self.values[value], CALLED) for value in values) > MOST_OBJECTS * times
 
     def put(self, node: int, value: int) -> None:
         self.add(node, {value})
 
     def copy(self, source: int, into: int) -> None:
-        if source in (NOTHING, into) or into == NOTHING:
+        if source == NOTHING or into == NOTHING or source == into:
             return
         self._copies[source].append(into)
         held = self.held.get(source)
@@ -123,7 +122,7 @@ class Heap:
         """Let go of everything; nothing may be asked afterwards."""
         for table in (self.held, self._pending, self._copies, self._watchers):
             table.clear()
-        self.values.all.clear()
+        self.values.clear()
 
     def forget(self, is_gone: Callable[[int], bool]) -> None:
         """Drop the variables of which this is true."""

@@ -127,7 +127,7 @@ class Reloading:
 
     def _orphan(self, paths: Set[str]) -> None:
         """Mark what changed files defined as gone; what they still define comes back when they are loaded."""
-        for value in self._solver.heap.values.all:
+        for value in self._solver.heap.values:
             if isinstance(value, (FunctionValue, ClassValue)) and value.path in paths:
                 value.is_gone = True
                 if isinstance(value, ClassValue):

@@ -108,22 +108,19 @@ Value = (
 )
 
 
-class Values:
+class Values(list[Value]):
     """All values by number."""
 
     def __init__(self) -> None:
-        self.all: list[Value] = []
+        super().__init__()
         self._numbers: dict[Hashable, int] = {}
-
-    def __getitem__(self, number: int) -> Value:
-        return self.all[number]
 
     def number(self, key: Hashable, make: Callable[[], Value]) -> int:
         """The number of the value with this key, which is made where it is new."""
         found = self._numbers.get(key)
         if found is None:
-            found = self._numbers[key] = len(self.all)
-            self.all.append(make())
+            found = self._numbers[key] = len(self)
+            self.append(make())
         return found
 
     def function(self, path: str, qualname: str, ordinal: int) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 from clew.knowledge.lines import cut
-from clew.secrecy import mask_keys, mask_secrets, may_hold_keys
+from clew.secrecy import mask_secrets
 
 MAX_DOC = 300
 MAX_SIGNATURE = 300
 _LOOKED_AT = 3_000
 """Bytes of a comment or a head that are looked at."""
 
-_QUOTES = re.compile(r"^[rRuUbBfF]{0,2}(\"\"\"|'''|\"|')(.*?)(?:\1)?$", re.DOTALL)
+_QUOTES = re.compile(r"[rRuUbBfF]{0,2}(\"\"\"|'''|\"|')")
 _OPENING = re.compile(r"^\s*(?:/\*+!?|=begin\b)")
 _CLOSING = re.compile(r"(?:\*+/|=end\b)\s*$")
 _MARGIN = re.compile(r"^[ \t]*(?://+[!/]?|#+[:!|]?(?!\w)|\*+(?!\w))?[ \t]?", re.MULTILINE)
@@ -46,14 +46,14 @@ def describe_docstring(raw: bytes) -> str:
     """The first paragraph of a string literal of Python, on one line."""
     text = raw[:_LOOKED_AT].decode("utf-8", "replace")
     found = _QUOTES.match(text)
-    return _first_paragraph(found[2] if found else text)
+    return _first_paragraph(text[found.end() :].removesuffix(found[1]) if found else text)
 
 
 def _first_paragraph(text: str) -> str:
     for paragraph in _PARAGRAPH.split(text.replace("\r", "")):
         line = " ".join(each for each in _TAG.split(paragraph, 1)[0].split() if not _is_rule(each))
         if line and not _RULE.match(line):
-            return cut(_masked(line), MAX_DOC)
+            return cut(line, MAX_DOC)
     return ""
 
 
@@ -62,7 +62,7 @@ def _is_rule(word: str) -> bool:
 
 
 def sign(raw: bytes) -> str:
-    """The head of a definition on one line: no comments, no annotations before it, nothing that looks like a key."""
+    """The head of a definition on one line: no comments, no annotations before it."""
     raw = raw[:_LOOKED_AT]
     if b"\n" in raw and (b"#" in raw or b"//" in raw):
         raw = _LINE_COMMENT.sub(b"", raw)
@@ -73,14 +73,10 @@ def sign(raw: bytes) -> str:
     for marks, found, tidy in _TIDY:
         if any(mark in line for mark in marks):
             line = found.sub(tidy, line)
-    return cut(_masked(line), MAX_SIGNATURE)
+    return cut(line, MAX_SIGNATURE)
 
 
 def sign_value(raw: bytes) -> str:
     """As `sign`, for a constant or variable, whose value may be a password."""
     line = sign(raw)
     return mask_secrets(line) if _SECRET_NAME.search(line) and ("'" in line or '"' in line) else line
-
-
-def _masked(line: str) -> str:
-    return mask_keys(line) if may_hold_keys(line) else line
