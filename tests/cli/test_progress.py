@@ -80,6 +80,15 @@ def test_it_says_how_far_it_is() -> None:
     assert shown.line().startswith("Embedding ... 1,200 lines (")
 
 
+def test_what_is_done_at_the_same_time_is_told_on_the_same_line() -> None:
+    shown = Progress("Reading")
+    documents = shown.beside()
+    documents.advance(3, 7, "documents")
+    assert shown.line().startswith("Reading ... 3 of 7 documents (")
+    shown.advance(20, 90, "files")
+    assert shown.line().startswith("Reading ... 20 of 90 files, 3 of 7 documents (")
+
+
 def test_where_no_person_looks_nothing_is_shown(
     clew: Clew, put: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from clew.catalog.answers import Question
 from clew.catalog.ask import NOTHING_CLOSE
 from clew.config import Config, HygieneConfig
 from clew.knowledge.base import UNKNOWN
+from clew.knowledge.code import links_apart
 from tests.knowledge.code.repositories import git, make_repository
 from tests.knowledge.doors import get, known, store
 
@@ -55,6 +56,22 @@ async def app(tmp_path: Path) -> AsyncIterator[App]:
         await opened.bootstrap()
         await opened.knowledge().gather()
         yield opened
+
+
+async def test_all_edges_are_found_while_commits_and_documents_are_read(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links_apart, "APART_FROM", 0)  # as in a project where following values takes long
+    knowledge = app.knowledge()
+    (knowledge.root / "src/late.py").write_text(
+        "def late():\n    pass\n\n\ndef give(what):\n    what()\n\n\ngive(late)\n"
+    )
+    told: list[str] = []
+    gathered = await knowledge.gather(lambda done, total, what: told.append(what))
+    assert "following" in told
+    assert gathered.code.changed == ["src/late.py"]
+    callers = await knowledge.code.dependents("src/late.py#late", edge_type="calls")
+    assert [(link.node.name, link.is_guess) for link in callers] == [("give", False)]
 
 
 # -- where something is ----------------------------------------------------------------------------------------

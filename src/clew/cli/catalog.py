@@ -11,6 +11,7 @@ import msgspec
 from cyclopts import Parameter
 
 from clew.app import App
+from clew.beside import beside
 from clew.cli.arguments import read_arguments
 from clew.cli.context import why_context
 from clew.cli.markdown import print_markdown
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from clew.catalog.registry import Registry
     from clew.catalog.why import Why
     from clew.catalog.workspace import Workspace
+    from clew.knowledge.base import Gathered
+    from clew.knowledge.code.indexer import Until
 
 SHOWN_SKIPPED, SHOWN_PATH = 10, 120
 
@@ -60,12 +63,12 @@ async def ask(
 
     question = Question(query=" ".join(query), domain=domain, per_domain=per_domain, budget=budget, handle=handle)
     check_question(question)
-    async with open_workspace_here(here, look_again=not cached) as (app, workspace):
-        if workspace.catalog.knows is not None and not cached:
-            known = app.knowledge()
-            known.patience = PATIENCE_SECONDS
-            with _resumable(), progress("Reading the code") as shown:
-                await known.gather(lambda done, total, what: shown.advance(done, total, what), until="embedded")
+    async with open_workspace_here(here) as (app, workspace):
+        if workspace.catalog.knows is None and not cached:
+            await look_again(workspace)
+        elif not cached:
+            app.knowledge().patience = PATIENCE_SECONDS
+            await read_all(app, workspace, until="embedded")
         answer = await workspace.catalog.ask(question, by=app.me)
     if json:
         print_json(answer)
@@ -89,7 +92,8 @@ async def get(
         clew get repo://resources/README.md
         clew get warehouse://tools/analyst logs://tools/investigator text=timeout
     """
-    async with open_workspace_here(here, look_again=True) as (app, workspace):
+    async with open_workspace_here(here) as (app, workspace):
+        await look_again(workspace)
         items = parse_items(routes, params, workspace.catalog.registry)
         with progress("Running") as shown:
 
@@ -211,21 +215,40 @@ def show_why(found: Why) -> None:
 
 
 @asynccontextmanager
-async def open_workspace_here(here: Here, *, look_again: bool = False) -> AsyncIterator[tuple[App, Workspace]]:
-    """The workspace of the folder, made where there is none; with local files looked at again where asked."""
+async def open_workspace_here(here: Here) -> AsyncIterator[tuple[App, Workspace]]:
+    """The workspace of the folder, made where there is none."""
     async with open_here(here, create=True) as app:
         workspace = await app.workspace()
         for problem in workspace.tell_problems():
             note(problem)
         workspace.catalog.awaiting = 0  # the person was just told
         workspace.catalog.keep_up = None  # a command looks once, here, and shows how far it is
-        if look_again:
-            with _resumable(), progress("Reading the files of this folder") as shown:
-                reports = await workspace.look_again(lambda done, total, _: shown.advance(done, total, "documents"))
-            for report in reports:
-                if report.outcome == "failed":
-                    note(f"{report.source_id} was not refreshed: {report.error}")
         yield app, workspace
+
+
+async def look_again(workspace: Workspace) -> None:
+    """Look at local files again, for the catalog; a person sees how far that is."""
+    with _resumable(), progress("Reading the files of this folder") as shown:
+        _tell_failed(await workspace.look_again(lambda done, total, _: shown.advance(done, total, "documents")))
+
+
+async def read_all(app: App, workspace: Workspace, until: Until = "followed") -> Gathered:
+    """As `look_again`, and at the same time bring up to date what is known of them, so far."""
+    with _resumable(), progress("Reading the files of this folder") as shown:
+        documents = shown.beside()
+        looking = workspace.look_again(lambda done, total, _: documents.advance(done, total, "documents"))
+        async with beside(looking) as looked:
+            gathered = await app.knowledge().gather(
+                lambda done, total, what: shown.advance(done, total, what), until=until
+            )
+    _tell_failed(looked.result())
+    return gathered
+
+
+def _tell_failed(reports: Sequence[Report]) -> None:
+    for report in reports:
+        if report.outcome == "failed":
+            note(f"{report.source_id} was not refreshed: {report.error}")
 
 
 @contextmanager

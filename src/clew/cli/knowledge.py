@@ -53,10 +53,11 @@ async def index(*, json: Json = False, here: Here = HERE) -> None:
         clew index
         clew index --json
     """
-    from clew.cli.catalog import open_workspace_here  # the catalog takes as long to load as a short command
+    # the catalog takes as long to load as a short command
+    from clew.cli.catalog import open_workspace_here, read_all
 
-    async with open_workspace_here(here, look_again=True) as (app, _):
-        gathered = await _gather(app)
+    async with open_workspace_here(here) as (app, workspace):
+        gathered = await read_all(app, workspace)
         files, left_out = await app.knowledge().code.files(), await app.knowledge().code.left_out()
     symbols = sum(each.symbols for each in files)
     if json:

@@ -20,6 +20,7 @@ class Progress:
     def __init__(self, label: str) -> None:
         self._label = label
         self._done, self._total, self._unit = 0, 0, ""
+        self._beside: list[Progress] = []
         self._began = time.monotonic()
         self._ended = threading.Event()
         self._lock = threading.Lock()
@@ -28,6 +29,11 @@ class Progress:
     def advance(self, done: int, total: int = 0, unit: str = "") -> None:
         """So much is done, of a total where it is known; a total without a unit is told as a percentage."""
         self._done, self._total, self._unit = done, total, unit
+
+    def beside(self) -> Progress:
+        """How far something else is that is done at the same time: it is told on the same line."""
+        self._beside.append(Progress(""))
+        return self._beside[-1]
 
     def clear(self) -> None:
         """Take the line away, so that another can be printed."""
@@ -51,11 +57,14 @@ class Progress:
 
     def line(self) -> str:
         """What is shown now."""
+        far = ", ".join(filter(None, (each.far() for each in (self, *self._beside))))
+        return f"{self._label} ...{' ' if far else ''}{far} ({time.monotonic() - self._began:.0f} s)"
+
+    def far(self) -> str:
+        """How far it is; empty where nothing is known of that."""
         if self._unit:
-            far = f" {self._done:,}" + (f" of {self._total:,}" if self._total else "") + f" {self._unit}"
-        else:
-            far = f" {100 * self._done // self._total} %" if self._total else ""
-        return f"{self._label} ...{far} ({time.monotonic() - self._began:.0f} s)"
+            return f"{self._done:,}" + (f" of {self._total:,}" if self._total else "") + f" {self._unit}"
+        return f"{100 * self._done // self._total} %" if self._total else ""
 
 
 class SignOfLife:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import msgspec
 
 from clew.access import Principal
+from clew.beside import beside
 from clew.catalog.answers import Known
 from clew.catalog.text import one_line
 from clew.clock import Clock
@@ -128,11 +130,16 @@ class Knowledge:
         )
 
     async def gather(self, report: Progress | None = None, *, until: Until = "followed") -> Gathered:
-        """Bring everything up to date: code first, so far, then the commits, decisions and documents."""
+        """Bring everything up to date: code first, so far, then the commits, decisions and documents. While those are
+        read, the edges are found that take long to find."""
         return await self.code.mending(lambda: self._gather(report, until))
 
     async def _gather(self, report: Progress | None, until: Until) -> Gathered:
-        indexed = await self.code.refresh(report, until=until)
+        indexed = await self.code.refresh(report, until="embedded" if until == "followed" else until)
+        async with beside(self.code.follow(report)) if until == "followed" else nullcontext():
+            return await self._gather_told(indexed)
+
+    async def _gather_told(self, indexed: Indexed) -> Gathered:
         commits = (await self.commits.read()).added
         kept = await self.prose.keep()
         return Gathered(

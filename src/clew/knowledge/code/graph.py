@@ -109,6 +109,10 @@ class CodeGraph:
         answered meanwhile from what is there. `report` is called from another thread."""
         return await asyncio.to_thread(self._mended, lambda: self._refresh(report, until))
 
+    async def follow(self, report: Progress | None = None) -> None:
+        """What `refresh` does last: find the edges that take long to find, of the files as they are known."""
+        await asyncio.to_thread(self._mended, lambda: self.indexer.follow(report))
+
     async def look(self) -> None:
         """See whether files have changed, unless somebody watches them or that was done just now."""
         await asyncio.to_thread(self._mended, self._look)

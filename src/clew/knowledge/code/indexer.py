@@ -27,6 +27,7 @@ KEPT_BLOBS_SECONDS = 30 * 86_400
 
 Until = Literal["linked", "embedded", "followed"]
 """How far a refresh goes, each after the one before it."""
+Step = Callable[[Progress], None]
 
 
 class Linking(Protocol):
@@ -97,7 +98,7 @@ class Indexer:
             self._drop(gone)
             self._prune()
             self._mark_whole(not self._stopped.is_set())
-            steps = {"linked": self.link, "embedded": self.embed, "followed": self.follow}
+            steps: dict[Until, Step] = {"linked": self.link, "embedded": self.embed, "followed": self._follow}
             self._connect(tell, list(steps.values())[: list(steps).index(until) + 1])
         gone = sorted({*gone, *run.gone})
         seconds = time.monotonic() - began
@@ -147,10 +148,15 @@ class Indexer:
                 self._links.link()
 
     def follow(self, report: Progress | None = None) -> None:
-        """Bring all edges up to date, those too that only following values finds."""
+        """Bring all edges up to date, those too that only following values finds, of the files as they are known."""
+        tell = report or _tell_nobody
+        with self._refreshing, alone(self._store.path, lambda: tell(0, 0, "another process is indexing")):
+            self._connect(tell, [self._follow])
+
+    def _follow(self, tell: Progress) -> None:
         with self._linking:
             if not self._has_reached("followed"):
-                (report or _tell_nobody)(0, 0, "following")
+                tell(0, 0, "following")
                 self._links.follow()
 
     def _has_reached(self, mark: str) -> bool:
@@ -179,7 +185,7 @@ class Indexer:
                 known = read_files(sql)
             return looking.result(), known
 
-    def _connect(self, tell: Progress, steps: Iterable[Callable[[Progress], None]]) -> None:
+    def _connect(self, tell: Progress, steps: Iterable[Step]) -> None:
         """All that comes after reading. Closing ends the process that links in the middle: that is no error then."""
         try:
             for step in steps:

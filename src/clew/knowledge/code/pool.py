@@ -25,7 +25,7 @@ from clew.knowledge.code.python_summary import Summary
 from clew.knowledge.code.rows import Parsed, encode_facts
 
 WORKERS = 2
-POOL_FROM = 32
+POOL_FROM = 64
 """With fewer files to parse, starting other processes takes longer than parsing here."""
 BATCH, IN_FLIGHT = 32, 4
 """How many files are parsed and written together, and how many such batches may be under way."""

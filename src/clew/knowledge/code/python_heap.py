@@ -88,7 +88,7 @@ class Heap:
         self.add(node, {value})
 
     def copy(self, source: int, into: int) -> None:
-        if source == NOTHING or into == NOTHING or source == into:
+        if source in (NOTHING, into) or into == NOTHING:
             return
         self._copies[source].append(into)
         held = self.held.get(source)
