@@ -157,13 +157,14 @@ class Calls:
 
     def _note_wrapped(self, values: Set[int], record: CallRecord, of_class: int, attr: str, after: int) -> None:
         """Where a class holds something else under the name of a method that it defines, a decorator put it there."""
-        found = (self.values[number] for number in values)
-        if any(isinstance(value, FunctionValue) and value.qualname.rpartition(".")[2] == attr for value in found):
-            return
+        for number in values:
+            value = self.values[number]
+            if isinstance(value, FunctionValue) and value.name == attr:
+                return
         definer = self.attributes.definer(of_class, attr, after)
-        value = self.values[definer] if definer != NOTHING else None
-        if isinstance(value, ClassValue):
-            method = self.values.find_function(value.path, f"{value.qualname}.{attr}")
+        above = self.values[definer] if definer != NOTHING else None
+        if isinstance(above, ClassValue):
+            method = self.values.find_function(above.path, f"{above.qualname}.{attr}")
             if method != NOTHING:
                 self.wrapped[record.module].add((record.caller, method, record.line))
 
@@ -196,14 +197,17 @@ class Calls:
                 self.heap.copy(source, base + parameters[position][1])
             elif info.rest != NOTHING:
                 self.heap.copy(source, self.containers.field(self._rest(base, info.rest), position - len(parameters)))
-        by_name = dict((*parameters, *info.keyword_only))
+        for source in record.starred:
+            self.heap.watch(source, self._spread, info, base, len(record.args), offset)
+        if record.keywords or record.double_starred:
+            self._tie_names(info, base, record, dict((*parameters, *info.keyword_only)))
+
+    def _tie_names(self, info: Function, base: int, record: CallRecord, by_name: dict[str, int]) -> None:
         for name, source in record.keywords:
             if name in by_name:
                 self.heap.copy(source, base + by_name[name])
             elif info.named_rest != NOTHING:
                 self.heap.copy(source, self.containers.field(self._rest(base, info.named_rest), name))
-        for source in record.starred:
-            self.heap.watch(source, self._spread, info, base, len(record.args), offset)
         for source in record.double_starred:
             self.heap.watch(source, self._spread_names, info, base, by_name)
 

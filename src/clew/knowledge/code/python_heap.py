@@ -85,7 +85,8 @@ class Heap:
         return sum(not isinstance(self.values[value], CALLED) for value in values) > MOST_OBJECTS * times
 
     def put(self, node: int, value: int) -> None:
-        self.add(node, {value})
+        if value not in self.held.get(node, ()):
+            self.add(node, {value})
 
     def copy(self, source: int, into: int) -> None:
         if source in (NOTHING, into) or into == NOTHING:
@@ -106,15 +107,18 @@ class Heap:
 
     def run(self) -> None:
         """Spread values until nothing changes."""
-        while self._queue:
-            node = self._queue.popleft()
-            new = self._pending.pop(node, None)
+        queue, pending, copies, watchers = self._queue, self._pending, self._copies, self._watchers
+        while queue:
+            node = queue.popleft()
+            new = pending.pop(node, None)
             if new is None:
                 continue
-            for into in self._copies.get(node, ()):
-                self.add(into, new)
-            for handler, data in tuple(self._watchers.get(node, ())):
-                handler(new, *data)
+            if node in copies:
+                for into in copies[node]:
+                    self.add(into, new)
+            if node in watchers:
+                for handler, data in tuple(watchers[node]):
+                    handler(new, *data)
             if node >= 0:
                 self._settle(node, new)
 

@@ -170,11 +170,13 @@ class Solver:
         file = self.by_number.get(node >> SHIFT)
         if file is None:
             return
-        local, base = node & MASK, node & ~MASK
-        for into in file.summary.copies.get(local, ()):
-            self.heap.add(base + into, values)
-        for use in file.summary.uses.get(local, ()):
-            HANDLERS[type(use)](self, use, file.number, values)
+        local, base, summary = node & MASK, node & ~MASK, file.summary
+        if local in summary.copies:
+            for into in summary.copies[local]:
+                self.heap.add(base + into, values)
+        if local in summary.uses:
+            for use in summary.uses[local]:
+                HANDLERS[type(use)](self, use, file.number, values)
 
     def call(self, use: Call, number: int, values: Set[int]) -> None:
         """Call values at a site; later, while the bases of classes are not known."""

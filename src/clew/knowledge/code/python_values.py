@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 class FunctionValue:
     """A function at `path`; `base` is added to the numbers of its variables. Gone once its file no longer has it."""
 
-    __slots__ = ("base", "info", "is_gone", "path", "qualname", "visits")
+    __slots__ = ("base", "info", "is_gone", "name", "path", "qualname", "visits")
 
     def __init__(self, path: str, qualname: str) -> None:
         self.path = path
         self.qualname = qualname
+        self.name = qualname.rpartition(".")[2]
         self.base = 0
         self.info: Function | None = None
         self.is_gone = False
