@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -57,7 +58,9 @@ async def index(*, json: Json = False, here: Here = HERE) -> None:
     from clew.cli.catalog import open_workspace_here, read_all
 
     async with open_workspace_here(here) as (app, workspace):
+        began = time.monotonic()
         gathered = await read_all(app, workspace)
+        seconds = time.monotonic() - began
         files, left_out = await app.knowledge().code.files(), await app.knowledge().code.left_out()
     symbols = sum(each.symbols for each in files)
     if json:
@@ -66,7 +69,7 @@ async def index(*, json: Json = False, here: Here = HERE) -> None:
     code = gathered.code
     changed = f"{count(len(code.changed), 'file')} new or changed, {len(code.gone):,} gone"
     unknown = f", {code.files - len(files):,} left out" if code.files > len(files) else ""
-    say(f"{count(len(files), 'file')} with {count(symbols, 'symbol')}{unknown}: {changed}, {code.seconds:.1f} s")
+    say(f"{count(len(files), 'file')} with {count(symbols, 'symbol')}{unknown}: {changed}, {seconds:.1f} s")
     told = f"{count(gathered.decisions, 'decision')} and {count(gathered.documents, 'document')} new or changed"
     say(f"{count(gathered.commits, 'new commit')}, {told}")
     for each in left_out[:_LEFT_OUT_SHOWN]:
