@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -268,6 +269,18 @@ async def test_decisions_are_kept_once_with_their_edges(trail: Trail, me: Princi
         1,
         blob_id(NYGARD),
     )
+
+
+async def test_those_who_keep_the_same_decisions_at_once_keep_each_of_them_once(trail: Trail, me: Principal) -> None:
+    texts = [
+        (f"docs/adr/{at:04}-use-queue-{at}.md", NYGARD.replace(b"one queue", b"queue %d" % at)) for at in range(250)
+    ]
+    decisions = read_decisions(texts)
+    parts = (decisions[:150], decisions[100:], decisions[70:220])
+    kept = await asyncio.gather(*(keep_decisions(trail, part, by=me, drops=False) for part in parts))
+    assert sum(each.written for each in kept) == len(decisions) == 250
+    assert (await keep_decisions(trail, decisions[:-1], by=me)).removed == 1
+    assert {(await trail.records.get(node_id(me, each), by=me)).version for each in decisions[:-1]} == {1}
 
 
 async def test_a_record_that_was_edited_is_written_anew(trail: Trail, me: Principal) -> None:

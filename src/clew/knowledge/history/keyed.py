@@ -25,8 +25,12 @@ def keyed_id(owner_id: str, key: str) -> str:
 
 async def find_keyed(trail: Trail, key: str, *, by: Principal) -> Breadcrumb | None:
     """What the caller's owner has under a name, as far as the caller sees it."""
+    return await _find(trail, keyed_id(by.owner_id, key), by)
+
+
+async def _find(trail: Trail, id: str, by: Principal) -> Breadcrumb | None:
     try:
-        return await trail.records.get(keyed_id(by.owner_id, key), by=by)
+        return await trail.records.get(id, by=by)
     except NotFound:
         return None
 
@@ -34,18 +38,24 @@ async def find_keyed(trail: Trail, key: str, *, by: Principal) -> Breadcrumb | N
 async def put_keyed(
     trail: Trail, key: str, draft: Draft, change: Callable[[Breadcrumb], Change | None], *, by: Principal
 ) -> Breadcrumb:
-    """Write the draft under a name, or change what is there; `change` may return None to leave it.
+    """Write the draft under a name, or change what is there, as `put_as`."""
+    return await put_as(trail, msgspec.structs.replace(draft, id=keyed_id(by.owner_id, key)), change, by=by)
+
+
+async def put_as(
+    trail: Trail, draft: Draft, change: Callable[[Breadcrumb], Change | None], *, by: Principal
+) -> Breadcrumb:
+    """Write a draft that has an id, or change what is there under it; `change` may return None to leave it.
 
     Nothing is lost when several write at once: each change is made to what the one before it left.
     Raises what `create` and `update` raise; Conflict only when others were quicker time and again.
     """
-    draft = msgspec.structs.replace(draft, id=keyed_id(by.owner_id, key))
     for _ in range(_RETRIES):
         try:
-            return await _put_once(trail, key, draft, change, by)
+            return await _put_once(trail, draft, change, by)
         except (AlreadyExists, Conflict):
             continue
-    return await _put_once(trail, key, draft, change, by)
+    return await _put_once(trail, draft, change, by)
 
 
 async def keep_keyed(trail: Trail, key: str, draft: Draft, *, by: Principal) -> None:
@@ -63,9 +73,9 @@ async def keep_keyed(trail: Trail, key: str, draft: Draft, *, by: Principal) -> 
 
 
 async def _put_once(
-    trail: Trail, key: str, draft: Draft, change: Callable[[Breadcrumb], Change | None], by: Principal
+    trail: Trail, draft: Draft, change: Callable[[Breadcrumb], Change | None], by: Principal
 ) -> Breadcrumb:
-    present = await find_keyed(trail, key, by=by)
+    present = await _find(trail, str(draft.id), by)
     if present is None:
         return await trail.records.create(draft, by=by)
     wanted = change(present)
