@@ -276,7 +276,7 @@ async def test_those_who_keep_the_same_decisions_at_once_keep_each_of_them_once(
         (f"docs/adr/{at:04}-use-queue-{at}.md", NYGARD.replace(b"one queue", b"queue %d" % at)) for at in range(250)
     ]
     decisions = read_decisions(texts)
-    parts = (decisions[:150], decisions[100:], decisions[70:220])
+    parts = (decisions[:100], decisions[50:150], decisions[120:])
     kept = await asyncio.gather(*(keep_decisions(trail, part, by=me, drops=False) for part in parts))
     assert sum(each.written for each in kept) == len(decisions) == 250
     assert (await keep_decisions(trail, decisions[:-1], by=me)).removed == 1
