@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -31,6 +32,8 @@ MAX_DOCUMENTS = 2_000
 MAX_BYTES = 1_000_000
 MAX_LINKS = 20
 """Files of code that one section is linked to."""
+AT_ONCE = 16
+"""Documents that are read and written at the same time: the trail writes together what comes together."""
 
 _PROSE = re.compile(r"\.(?:md|markdown|mdx|rst|txt)$", re.IGNORECASE)
 _README = re.compile(r"(?:^|/)readme(?:\.(?:md|markdown|mdx|rst|txt))?$", re.IGNORECASE)
@@ -58,6 +61,16 @@ class KeptDocuments(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     edges: int
     left_out: dict[str, str] = {}
+
+
+class _Brought(NamedTuple):
+    """What became of one document: nodes written and edges drawn, or why it is left out."""
+
+    path: str
+    is_here: bool
+    nodes: int = 0
+    edges: int = 0
+    left_out: str = ""
 
 
 def is_document(path: str) -> bool:
@@ -127,23 +140,30 @@ async def keep_documents(
     wanted = await asyncio.to_thread(_choose, place, known)
     left_out = dict.fromkeys(wanted[MAX_DOCUMENTS:], f"over {MAX_DOCUMENTS:,} documents")
     heads = await read_heads(trail, COLLECTION, by=by)
-    here, changed, nodes, edges = set[str](), 0, 0, 0
-    for path in wanted[:MAX_DOCUMENTS]:
+
+    async def bring(path: str) -> _Brought:
         key = f"document:{path}"
         state = heads[key].state if key in heads and path not in anew else ""
         found = await _read_changed(place, path, clock, state, blobs.get(path))
-        if isinstance(found, str):
-            left_out |= {path: found} if found else {}
-            continue
-        here.add(key)
-        if found is not None:
-            kept = await keep(trail, found, by=by)
-            changed, nodes = changed + bool(kept.written), nodes + kept.written
-            edges += await _link(trail, found, kept, known, by, is_new=key not in heads)
+        if found is None or isinstance(found, str):
+            return _Brought(path, is_here=found is None, left_out=found or "")
+        kept = await keep(trail, found, by=by)
+        edges = await _link(trail, found, kept, known, by, is_new=key not in heads)
+        return _Brought(path, is_here=True, nodes=kept.written, edges=edges)
+
+    brought: list[_Brought] = []
+    for first in range(0, min(len(wanted), MAX_DOCUMENTS), AT_ONCE):
+        brought += await asyncio.gather(*map(bring, wanted[first : min(first + AT_ONCE, MAX_DOCUMENTS)]))
+    here = {f"document:{each.path}" for each in brought if each.is_here}
     gone = [key for key in heads if key not in here] if drops else []
     await drop(trail, gone, by=by)
     return KeptDocuments(
-        documents=len(here), changed=changed, removed=len(gone), nodes=nodes, edges=edges, left_out=left_out
+        documents=len(here),
+        changed=sum(each.nodes > 0 for each in brought),
+        removed=len(gone),
+        nodes=sum(each.nodes for each in brought),
+        edges=sum(each.edges for each in brought),
+        left_out=left_out | {each.path: each.left_out for each in brought if each.left_out},
     )
 
 
