@@ -57,6 +57,17 @@ def test_rules_and_toolsets_are_compared_too(clew: Clew, project: Path) -> None:
     assert "      +- ledger://tools/hidden/steal" in out
 
 
+def test_a_file_that_became_a_program_is_told_and_needs_consent_again(clew: Clew, project: Path) -> None:
+    (project / SCRIPT).chmod(0o755)
+    (listed,) = [each for each in clew("skills", "list", "--json").json if each["name"] == "refunding"]
+    assert listed["state"].startswith("not trusted yet")
+    assert f"    changed {SCRIPT}: may be run as a program now\n" in clew("trust").out
+    assert clew("trust", "--yes").code == 0
+    (project / SCRIPT).chmod(0o644)
+    (waiting,) = clew("trust", "--json").json["awaiting"]
+    assert [(each["path"], each["is_program"]) for each in waiting["changes"]] == [(SCRIPT, False)]
+
+
 def test_json_has_the_same_before_and_after_consent(clew: Clew, project: Path) -> None:
     change(project, SKILL, "Look the payment up first.", "Pay at once.")
     asked = clew("trust", "--json")

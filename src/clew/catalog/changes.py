@@ -24,7 +24,8 @@ What = Literal["added", "removed", "changed"]
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of one file. `diff` is a unified difference without its head, `left_out` how many of its lines are
-    not shown. A file that is no text has no lines."""
+    not shown. A file that is no text has no lines. `is_program` says whether it may be run as a program now, where that
+    is another than before; None where it is not."""
 
     path: str
     what: What
@@ -32,6 +33,7 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     lines_removed: int = 0
     diff: tuple[str, ...] = ()
     left_out: int = 0
+    is_program: bool | None = None
 
 
 def compare(before: Files, now: Files) -> list[FileChange]:
@@ -42,21 +44,26 @@ def compare(before: Files, now: Files) -> list[FileChange]:
 
 def _change(path: str, before: Seen | None, now: Seen | None) -> FileChange:
     what: What = "added" if before is None else "removed" if now is None else "changed"
+    is_program = now.is_program if now is not None and now.is_program != _was_program(before) else None
+    change = FileChange(path=printable(path), what=what, is_program=is_program)
     old, new = _lines(before), _lines(now)
     if old is None or new is None:
-        return FileChange(path=printable(path), what=what)
+        return change
     if max(len(old), len(new)) > MAX_COMPARED:
         gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
-        return FileChange(path=printable(path), what=what, lines_added=come.total(), lines_removed=gone.total())
+        return msgspec.structs.replace(change, lines_added=come.total(), lines_removed=gone.total())
     found = list(difflib.unified_diff(old, new, lineterm="", n=1))[2:]
-    return FileChange(
-        path=printable(path),
-        what=what,
+    return msgspec.structs.replace(
+        change,
         lines_added=sum(line.startswith("+") for line in found),
         lines_removed=sum(line.startswith("-") for line in found),
         diff=tuple(printable(line, MAX_LINE) for line in found[:MAX_SHOWN]),
         left_out=len(found[MAX_SHOWN:]),
     )
+
+
+def _was_program(seen: Seen | None) -> bool:
+    return seen is not None and seen.is_program
 
 
 def _lines(seen: Seen | None) -> Sequence[str] | None:

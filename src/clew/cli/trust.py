@@ -158,8 +158,10 @@ def _show(wishes: Sequence[Wish], review: Review) -> None:
 
 def _show_change(change: FileChange) -> None:
     added, removed = count(change.lines_added, "line"), count(change.lines_removed, "line")
-    lines = f": {added} added, {removed} removed" if change.lines_added or change.lines_removed else ""
-    say(f"    {change.what} {change.path}{lines}")
+    said = [f"{added} added, {removed} removed"] if change.lines_added or change.lines_removed else []
+    if change.is_program is not None:
+        said.append("may be run as a program now" if change.is_program else "may no longer be run as a program")
+    say(f"    {change.what} {change.path}{': ' if said else ''}{'; '.join(said)}")
     for line in change.diff:
         say(f"      {line}")
     if change.left_out:

@@ -286,6 +286,7 @@ def test_the_digest_of_a_skill_covers_every_file_name_and_link_of_its_folder(tmp
         lambda: (root / home / "new.txt").rename(root / home / "other.txt"),
         lambda: [(root / home / "gone").unlink(), (root / home / "gone").symlink_to("elsewhere")],
         lambda: plant(root, {f"{home}/SKILL.md": skill_text("tea", "Other.")}),
+        lambda: (root / "lib/b.py").chmod(0o755),
     ]
     for change in changes:
         change()
@@ -293,6 +294,18 @@ def test_the_digest_of_a_skill_covers_every_file_name_and_link_of_its_folder(tmp
     assert len(set(seen)) == len(changes) + 1
     plant(root, {"lib/c.py": "3"})
     assert only_skill(collect(root)).digest == seen[-1]
+
+
+def test_where_files_have_no_bit_for_programs_the_digest_is_that_of_plain_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = plant(tmp_path, {"skills/tea/SKILL.md": skill_text("tea"), "skills/tea/scripts/pour.sh": "pour"})
+    (root / "skills/tea/scripts/pour.sh").chmod(0o644)
+    plain = only_skill(collect(root)).digest
+    (root / "skills/tea/scripts/pour.sh").chmod(0o711)
+    assert only_skill(collect(root)).digest != plain
+    monkeypatch.setattr("clew.skills.formats.opening.HAS_PROGRAM_BIT", False)
+    assert only_skill(collect(root)).digest == plain
 
 
 def test_a_skill_with_more_than_can_be_vouched_for_is_listed_without_a_digest(

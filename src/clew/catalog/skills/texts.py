@@ -63,10 +63,11 @@ class WishedTexts:
         files, hashed, room = dict[str, Seen](), list[Hashed](), MAX_KEPT
         for name, real in named:
             raw = self._root.read(real, MAX_BYTES)
-            seen = see(raw, min(room, MAX_TEXT))
+            is_program = bool(folder) and self._root.is_program(real)
+            seen = see(raw, min(room, MAX_TEXT), is_program=is_program)
             room -= len(raw) if seen.lines is not None else 0
             files[f"{folder}/{name}" if folder else name] = seen
-            hashed.append(Hashed(name, real, hashlib.sha256(raw).digest(), len(raw)))
+            hashed.append(Hashed(name, real, hashlib.sha256(raw).digest(), len(raw), is_program))
         return files, hashed
 
     def _rule(self, wish: Wish, rule: Rule) -> Files | None:

@@ -181,7 +181,7 @@ def _fill(draft: Path, base: Root, found: Import) -> str:
         create_file(file, written[name])
         if os.access(base.absolute(real), os.X_OK):
             file.chmod(0o755)
-    return digest_bundle(base, Bundle(tuple((name, name) for name in sorted(written))), written)
+    return digest_bundle(Root(os.fspath(draft)), Bundle(tuple((name, name) for name in sorted(written))), written)
 
 
 def _swap(draft: Path, target: Path) -> None:

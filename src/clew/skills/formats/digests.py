@@ -1,4 +1,5 @@
-"""One digest for all that a skill holds: the names and contents of its files, and what its refused links say.
+"""One digest for all that a skill holds: the names and contents of its files, which of them may be run as programs, and
+what its refused links say.
 
 Consent is bound to it. Where not all of a folder can be read, there is none.
 """
@@ -45,12 +46,14 @@ def bundle_of(walk: Walk, path: str) -> Bundle:
 
 
 class Hashed(msgspec.Struct, frozen=True):
-    """A file of a bundle as it was read: its path from the folder, its real path, its SHA-256 and its size."""
+    """A file of a bundle as it was read: its path from the folder, its real path, its SHA-256 and its size, and whether
+    it may be run as a program."""
 
     name: str
     real: str
     sha256: bytes
     size: int
+    is_program: bool = False
 
 
 def digest_bundle(root: Root, bundle: Bundle, known: Mapping[str, bytes]) -> str:
@@ -59,10 +62,10 @@ def digest_bundle(root: Root, bundle: Bundle, known: Mapping[str, bytes]) -> str
 
 
 def digest_hashed(bundle: Bundle, hashed: Iterable[Hashed]) -> str:
-    """The digest of a bundle whose files were read already."""
+    """The digest of a bundle whose files were read already; without programs, the same on every system."""
     parts: list[bytes] = []
     for each in hashed:
-        parts += [b"file", os.fsencode(each.name), each.sha256]
+        parts += [b"program" if each.is_program else b"file", os.fsencode(each.name), each.sha256]
     for name, says in bundle.refused:
         parts += [b"link", os.fsencode(name), os.fsencode(says)]
     return digest_parts(parts)
@@ -85,5 +88,5 @@ def hash_files(root: Root, bundle: Bundle, known: Mapping[str, bytes]) -> tuple[
         else:
             found, size = root.digest(real, room)
             room -= size
-        hashed.append(Hashed(name, real, found, size))
+        hashed.append(Hashed(name, real, found, size, root.is_program(real)))
     return tuple(hashed)

@@ -16,6 +16,9 @@ from clew.errors import FormatError
 from clew.files import OPEN_FOLDER, STEPWISE, open_inside
 
 _CHUNK = 262_144
+HAS_PROGRAM_BIT = os.name != "nt"
+"""Whether it is a file's own bit that lets it be run as a program; on Windows it is the end of its name."""
+_ANYBODY_RUNS = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 
 Stamp = tuple[int, int, int, int, int]
@@ -81,6 +84,13 @@ class Root:
         except (OSError, ValueError):
             return None
         return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+    def is_program(self, path: str) -> bool:
+        """Whether anybody may run a real file as a program, where files have a bit for that; else False."""
+        try:
+            return HAS_PROGRAM_BIT and bool(os.stat(self.absolute(path), follow_symlinks=False).st_mode & _ANYBODY_RUNS)
+        except (OSError, ValueError):
+            return False
 
     def read(self, path: str, limit: int) -> bytes:
         """The content of a real file of at most `limit` bytes. Raises FormatError."""
