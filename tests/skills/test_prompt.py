@@ -217,3 +217,15 @@ def test_every_section_stands_below_its_heading_with_a_blank_line_between_skills
     assert found.sections["initial_skills"] == f"{INITIAL}\n\n{initial}"
     listed = "- **analysis**: Analyze data\n- **other**: Something else"
     assert found.sections["catalogue"] == f"{CATALOGUE}\n\n{listed}"
+
+
+@pytest.mark.req("SYL-19")
+def test_a_skill_of_the_third_tier_is_not_offered_and_can_still_be_loaded() -> None:
+    by_name = Manifest(skills={"search": SEARCH, "ship": Skill(name="ship", description="Ship it", tier=3)})
+    loadable = ("search", "ship")
+    both = build_prompt(AGENT, by_name, state(), {}, loadable=loadable)
+    assert names_in(both.sections["catalogue"]) == ["search"]
+    alone = build_prompt(AGENT, by_name, state("search"), {}, loadable=loadable)
+    assert "catalogue" not in alone.sections
+    assert alone.sections["instructions"] == INSTRUCTIONS
+    assert names_in(build_prompt(AGENT, by_name, state("ship"), {}).sections["loaded_skills"]) == ["ship"]

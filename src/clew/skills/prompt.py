@@ -13,7 +13,7 @@ import msgspec
 
 from clew.errors import InvalidInput
 from clew.skills.catalogue import BUDGET, build_catalogue, head, one_line
-from clew.skills.manifest import Agent, Manifest, Skill, Toolset
+from clew.skills.manifest import ONLY_BY_NAME, Agent, Manifest, Skill, Toolset
 from clew.skills.sessions.session import SessionState
 from clew.skills.variables import inject
 
@@ -92,17 +92,18 @@ def build_prompt(
 ) -> Prompt:
     """The prompt of an agent in a state. `tools` are the descriptions of what the program can run, by name;
     `loadable` are the skills that the agent may have, `untold` those it has whose texts no message brought. The same
-    arguments always give the same text."""
+    arguments always give the same text. A skill of the third tier is not offered: the catalogue does not name it."""
     here = [manifest.skills[name] for name in state.discovered_skills if name in manifest.skills]
     first = [skill for skill in here if is_initial(skill, agent)]
     later = [skill for skill in here if not is_initial(skill, agent)]
     known = {skill.name for skill in here}
     alone = toolsets_alone(state, manifest)
     open_still = [manifest.skills[name] for name in loadable if name in manifest.skills and name not in known]
+    offered = [skill for skill in open_still if skill.tier != ONLY_BY_NAME]
     parts: dict[str, tuple[Include, str]] = {
         "agent": (include.agent, agent.prompt.strip()),
         "initial_skills": (include.initial_skills, initial_section(first)),
-        "catalogue": (include.catalogue, _below(CATALOGUE, build_catalogue(open_still, include.catalogue_tokens))),
+        "catalogue": (include.catalogue, _below(CATALOGUE, build_catalogue(offered, include.catalogue_tokens))),
         "instructions": (include.instructions, INSTRUCTIONS if open_still or include.instructions == "always" else ""),
         "hints": (include.hints, hints.strip()),
         "loaded_skills": (include.loaded_skills, loaded_section(later, manifest, include, untold, alone)),

@@ -12,7 +12,7 @@ from clew.catalog.route import parse_route
 from clew.catalog.text import inline
 from clew.errors import InvalidInput
 from clew.skills.catalogue import build_catalogue
-from clew.skills.manifest import Skill
+from clew.skills.manifest import ONLY_BY_NAME, Skill
 from clew.skills.sessions.agent_session import Changed
 from clew.skills.sessions.session import Withhold
 
@@ -30,12 +30,16 @@ def describe(skill: Skill, *, is_loaded: bool, withheld: str) -> str:
 
 
 def show_list(skills: Sequence[Skill], here: Sequence[str], withhold: Withhold) -> str:
-    """All skills: those that are loaded, those that can be, within a number of tokens, and those that cannot."""
+    """All skills: those that are loaded, those that can be, within a number of tokens, those that are only for who
+    names them, and those that cannot be loaded."""
     loaded = [each for each in skills if each.name in here]
     withheld = {each.name: reason for each in skills if (reason := withhold(each))}
     free = [each for each in skills if each.name not in withheld and each not in loaded]
     parts = [f"Loaded: {_names(here)}."] if here else []
-    parts += [f"{len(free):,} skills can be loaded:\n\n{build_catalogue(free)}"] if free else []
+    offered = [each for each in free if each.tier != ONLY_BY_NAME]
+    by_name = [each.name for each in free if each.tier == ONLY_BY_NAME]
+    parts += [f"{len(offered):,} skills can be loaded:\n\n{build_catalogue(offered)}"] if offered else []
+    parts += [f"To be loaded only where the user names them: {_names(by_name)}."] if by_name else []
     bringing = [f"{each.name} ({', '.join(each.toolsets)})" for each in free if each.toolsets]
     parts += [f"With toolsets: {_names(bringing)}."] if bringing else []
     for reason in dict.fromkeys(withheld.values()):

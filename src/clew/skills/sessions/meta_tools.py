@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from clew.errors import ManifestError
-from clew.skills.manifest import Skill
+from clew.skills.manifest import ONLY_BY_NAME, Skill
 from clew.skills.registry import META_TOOLS
 from clew.skills.sessions.loads import Terms, loadable_skills
 from clew.skills.sessions.session import LOAD_SKILL, brought_by
@@ -88,15 +88,16 @@ def meta_tools(session: Loading) -> dict[str, Tool]:
 
 
 def available_skills(terms: Terms) -> list[dict[str, Any]]:
-    """Name, description and toolsets of every skill that an agent may load; of one that is withheld only the name, and
-    why it is."""
+    """Name, description and toolsets of every skill that an agent may load, and where it is of the third tier, that it
+    is only for who names it; of one that is withheld only the name, and why it is."""
     return [_available(terms.manifest.skills[name], terms) for name in loadable_skills(terms)]
 
 
 def _available(skill: Skill, terms: Terms) -> dict[str, Any]:
     if reason := terms.withhold(skill):
         return {"name": skill.name, "description": "", "toolsets": [], "withheld": reason}
-    return {"name": skill.name, "description": skill.description, "toolsets": list(skill.toolsets)}
+    by_name = {"onlyByName": True} if skill.tier == ONLY_BY_NAME else {}
+    return {"name": skill.name, "description": skill.description, "toolsets": list(skill.toolsets), **by_name}
 
 
 async def _answer(change: Awaitable[Any], key: str, tell: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
