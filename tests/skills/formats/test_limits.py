@@ -222,12 +222,17 @@ def test_a_sandbox_of_codex_that_only_reads_denies_writing_and_commands(tmp_path
     assert "exec" in tools_of(read(tmp_path, place, 'sandbox_mode = "workspace-write"\n')[0])
 
 
-def test_limits_for_which_there_is_nothing_here_are_told(tmp_path: Path) -> None:
-    _, told = claude(tmp_path, "maxTurns: 3\npermissionMode: dontAsk\n")
+def test_of_limits_for_which_there_is_nothing_here_it_is_told_what_does_not_hold(tmp_path: Path) -> None:
+    _, told = claude(tmp_path, "maxTurns: 3\nhooks: {}\nisolation: worktree\npermissionMode: dontAsk\n")
     assert told == [
-        "`maxTurns` is not carried over: it limits nothing here",
-        "`permissionMode: dontAsk` is not carried over",
+        "`maxTurns` is not carried over: the agent does not stop after so many turns here",
+        "`hooks` is not carried over: none of them runs here, and what they would refuse is not refused",
+        "`isolation` is not carried over: the agent works on the files of this folder, not on a copy of them",
+        "`permissionMode: dontAsk` is not carried over: what the agent may do is asked as ever",
     ]
+    for key in ("steps", "maxSteps"):
+        _, told = opencode(tmp_path / key, f"{key}: 3\n")
+        assert told == [f"`{key}` is not carried over: the agent does not stop after so many turns here"]
 
 
 @pytest.mark.parametrize(
@@ -236,7 +241,7 @@ def test_limits_for_which_there_is_nothing_here_are_told(tmp_path: Path) -> None
         ("disallowedTools: Bash\n", "denied: exec"),
         ("tools: Read, Bash\ndisallowedTools: Bash\n", "b; tools: read-file; denied: exec;"),
         ("tools: []\n", "b; has no tools"),
-        ("maxTurns: 3\n", "maxTurns: 3"),
+        ("maxTurns: 3\nhooks: {Stop: []}\n", "without effect here: hooks, maxTurns"),
     ],
 )
 def test_the_tools_in_the_end_are_told_where_consent_is_asked(tmp_path: Path, keys: str, said: str) -> None:

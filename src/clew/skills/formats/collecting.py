@@ -25,11 +25,10 @@ from clew.wording import unmixed
 
 MAX_PROBLEMS = 1_000
 _MAX_SUMMARY, _MAX_POWERS = 300, 1_500
-_POWERS = (
-    *("permissionMode", "permission", "disallowedTools", "sandbox_mode", "web_search", "mcpServers", "mcp_servers"),
-    *("hooks", "isolation", "background", "maxTurns", "steps", "maxSteps"),
-)
-"""Keys of other programs that say what an agent may do there."""
+_POWERS = ("permissionMode", "permission", "disallowedTools", "sandbox_mode", "web_search")
+"""Keys of other programs that say what an agent may do there, and that count here."""
+_WITHOUT_EFFECT = ("hooks", "isolation", "maxTurns", "steps", "maxSteps", "mcpServers", "mcp_servers", "background")
+"""Those for which there is nothing here."""
 
 
 class RuleFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -118,7 +117,9 @@ def _agent_summary(agent: Agent) -> str:
     skills = [f"skills: {', '.join(agent.loadable)}"] if agent.loadable else []
     model = [f"model: {agent.model}"] if agent.model else []
     also = [f"{key}: {agent.metadata[key]}" for key in _POWERS if agent.metadata.get(key)]
-    powers = printable("; ".join((*_powers(agent), *skills, *model, *also)), _MAX_POWERS)
+    lost = ", ".join(key for key in _WITHOUT_EFFECT if agent.metadata.get(key))
+    idle = [f"without effect here: {lost}"] if lost else []
+    powers = printable("; ".join((*_powers(agent), *skills, *model, *idle, *also)), _MAX_POWERS)
     return f"{about}; {powers}" if about else powers
 
 

@@ -25,12 +25,17 @@ _NEVER = (
     *("external_directory", "doom_loop", "exitplanmode", "askuserquestion"),
 )
 """What no agent of a file has here: that it is denied holds anyway."""
-_UNUSED = {
-    "claude": ("maxTurns", "hooks", "isolation"),
-    "opencode": ("steps", "maxSteps"),
-    "codex": (),
+_TURNS = "the agent does not stop after so many turns here"
+_NOT_HELD = {
+    "claude": {
+        "maxTurns": _TURNS,
+        "hooks": "none of them runs here, and what they would refuse is not refused",
+        "isolation": "the agent works on the files of this folder, not on a copy of them",
+    },
+    "opencode": {"steps": _TURNS, "maxSteps": _TURNS},
+    "codex": dict[str, str](),
 }
-"""Keys that limit an agent there, and for which there is nothing here."""
+"""Keys that limit an agent there and not here, and what does not hold for that reason."""
 _MODES = ("", "default", "acceptEdits", "auto", "bypassPermissions")
 _SANDBOXES = ("", "read-only", "workspace-write", "danger-full-access")
 _BRACKETS = re.compile(r"\s*([^\s()]+)\s*(?:\((.*)\))?\s*", re.S)
@@ -45,9 +50,9 @@ class Limits:
         self._only: dict[str, None] | None = None
         self._rules: dict[Verdict, dict[str, None]] = {"allow": {}, "ask": {}, "deny": {}}
         _READERS[origin](self, source)
-        for key in _UNUSED[origin]:
+        for key, lost in _NOT_HELD[origin].items():
             if source.document.meta.get(key) is not None:
-                source.warn(f"`{key}` is not carried over: it limits nothing here", key)
+                source.warn(f"`{key}` is not carried over: {lost}", key)
 
     @property
     def tools(self) -> tuple[str, ...] | None:
@@ -211,7 +216,8 @@ def _read_claude(limits: Limits, source: Source) -> None:
     if mode == "plan":
         limits.only_read()
     elif mode not in _MODES:
-        source.warn(f"`permissionMode: {printable(mode, 80)}` is not carried over", "permissionMode")
+        message = f"`permissionMode: {printable(mode, 80)}` is not carried over: what the agent may do is asked as ever"
+        source.warn(message, "permissionMode")
 
 
 def _read_opencode(limits: Limits, source: Source) -> None:
