@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +13,7 @@ from types import MappingProxyType
 import msgspec
 
 from clew.errors import AlreadyExists, FormatError, InvalidInput, ReadOnly
-from clew.files import create_file
+from clew.files import create_file, locked
 from clew.skills.definitions.conforming import Conformed, conform
 from clew.skills.definitions.template import begin_text
 from clew.skills.files.walking import is_plain, walk
@@ -27,6 +26,9 @@ from clew.trust import printable
 MAX_FILES, MAX_TOTAL = 512, 16 * 1_048_576
 """What a skill may have at most to be copied."""
 MAIN = "SKILL.md"
+_DRAFTS = ".cache"
+"""Where a skill is written before it is put in its place: nobody looks for definitions in a folder of that name."""
+_LOCKED, _OLD = "import", ".old"
 _NAME = re.compile(r"(?!-)(?!.*--)[a-z0-9-]{1,64}(?<!-)")
 
 
@@ -91,21 +93,15 @@ def find_imports(
 
 
 def write_imports(imports: Sequence[Import], folder: Path) -> dict[Path, str]:
-    """Copy skills into a folder of skills, each whole or not at all. Gives the digest of what was written by its file.
+    """Copy skills into a folder of skills, each whole or not at all, one process after the other. What a process left
+    that was ended in the middle is put in order first. Gives the digest of what was written by its file.
     Raises ReadOnly, FormatError."""
     digests: dict[Path, str] = {}
-    for each in imports:
-        base = Root(each.origin)
-        with _told(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            draft = Path(tempfile.mkdtemp(prefix=f".{each.name}.", dir=folder))
-        try:
-            with _told(folder):
-                digest = _fill(draft, base, each)
-                _swap(draft, folder / each.name)
+    with _told(folder), _drafts(folder) as drafts:
+        for each in imports:
+            digest = _fill(drafts / each.name, Root(each.origin), each)
+            _swap(drafts / each.name, folder / each.name)
             digests[folder / each.name / MAIN] = digest
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
     return digests
 
 
@@ -185,15 +181,36 @@ def _fill(draft: Path, base: Root, found: Import) -> str:
 
 
 def _swap(draft: Path, target: Path) -> None:
-    """Put a folder in the place of another, which is there until then."""
+    """Put a folder in the place of another, which is there until then, and beside the draft afterwards."""
     draft.chmod(0o755)
     if os.path.lexists(target):
-        old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
-        target.replace(old / target.name)
-        draft.replace(target)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        draft.replace(target)
+        target.replace(draft.with_name(f"{target.name}{_OLD}"))
+    draft.replace(target)
+
+
+@contextlib.contextmanager
+def _drafts(folder: Path) -> Iterator[Path]:
+    """An empty place for drafts, for one process at a time. Raises ReadOnly, OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    place = folder / _DRAFTS
+    with locked(folder.parent / _LOCKED):
+        if place.is_symlink():
+            raise ReadOnly(f"{place} is not written: it is a link", hint="Remove the link")
+        _settle(place, folder)
+        place.mkdir()
+        try:
+            yield place
+        finally:
+            _settle(place, folder)
+
+
+def _settle(place: Path, folder: Path) -> None:
+    """Take the place of drafts away; a skill that was to be replaced, and was not, is put back."""
+    for each in place.glob(f"*{_OLD}"):
+        target = folder / each.name.removesuffix(_OLD)
+        if not os.path.lexists(target):
+            each.replace(target)
+    shutil.rmtree(place, ignore_errors=True)
 
 
 @contextlib.contextmanager
