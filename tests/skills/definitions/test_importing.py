@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from clew.errors import ReadOnly
-from clew.skills.definitions.importing import find_imports, write_imports
+from clew.errors import AlreadyExists, ReadOnly
+from clew.skills.definitions.importing import find_imports, new_skill, write_imports
 from clew.skills.formats.collecting import collect
 from tests.skills.writing import markdown, write
 
@@ -86,3 +86,23 @@ def test_a_place_for_drafts_that_is_a_link_is_not_written(tmp_path: Path) -> Non
     with pytest.raises(ReadOnly, match="it is a link"):
         bring(skill(tmp_path, "New."), folder)
     assert os.listdir(kept) == ["mine.txt"]
+
+
+def test_of_two_who_import_one_name_at_once_the_second_replaces_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "project" / ".clew" / "skills"
+    first = find_imports([skill(tmp_path / "a", "First.")], folder)
+    second = find_imports([skill(tmp_path / "b", "Second.")], folder)
+    write_imports(first, folder)
+    with pytest.raises(AlreadyExists, match="mooring"):
+        write_imports(second, folder)
+    assert "First." in (folder / "mooring" / "SKILL.md").read_text()
+
+
+def test_of_two_who_begin_one_skill_at_once_the_second_is_told_that_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new_skill(tmp_path, "mooring", "Moor a ship")
+    monkeypatch.setattr("os.path.lexists", lambda _: False)  # as it was when the second looked
+    with pytest.raises(AlreadyExists, match="mooring"):
+        new_skill(tmp_path, "mooring")
+    assert "Moor a ship" in (tmp_path / "mooring" / "SKILL.md").read_text()

@@ -40,13 +40,15 @@ class ImportedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Import(msgspec.Struct, frozen=True, kw_only=True):
-    """A skill that can be copied, or why it cannot. `origin` is its folder; `notes` tell what is changed on the way."""
+    """A skill that can be copied, or why it cannot. `origin` is its folder; `notes` tell what is changed on the way,
+    and `replaces` that there is one of its name, in whose place it is put."""
 
     name: str
     origin: str
     files: tuple[ImportedFile, ...] = ()
     notes: tuple[str, ...] = ()
     problem: str = ""
+    replaces: bool = False
 
 
 def new_skill(folder: Path, name: str, description: str = "") -> Path:
@@ -58,11 +60,14 @@ def new_skill(folder: Path, name: str, description: str = "") -> Path:
         reason = f"{name[:80]!r} must be lower-case letters, digits and single hyphens, 1 to 64"
         raise InvalidInput("NAME", reason, hint="For example release-notes")
     place = folder / name
-    if os.path.lexists(place) or os.path.lexists(folder / f"{name}.md"):
+    if _is_there(place) or _is_there(folder / f"{name}.md"):
         raise AlreadyExists("skill", name)
     text = begin_text(name, description)
     with _told(place):
-        place.mkdir(parents=True)
+        try:
+            place.mkdir(parents=True)
+        except FileExistsError:  # another process was quicker
+            raise AlreadyExists("skill", name) from None
         create_file(place / MAIN, text.encode())
     return place / MAIN
 
@@ -95,10 +100,12 @@ def find_imports(
 def write_imports(imports: Sequence[Import], folder: Path) -> dict[Path, str]:
     """Copy skills into a folder of skills, each whole or not at all, one process after the other. What a process left
     that was ended in the middle is put in order first. Gives the digest of what was written by its file.
-    Raises ReadOnly, FormatError."""
+    Raises ReadOnly, FormatError, and AlreadyExists where there is one meanwhile that is not to be replaced."""
     digests: dict[Path, str] = {}
     with _told(folder), _drafts(folder) as drafts:
         for each in imports:
+            if _is_there(folder / each.name) and not each.replaces:
+                raise AlreadyExists("skill", each.name)
             digest = _fill(drafts / each.name, Root(each.origin), each)
             _swap(drafts / each.name, folder / each.name)
             digests[folder / each.name / MAIN] = digest
@@ -108,13 +115,13 @@ def write_imports(imports: Sequence[Import], folder: Path) -> dict[Path, str]:
 def _import(base: Root, skill: Skill, folder: Path, taken: Mapping[str, Path], *, force: bool) -> Import:
     origin = base.absolute(skill.folder)
     name = skill.name if _NAME.fullmatch(skill.name) else ""
-    shown = Import(name=name or printable(skill.name, 80), origin=origin)
     target = folder / name
+    shown = Import(name=name or printable(skill.name, 80), origin=origin, replaces=bool(name) and _is_there(target))
     if not name:
         return msgspec.structs.replace(shown, problem="its name is not allowed here")
     if os.path.realpath(origin) == os.path.realpath(target):
         return msgspec.structs.replace(shown, problem="is there already")
-    if not force and (os.path.lexists(target) or os.path.lexists(folder / f"{name}.md")):
+    if not force and (shown.replaces or _is_there(folder / f"{name}.md")):
         return msgspec.structs.replace(shown, problem="there is a skill of that name; --force replaces it")
     if name in taken and not any(_is_below(taken[name], place) for place in (target, Path(origin))):
         return msgspec.structs.replace(shown, problem=f"its name is taken by {printable(str(taken[name]), 300)}")
@@ -123,6 +130,11 @@ def _import(base: Root, skill: Skill, folder: Path, taken: Mapping[str, Path], *
         return msgspec.structs.replace(shown, files=files, notes=notes)
     except FormatError as error:
         return msgspec.structs.replace(shown, problem=f"{printable(error.document, 200)} {error.reason}".strip())
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is anything, be it a link that leads nowhere."""
+    return os.path.lexists(path)
 
 
 def _is_below(file: Path, folder: Path) -> bool:
@@ -183,7 +195,7 @@ def _fill(draft: Path, base: Root, found: Import) -> str:
 def _swap(draft: Path, target: Path) -> None:
     """Put a folder in the place of another, which is there until then, and beside the draft afterwards."""
     draft.chmod(0o755)
-    if os.path.lexists(target):
+    if _is_there(target):
         target.replace(draft.with_name(f"{target.name}{_OLD}"))
     draft.replace(target)
 
@@ -208,7 +220,7 @@ def _settle(place: Path, folder: Path) -> None:
     """Take the place of drafts away; a skill that was to be replaced, and was not, is put back."""
     for each in place.glob(f"*{_OLD}"):
         target = folder / each.name.removesuffix(_OLD)
-        if not os.path.lexists(target):
+        if not _is_there(target):
             each.replace(target)
     shutil.rmtree(place, ignore_errors=True)
 
