@@ -296,9 +296,11 @@ def _example(kinds: Sequence[Any]) -> str:
 
 
 def unmixed(name: str) -> str:
-    """A name in which letters of another script than the first are spelled out, where the two look alike."""
+    """A name in which letters of several scripts that look alike are mixed: those that are not Latin are spelled out,
+    or without Latin ones those of another script than the first."""
     scripts = [(each, unicodedata.name(each, "").partition(" ")[0]) for each in name]
-    first = next((script for _, script in scripts if script in _ALIKE), "")
+    found = [script for _, script in scripts if script in _ALIKE]
+    first = "LATIN" if "LATIN" in found else next(iter(found), "")
     return "".join(
         each.encode("unicode_escape").decode() if script in _ALIKE and script != first else each
         for each, script in scripts

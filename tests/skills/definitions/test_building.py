@@ -193,6 +193,17 @@ def test_one_name_is_defined_once(tmp_path: Path) -> None:
     assert problem.context["paths"] == ("skills/a.md", "skills/a/SKILL.md")
 
 
+def test_names_that_differ_in_capital_letters_only_are_told(tmp_path: Path) -> None:
+    text = markdown(description="d")
+    write(tmp_path, {"skills/tea.md": text, "skills/Tea/SKILL.md": text, "toolsets/TEA.md": text})
+    built = build(tmp_path)
+    (told,) = built.problems
+    assert (told.severity, told.path) == ("warning", "skills/tea.md")
+    assert told.message == "the skill tea differs from Tea in capital letters only"
+    assert "skills/Tea/SKILL.md" in told.hint
+    assert list(built.manifest.skills) == ["Tea", "tea"]
+
+
 def test_a_name_that_is_listed_twice_counts_once(tmp_path: Path) -> None:
     text = markdown(description="d", tools="[bingSearch, bingSearch]")
     built = build(write(tmp_path, researcher() | {"toolsets/twice.md": text}))

@@ -376,11 +376,13 @@ def test_a_flood_of_problems_is_cut_and_told(tmp_path: Path) -> None:
 
 
 def test_a_name_with_letters_of_two_scripts_is_marked_where_consent_is_asked(tmp_path: Path) -> None:
-    names = ("r\u0435fund", "возврат", "払い戻しpdf", "refund")
+    names = ("r\u0435fund", "возврат", "払い戻しpdf", "refund", "\u0440\u0430ypal", "\u0430\u03b2")
     plant(tmp_path, {f".claude/skills/s{at}/SKILL.md": skill_text(name) for at, name in enumerate(names)})
     marked = {each.name: each.summary for each in wishes(collect(tmp_path), tmp_path) if "scripts" in each.summary}
-    assert list(marked) == ["r\u0435fund"]
+    assert sorted(marked) == ["r\u0435fund", "\u0430\u03b2", "\u0440\u0430ypal"]
     assert "r\\u0435fund" in marked["r\u0435fund"]
+    assert "\\u0440\\u0430ypal" in marked["\u0440\u0430ypal"], "also where it begins with the letters that mislead"
+    assert "\u0430\\u03b2" in marked["\u0430\u03b2"]
 
 
 def test_things_of_one_name_get_a_number_each_without_counting_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,6 +74,8 @@ class _Build:
         self._entries, problems = read_tools(tools)
         self._problems += problems
         self._places: dict[tuple[str, str], Definition] = {}
+        self._alike: dict[tuple[str, str], Definition] = {}
+        """The first definition of each name, whatever its capital letters."""
         self._broken: set[tuple[str, str]] = set()
 
     def run(self) -> Built:
@@ -95,6 +97,15 @@ class _Build:
         key = (definition.sort, definition.name)
         first = self._places.setdefault(key, definition)
         self._problems += definition.problems
+        alike = self._alike.setdefault((definition.sort, definition.name.casefold()), definition)
+        if alike.name != definition.name:
+            message = f"the {definition.sort} {definition.name} differs from {alike.name} in capital letters only"
+            hint = (
+                f"Rename one: where files are not told apart by them, only one can be there. The other is {alike.path}"
+            )
+            path = definition.keys.get("name", "")
+            told = problem_at(definition.document, path, message, kind="build", severity="warning", hint=hint)
+            self._problems.append(told)
         if first is not definition:
             message = f"there are two {definition.sort}s called {definition.name}: the other is {first.path}"
             path = definition.keys.get("name", "")
