@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,15 @@ def test_a_file_that_became_a_program_is_told_and_needs_consent_again(clew: Clew
     (project / SCRIPT).chmod(0o644)
     (waiting,) = clew("trust", "--json").json["awaiting"]
     assert [(each["path"], each["is_program"]) for each in waiting["changes"]] == [(SCRIPT, False)]
+
+
+def test_files_whose_names_are_no_text_are_agreed_to_and_compared_like_any_other(clew: Clew, project: Path) -> None:
+    script = project / os.fsdecode(b".clew/skills/refunding/scripts/\xff.sh")
+    script.write_text("echo one\n")
+    agreed = clew("trust", "--yes")
+    assert (agreed.code, agreed.err.count("unforeseen")) == (0, 0)
+    script.write_text("echo two\n")
+    assert r"changed .clew/skills/refunding/scripts/\udcff.sh: 1 line added, 1 line removed" in clew("trust").out
 
 
 def test_json_has_the_same_before_and_after_consent(clew: Clew, project: Path) -> None:

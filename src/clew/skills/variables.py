@@ -53,7 +53,8 @@ class Variables:
     def resolve(
         self, additional: Mapping[str, Value] | None = None, call: Mapping[str, Value] | None = None
     ) -> dict[str, str]:
-        """All values by name. Raises ValidationError for a value that is no text, number or list of texts."""
+        """All values by name. Raises ValidationError for a name that is no text, and for a value that is neither text,
+        number nor list of texts."""
         shown = [name for name in self._environ if name.startswith(self._prefixes)]
         sources: dict[Source, Mapping[str, str]] = {
             "constructor": self._values,
@@ -100,6 +101,8 @@ def _placeholders(text: str) -> Iterator[tuple[int, int]]:
 
 def _as_texts(values: Mapping[str, Value] | None) -> Iterator[tuple[str, str]]:
     for name, value in (values or {}).items():
+        if not isinstance(name, str):
+            raise ValidationError(f"the name {name!r} of a variable is no text", variable=str(name))
         if isinstance(value, bool):
             yield name, str(value).lower()
         elif isinstance(value, str | int | float):

@@ -10,7 +10,7 @@ from clew.catalog.agreed import MAX_KEPT, MAX_TEXT, Files, Seen, see
 from clew.catalog.skills.wishes import SKILL, definers_of, definition_wishes
 from clew.config import Config
 from clew.errors import FormatError
-from clew.skills.files.walking import walk
+from clew.skills.files.walking import show, walk
 from clew.skills.formats.digests import Bundle, Hashed, bundle_of, digest_hashed
 from clew.skills.formats.opening import Root
 from clew.skills.manifest import Skill, Toolset
@@ -66,7 +66,7 @@ class WishedTexts:
             is_program = bool(folder) and self._root.is_program(real)
             seen = see(raw, min(room, MAX_TEXT), is_program=is_program)
             room -= len(raw) if seen.lines is not None else 0
-            files[f"{folder}/{name}" if folder else name] = seen
+            files[show(f"{folder}/{name}" if folder else name)] = seen
             hashed.append(Hashed(name, real, hashlib.sha256(raw).digest(), len(raw), is_program))
         return files, hashed
 
