@@ -109,6 +109,33 @@ def test_front_matter_without_an_end_is_closed(tmp_path: Path) -> None:
     assert list(build(tmp_path).manifest.skills) == ["a", "b"]
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("---\ndescription: d", "---\ndescription: d\n---", id="closed behind a last line without an end"),
+        pytest.param(
+            '---\ndescription: d\nmetadata:\n\tx: "a\tb"\n---\n',
+            '---\ndescription: d\nmetadata:\n  x: "a\tb"\n---\n',
+            id="a tab within a value stays",
+        ),
+        pytest.param(
+            '---\ndescription: d\nkeywords: a, "b, c"\n---\n',
+            '---\ndescription: d\nkeywords: a, "b, c"\n---\n',
+            id="what quotes keep together is not taken apart",
+        ),
+        pytest.param(
+            "---\r\ndescription: a: b\n---\r\n", '---\r\ndescription: "a: b"\n---\r\n', id="a line keeps its own end"
+        ),
+    ],
+)
+def test_a_mend_changes_nothing_beside_what_it_is_for(tmp_path: Path, before: str, after: str) -> None:
+    file = tmp_path / "skills" / "a.md"
+    file.parent.mkdir()
+    file.write_bytes(before.encode())
+    fix(tmp_path)
+    assert file.read_bytes().decode() == after
+
+
 def test_no_file_outside_the_root_is_touched(tmp_path: Path) -> None:
     outside = tmp_path / "outside.md"
     outside.write_text("one\n")

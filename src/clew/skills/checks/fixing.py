@@ -101,12 +101,18 @@ def _mend_lines(lines: list[tuple[bytes, bytes]], wanted: Fix) -> bool:
     was = [text.removeprefix(b"\xef\xbb\xbf") for text, _ in lines[first:last]]
     if wanted.was is not None and was != [each.encode() for each in wanted.was]:
         return False
-    end = next((each for _, each in lines if each), b"\n")
-    mended = [(each.encode(), end) for each in wanted.text]
-    if last == len(lines) and mended and last > first:
-        mended[-1] = (mended[-1][0], lines[-1][1])
-    lines[first : max(first, last)] = mended
+    _replace_lines(lines, first, max(first, last), [each.encode() for each in wanted.text])
     return True
+
+
+def _replace_lines(lines: list[tuple[bytes, bytes]], first: int, last: int, texts: list[bytes]) -> None:
+    """Put texts in the place of lines, each with the end that the line had; the last of a file has none."""
+    usual = next((end for _, end in lines if end), b"\n")
+    ends = [end for _, end in lines[first:last]]
+    lines[first:last] = [(text, ends[number] if number < len(ends) else usual) for number, text in enumerate(texts)]
+    lines[:] = [(text, end or usual) for text, end in lines]
+    if lines:
+        lines[-1] = (lines[-1][0], b"")
 
 
 def _write(file: Path, path: str, content: bytes) -> None:

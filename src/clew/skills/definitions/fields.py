@@ -167,7 +167,10 @@ class Fields:
         return quote_value(self.document, path) if reason.startswith("must be text, not ") else None
 
     def _as_list(self, path: str, value: str) -> Fix | None:
+        """The items between commas as a list; None where quotes may keep some of them together."""
         items = [each.strip() for each in value.split(",") if each.strip()]
+        if any(each.startswith(("'", '"')) for each in items):
+            return None
         return replace_value(self.document, path, written_list(items), "make it a list")
 
 

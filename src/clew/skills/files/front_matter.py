@@ -172,7 +172,7 @@ def _complaint(text: str, path: str, error: Exception) -> Problem:
 def _tab(text: str, path: str, line: int) -> Problem:
     """YAML knows no tab as indentation. With a mend where spaces in its place are all that it takes."""
     lines = text.split("\n")
-    mended = [_INDENT.sub(lambda found: found[0].replace("\t", "  "), each) for each in lines]
+    mended = [_INDENT.sub(lambda found: found[0].replace("\t", "  "), each, count=1) for each in lines]
     fix = None
     if _is_valid("\n".join(mended)):
         was, last = tuple(lines), len(lines) + FIRST_LINE - 1
