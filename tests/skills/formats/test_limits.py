@@ -251,6 +251,17 @@ def test_the_tools_in_the_end_are_told_where_consent_is_asked(tmp_path: Path, ke
     assert "commands" not in wish.summary or keys.startswith("max")
 
 
+@pytest.mark.parametrize("given", ["[deny]", "{'git *': [allow]}", "{}", "3", "null"])
+@pytest.mark.parametrize("tool", ["bash", "'*'"])
+def test_a_verdict_that_is_none_denies_whatever_it_is(tmp_path: Path, tool: str, given: str) -> None:
+    agent, told = opencode(tmp_path, f"permission: {{{tool}: {given}}}\n")
+    if (tool, given) == ("bash", "{}"):
+        assert not told, "of no part nothing is said"
+        return
+    assert "exec" not in tools_of(agent) or "exec(git *)" in agent.permissions.deny
+    assert "must be allow, ask or deny: it is denied" in told[0]
+
+
 def test_what_is_asked_about_is_told_where_consent_is_asked(tmp_path: Path) -> None:
     opencode(tmp_path, "permission: {'*': ask, read: allow}\n")
     (wish,) = wishes(collect(tmp_path), tmp_path)

@@ -189,7 +189,7 @@ class Limits:
     def _verdict(self, key: str, name: str, given: Any) -> Verdict:
         """What is none denies."""
         found = {True: "allow", False: "deny"}.get(given, given) if isinstance(given, bool) else given
-        if found in STRICTNESS:
+        if isinstance(found, str) and found in STRICTNESS:
             return found
         self._source.warn(f"`{printable(name, 80)}` must be allow, ask or deny: it is denied", key)
         return "deny"
