@@ -1,4 +1,4 @@
-"""Both keepers of exposure sets, for the tests that hold for each."""
+"""Both keepers of exposure sets, and a library over each, for the tests that hold for both."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import pytest
 from clew.clock import ManualClock
 from clew.skills.exposure import Exposures
 from clew.skills.keeping import MemoryExposures, TrailExposures
+from clew.skills.library import Skills
 from clew.trail.store import Trail
+from tests.skills.researching import MANIFEST, TOOLS
 
 
 @pytest.fixture(params=["trail", "memory"])
@@ -16,3 +18,12 @@ def sets(request: pytest.FixtureRequest, clock: ManualClock) -> Exposures:
         return MemoryExposures(clock)
     trail: Trail = request.getfixturevalue("trail")
     return TrailExposures(trail, clock)
+
+
+@pytest.fixture
+def skills(sets: Exposures, clock: ManualClock) -> Skills:
+    """A library over each keeper, with every tool in each toolset that lists it."""
+    library = Skills(MANIFEST, exposures=sets, clock=clock)
+    for name, toolset in MANIFEST.toolsets.items():
+        library.register_tools(name, [TOOLS[tool] for tool in toolset.tools])
+    return library
