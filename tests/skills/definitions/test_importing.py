@@ -98,6 +98,14 @@ def test_of_two_who_import_one_name_at_once_the_second_replaces_nothing(tmp_path
     assert "First." in (folder / "mooring" / "SKILL.md").read_text()
 
 
+def test_who_may_replace_a_skill_replaces_also_one_that_came_meanwhile(tmp_path: Path) -> None:
+    folder = tmp_path / "project" / ".clew" / "skills"
+    found = find_imports([skill(tmp_path / "b", "Second.")], folder, force=True)
+    bring(skill(tmp_path / "a", "First."), folder)
+    write_imports(found, folder)
+    assert "Second." in (folder / "mooring" / "SKILL.md").read_text()
+
+
 def test_of_two_who_begin_one_skill_at_once_the_second_is_told_that_it_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,7 +41,7 @@ class ImportedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 class Import(msgspec.Struct, frozen=True, kw_only=True):
     """A skill that can be copied, or why it cannot. `origin` is its folder; `notes` tell what is changed on the way,
-    and `replaces` that there is one of its name, in whose place it is put."""
+    and `replaces` that it may be put in the place of one of its name."""
 
     name: str
     origin: str
@@ -116,12 +116,12 @@ def _import(base: Root, skill: Skill, folder: Path, taken: Mapping[str, Path], *
     origin = base.absolute(skill.folder)
     name = skill.name if _NAME.fullmatch(skill.name) else ""
     target = folder / name
-    shown = Import(name=name or printable(skill.name, 80), origin=origin, replaces=bool(name) and _is_there(target))
+    shown = Import(name=name or printable(skill.name, 80), origin=origin, replaces=force)
     if not name:
         return msgspec.structs.replace(shown, problem="its name is not allowed here")
     if os.path.realpath(origin) == os.path.realpath(target):
         return msgspec.structs.replace(shown, problem="is there already")
-    if not force and (shown.replaces or _is_there(folder / f"{name}.md")):
+    if not force and (_is_there(target) or _is_there(folder / f"{name}.md")):
         return msgspec.structs.replace(shown, problem="there is a skill of that name; --force replaces it")
     if name in taken and not any(_is_below(taken[name], place) for place in (target, Path(origin))):
         return msgspec.structs.replace(shown, problem=f"its name is taken by {printable(str(taken[name]), 300)}")
