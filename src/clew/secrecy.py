@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -147,11 +148,8 @@ _PATTERNS = (
     *((marks, re.compile(rf"(?<![A-Za-z0-9]){shape}")) for marks, shape in _KINDS),
     *((marks, re.compile(rf"({shape}")) for marks, shape in _NAMED_KINDS),
 )
-_ALL_MARKS = frozenset(
-    ("PRIVATE KEY", "Private-Lines:", *(mark for marks, _ in (*_KINDS, *_NAMED_KINDS) for mark in marks))
-)
-_MARKS = tuple(sorted(mark for mark in _ALL_MARKS if not any(each in mark for each in _ALL_MARKS - {mark})))
-"""Without those that another is part of: a text with none of these has none at all."""
+_PRIVATE_MARKS = ("PRIVATE KEY", "Private-Lines:")
+_MARKS = tuple(sorted({*_PRIVATE_MARKS, *(mark for marks, _ in (*_KINDS, *_NAMED_KINDS) for mark in marks)}))
 _SHORT = 2_000
 _ADDRESS = re.compile(r"://\S*")
 
@@ -187,7 +185,7 @@ def is_secret_file(name: str) -> bool:
 
 def mask_private_keys(text: str) -> str:
     """The text of a whole document, not yet in parts, without private keys. What follows a mere mention stays."""
-    return _PRIVATE_KEY.sub(_keep_name, text) if "PRIVATE KEY" in text or "Private-Lines:" in text else text
+    return _mask_private_keys(text, _keep_name)
 
 
 def mask_document(text: str) -> str:
@@ -201,7 +199,11 @@ def mask_in_place(text: str) -> str:
     def mask(found: re.Match[str]) -> str:
         return _keep_name(found) + "\n" * found[0].count("\n")
 
-    return _mask_shapes(_PRIVATE_KEY.sub(mask, text))
+    return _mask_shapes(_mask_private_keys(text, mask))
+
+
+def _mask_private_keys(text: str, mask: Callable[[re.Match[str]], str]) -> str:
+    return _PRIVATE_KEY.sub(mask, text) if any(mark in text for mark in _PRIVATE_MARKS) else text
 
 
 def mask_keys(text: str) -> str:
@@ -218,14 +220,11 @@ def mask_message(text: str) -> str:
 
 def may_hold_keys(text: str) -> bool:
     """Whether a text has what every key has. Looking for whole keys takes ten times as long."""
-    return _has_marks(text) or any("@" in address for address in _ADDRESS.findall(text))
+    return bool(_marks_in(text)) or any("@" in address for address in _ADDRESS.findall(text))
 
 
-def _has_marks(text: str) -> bool:
-    for mark in _MARKS if len(text) < _SHORT else _possible(text):  # noqa: SIM110  half the time of a generator
-        if mark in text:
-            return True
-    return False
+def _marks_in(text: str) -> set[str]:
+    return {mark for mark in (_MARKS if len(text) < _SHORT else _possible(text)) if mark in text}
 
 
 def _possible(text: str) -> list[str]:
@@ -257,9 +256,9 @@ def _mask_key_bodies(text: str) -> str:
 
 
 def _mask_shapes(text: str) -> str:
-    masked = text
-    for marks, pattern in _PATTERNS if _has_marks(text) else ():
-        if any(mark in text for mark in marks):
+    masked, found = text, _marks_in(text)
+    for marks, pattern in _PATTERNS if found else ():
+        if not found.isdisjoint(marks):
             masked = pattern.sub(_keep_name, masked)
     return _IN_ADDRESS.sub(rf"\g<1>\g<2>{MASK}", masked) if "@" in masked and "://" in masked else masked
 
