@@ -140,11 +140,11 @@ class Knowledge:
             return await self._gather_told(indexed)
 
     async def _gather_told(self, indexed: Indexed) -> Gathered:
-        commits = (await self.commits.read()).added
-        kept = await self.prose.keep()
+        async with beside(self.commits.read()) as log:
+            kept = await self.prose.keep()
         return Gathered(
             code=indexed,
-            commits=commits,
+            commits=log.result().added,
             is_log_cut=await self.commits.count() >= NEWEST,
             decisions=kept.decisions,
             documents=kept.documents,
