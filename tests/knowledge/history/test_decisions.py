@@ -14,6 +14,7 @@ from clew.knowledge.history.adr import is_adr, read_adr
 from clew.knowledge.history.archive import Archive
 from clew.knowledge.history.changelogs import ChangeNote, is_changelog, read_changelog
 from clew.knowledge.history.commits import Commit
+from clew.knowledge.history.decision import find_date
 from clew.knowledge.history.decisions import keep_decisions, node_id, read_decisions
 from clew.knowledge.history.resolutions import find_commit_decisions, find_resolutions
 from clew.trail.nodes import NodeGraph
@@ -203,6 +204,44 @@ def test_plain_changelogs() -> None:
     [note] = read_changelog("CHANGELOG.md", dated)
     assert (note.version, note.kind, note.day) == ("0.8.4", "breaking", date(2025, 4, 30))
     assert read_changelog("CHANGES", b"just a text\n- with a list\n") == []
+
+
+@pytest.mark.req("SYL-98")
+def test_a_changelog_that_is_one_list_has_its_versions_as_points() -> None:
+    text = b"* 3.5.3 (June 1, 2020)\n    * Restore the door.\n      It was gone.\n* 3.5.2\n    * Tune the lock.\n"
+    notes = read_changelog("CHANGES", text)
+    assert told(notes) == [("3.5.3", "other", "Restore the door. It was gone."), ("3.5.2", "other", "Tune the lock.")]
+    assert [note.day for note in notes] == [date(2020, 6, 1), None]
+
+
+def test_a_version_among_the_changes_is_no_release() -> None:
+    text = b"# 2.0.0\n\n- 1.5.0 was withdrawn\n- 3.8 is needed from June 1, 2020 on\n- 1.4.0\n- 1.3.0\n"
+    assert [note.version for note in read_changelog("CHANGES.md", text)] == ["2.0.0"] * 4
+
+
+@pytest.mark.req("SYL-98")
+def test_points_below_a_kind_of_change_are_of_that_kind() -> None:
+    text = b"""5.0.0 / 2024-09-10
+==================
+
+  * remove:
+    - `app.del` - use `app.delete`
+  * add:
+    - `app.router`
+  * deps: send@1.0.0
+    - a lock for the door
+"""
+    assert told(read_changelog("History.md", text)) == [
+        ("5.0.0", "removed", "remove: `app.del` - use `app.delete`"),
+        ("5.0.0", "added", "add: `app.router`"),
+        ("5.0.0", "other", "deps: send@1.0.0"),
+        ("5.0.0", "other", "a lock for the door"),
+    ]
+
+
+@pytest.mark.parametrize("said", ["6th December, 2024", "6. December 2024", "6 Dec 2024", "the 6th of December, 2024"])
+def test_a_day_may_be_said_before_its_month(said: str) -> None:
+    assert find_date(f"0.28.1 ({said})") == date(2024, 12, 6)
 
 
 def commit(subject: str, body: str = "", sha: str = "a" * 40, **trailers: str) -> Commit:

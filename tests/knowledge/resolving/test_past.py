@@ -14,6 +14,7 @@ import pytest
 from clew.app import App, open_app
 from clew.clock import ManualClock
 from clew.config import Config, HygieneConfig
+from clew.knowledge.base import UNKNOWN
 from tests.knowledge.doors import known, store
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -349,3 +350,39 @@ async def test_what_says_that_it_fixes_something_is_of_that_kind(app: App, shop:
     for question in ("what did the security fix in 4.0 do", "what was fixed in 4.0"):
         [line] = await known(app, question)
         assert "Fixed the lock" in line
+
+
+# -- where something came from ---------------------------------------------------------------------------------
+
+
+@pytest.mark.req("SYL-98")
+async def test_which_version_introduced_something_is_told_by_the_changelog(app: App) -> None:
+    for question in ("which version introduced the whistle", "when was the whistle added"):
+        [line] = await known(app, question)
+        assert re.fullmatch(r"- \[1\] CHANGELOG\.md:9@\w+: Added a whistle\. · 2\.1\.0", line), line
+
+
+async def test_where_no_changelog_tells_it_the_first_tag_with_its_commit_does(app: App, shop: Shop) -> None:
+    shop.commit("Add a milk jug (#7)", "2026-11-12", "Bo Lind", {"src/jug.py": ""})
+    shop.commit("Polish the milk jug", "2026-11-13", "Ada Byron", {"src/jug.py": "JUG = 1\n"})
+    for name, revision in (("v3.0.0", "HEAD~2"), ("v3.1.0-rc.1", "HEAD~1"), ("v3.1.0", "HEAD"), ("v3.2.0", "HEAD")):
+        shop.tag(name, revision)
+    lines = await known(app, "which version introduced the milk jug")
+    assert lines[0] == "- No changelog tells of it; the first tag with the commit that names it is v3.1.0:"
+    assert subjects(lines) == ["Add a milk jug (#7)"]
+
+
+async def test_who_made_something_is_told_by_the_oldest_commit_that_is_about_it(app: App, shop: Shop) -> None:
+    shop.commit("Add a milk jug", "2026-11-12", "Bo Lind", {"src/jug.py": ""})
+    shop.commit("Add tests of the milk jug", "2026-11-13", "Ada Byron", {"src/jug.py": "JUG = 1\n"})
+    assert [line.rpartition(" · ")[2] for line in await known(app, "who added the milk jug")] == ["Bo Lind"]
+
+
+async def test_what_names_no_version_does_not_say_which(app: App, shop: Shop) -> None:
+    boiler = 'class Boiler:\n    """Tells the version of a boiler."""\n'
+    kiln = "# Kiln\n\nSince version 1.5 there is a kiln.\n"
+    shop.commit("Sweep", "2026-11-12", "Bo Lind", {"src/boiler.py": boiler, "docs/kiln.md": kiln})
+    await app.knowledge().gather()
+    assert await known(app, "which version introduced the boiler") == [UNKNOWN]
+    [line] = await known(app, "which version introduced the kiln")
+    assert "docs/kiln.md" in line

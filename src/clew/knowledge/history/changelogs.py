@@ -1,12 +1,12 @@
-"""Changelogs: what changed with which version. Keep a Changelog, the plain forms of markdown and reStructuredText, and
-version lines that say when they were released."""
+"""Changelogs: what changed with which version. Keep a Changelog, the plain forms of markdown and reStructuredText,
+version lines that say when they were released, and lists whose upper points are the versions or the kinds of change."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from datetime import date
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -29,6 +29,9 @@ _UNRELEASED = re.compile(r"\bunreleased\b", re.IGNORECASE)
 _UNDERLINE = re.compile(r"([=\-~^*#+])\1{2,}\s*")
 _BULLET = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.+)")
 _RELEASED = re.compile(r"\s*:?\**(?:released|release date)\b|\s*[_*]*\d{4}-\d\d-\d\d[_*]*\s*$", re.IGNORECASE)
+_VERSION_POINT = re.compile(rf"{_VERSION.pattern}(?:\W+(?:[\w.,]+\W+){{0,3}}[\d-]{{4,10}})?\W?", re.IGNORECASE)
+_GROUP = re.compile(r"\**(\w+(?: \w+){0,2})\**:\**")
+"""A point of a list that only says what those below it are."""
 _LABEL = re.compile(r"\*\*(.{2,30}?):?\*\*")
 _WORDS: tuple[tuple[ChangeKind, re.Pattern[str]], ...] = (
     ("breaking", re.compile(r"\bbreaking\b|\bbackwards?[- ]incompatible\b", re.IGNORECASE)),
@@ -40,6 +43,13 @@ _WORDS: tuple[tuple[ChangeKind, re.Pattern[str]], ...] = (
     ("changed", re.compile(r"\bchang|\bdefault\b|\bnow\b|\brenam|\brequire", re.IGNORECASE)),
 )
 _DECIDED: frozenset[ChangeKind] = frozenset(("breaking", "deprecated", "removed", "changed"))
+
+
+class Group(NamedTuple):
+    """A point of a list that says of which kind those are that are indented further; without a label, none."""
+
+    indent: int = -1
+    label: str = ""
 
 
 class ChangeNote(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,20 +102,47 @@ def changelog_decisions(notes: list[ChangeNote]) -> list[Decision]:
 
 def _notes(path: str, hash: str, lines: list[str]) -> Iterator[ChangeNote]:
     version, released, group = None, None, ""
+    above = Group()
     for number, line in enumerate(lines, 1):
-        heading = _heading(lines, number - 1)
+        bullet = _BULLET.fullmatch(line)
+        heading = _heading(lines, number - 1) or _version_point(lines, number - 1, bullet)
         if heading is not None:
-            found = _VERSION.search(heading)
+            found, above = _VERSION.search(heading), Group()
             if found or _UNRELEASED.search(heading):
                 version, released, group = found[1] if found else "", find_date(heading), ""
             else:
                 group = heading
         elif version is not None and _RELEASED.match(line):
             released = released or find_date(line)
-        elif version is not None and (bullet := _BULLET.fullmatch(line)):
-            text = " ".join([bullet[2], *_continued(lines, number, len(bullet[1]))])[:MAX_TEXT]
-            kind = _kind(group, text)
+        elif version is not None and bullet:
+            indent = len(bullet[1])
+            above = above if indent > above.indent else Group()
+            if (label := _group(bullet[2])) and _is_deeper(lines, number, indent):
+                above = Group(indent, label)
+                continue
+            said = " ".join([bullet[2], *_continued(lines, number, indent)])[:MAX_TEXT]
+            text = f"{above.label}: {said}" if above.label else said
+            kind = _kind(above.label or group, text)
             yield ChangeNote(version=version, day=released, kind=kind, text=text, path=path, line=number, hash=hash)
+
+
+def _version_point(lines: list[str], at: int, bullet: re.Match[str] | None) -> str | None:
+    """The point of a list, not below another and with others below it, that is a version and perhaps its day."""
+    if bullet is None or bullet[1] or not _VERSION_POINT.fullmatch(bullet[2]):
+        return None
+    return bullet[2] if _is_deeper(lines, at + 1, 0) else None
+
+
+def _group(text: str) -> str:
+    """What a point says of those below it; nothing for a change of its own."""
+    found = _GROUP.fullmatch(text.strip())
+    return found[1] if found and any(words.search(found[1]) for _, words in _WORDS) else ""
+
+
+def _is_deeper(lines: list[str], after: int, indent: int) -> bool:
+    """Whether the next line is a point below one of that indent."""
+    bullet = _BULLET.fullmatch(lines[after]) if after < len(lines) else None
+    return bullet is not None and len(bullet[1]) > indent
 
 
 def _heading(lines: list[str], at: int) -> str | None:

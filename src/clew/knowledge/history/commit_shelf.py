@@ -18,7 +18,7 @@ from clew.knowledge.history.commit_queries import CommitFilter
 from clew.knowledge.history.commit_words import asks_of_past
 from clew.knowledge.history.commits import Commit
 from clew.knowledge.history.git_log import GitLog, LogRefresh
-from clew.knowledge.history.tags import Tagged, read_tagged
+from clew.knowledge.history.tags import Tagged, read_first_with, read_tagged
 from clew.knowledge.shelves import NodeShelf
 from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
 from clew.trail.nodes import EVERY_NODE, Node, NodeFilter, ScoredNode
@@ -102,6 +102,10 @@ class Commits:
     async def of_version(self, version: str, limit: int) -> Tagged | None:
         """What a version is made of, by the tags; None where none has it."""
         return await asyncio.to_thread(read_tagged, self._root, version, limit)
+
+    async def first_version_with(self, sha: str) -> str:
+        """The tag of the lowest version that has a commit; nothing where none has."""
+        return await asyncio.to_thread(read_first_with, self._root, sha)
 
     async def paths_of(self, name: str) -> list[str]:
         """The files that a name means, each under all names that it had."""

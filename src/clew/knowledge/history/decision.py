@@ -14,7 +14,10 @@ _DATE = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NAMED = "|".join(_MONTHS)
 _LONG_DATES = (
-    re.compile(rf"(?P<day>\d{{1,2}})\.?\s+(?P<month>{_NAMED})[a-z]{{0,6}},?\s+(?P<year>\d{{4}})", re.IGNORECASE),
+    re.compile(
+        rf"(?P<day>\d{{1,2}})(?:\.|st|nd|rd|th)?\s+(?:of\s+)?(?P<month>{_NAMED})[a-z]{{0,6}},?\s+(?P<year>\d{{4}})",
+        re.IGNORECASE,
+    ),
     re.compile(
         rf"(?P<month>{_NAMED})[a-z]{{0,6}}\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}})", re.IGNORECASE
     ),

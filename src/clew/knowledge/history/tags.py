@@ -1,4 +1,5 @@
-"""Which commits a version is made of, where only a tag tells of it: those from the tag of the version before it."""
+"""Which commits a version is made of, where only a tag tells of it: those from the tag of the version before it; and
+which version was the first with a commit."""
 
 from __future__ import annotations
 
@@ -53,10 +54,24 @@ def read_tagged(root: Path, version: str, limit: int) -> Tagged | None:
     return Tagged(found.name, before.name if before else "", commits, total)
 
 
-def _read_tags(root: Path) -> list[Tag]:
-    """All tags that name a version. Raises SourceError."""
+def read_first_with(root: Path, sha: str) -> str:
+    """The tag of the lowest version that has a commit, a release before what only leads to one, of several parts of a
+    repository that of the shortest name; nothing where no tag has it, or git does not say."""
+    try:
+        tags = _read_tags(root, f"--contains={read_sha(sha.encode())}")
+    except SourceError:
+        return ""
+    shortest = min((len(tag.prefix) for tag in tags), default=0)
+    own = [tag for tag in tags if len(tag.prefix) == shortest]
+    found = min(own, key=lambda tag: (tag.key[1] < 0, tag.key), default=None)
+    return found.name if found is not None else ""
+
+
+def _read_tags(root: Path, *which: str) -> list[Tag]:
+    """All tags that name a version, or some of them. Raises SourceError."""
     form = "--format=%(refname:strip=2)%00%(objectname)%00%(*objectname)"
-    printed = run_git(root, ["for-each-ref", f"--count={MOST_TAGS}", "--sort=-creatordate", form, "refs/tags/"])
+    asked = ["for-each-ref", f"--count={MOST_TAGS}", "--sort=-creatordate", form, *which, "refs/tags/"]
+    printed = run_git(root, asked)
     return [tag for line in printed.split(b"\n") if (tag := _read_tag(line)) is not None]
 
 

@@ -44,6 +44,11 @@ _OWN = re.compile(
     rf"|\b(?:current|own|this {_THING}(?:'s)?|{_THING}(?:'s)?) version\b|\bversion (?:are we|is current)\b",
     re.IGNORECASE,
 )
+_OF_PAST = re.compile(
+    r"\b(?:introduc|add(?:s|ed)?\b|remov|dropp?(?:s|ed)?\b|delet|deprecat|fix|broke|chang|releas|renam)", re.IGNORECASE
+)
+"""What was done with a version is told by the past, not by what is needed now."""
+_SAYS_VERSION = re.compile(r"\bversions?\b|\bmsrv\b", re.IGNORECASE)
 _LICENCE = re.compile(r"\blicen[cs]ed?\b", re.IGNORECASE)
 _IN_CODE = re.compile(r"\b(?:header|key|server|check|code|class|function|parse|test|file)s?\b", re.IGNORECASE)
 _DEPENDS = re.compile(
@@ -86,7 +91,7 @@ def read_question(question: str) -> Asked | None:
         return Asked("licence")
     if _OWN.search(text):
         return Asked("own version", words)
-    return Asked("version", words) if _VERSION.search(text) else None
+    return Asked("version", words) if _VERSION.search(text) and not _OF_PAST.search(text) else None
 
 
 async def tell_manifest(question: str, code: CodeGraph) -> list[str]:
@@ -105,7 +110,7 @@ async def tell_manifest(question: str, code: CodeGraph) -> list[str]:
     lines = [line for name in names for line in (*_languages(name, facts), *_packages(name, packages, facts))]
     if not lines and asked.kind == "version" and len(names) == len(asked.names):
         return _unknown(question, names) if packages or facts else []
-    if lines:
+    if lines or not _SAYS_VERSION.search(question):
         return lines[:MAX_LINES]
     return _told(VERSION, _beside(asked.names, facts) or facts)
 

@@ -81,13 +81,20 @@ def extracted(
 def _beside(node: Node, question: str) -> str:
     """What belongs to a source beside what it says: the version and day of a change, and who committed, where that is
     the question."""
-    if node.metadata.get("kind") == CHANGELOG:
-        at = node.timestamp
-        said = [str(node.metadata.get("version") or "unreleased"), *([f"{at:%Y-%m-%d}"] if at is not None else [])]
-        return f" · {inline(', '.join(said), EXCERPT)}"
+    if said := version_of(node):
+        return said
     if node.id.startswith(COMMIT_PREFIX) and node.authors and question.lower().startswith("who"):
         return f" · {inline(mask_keys(node.authors[0]), EXCERPT)}"
     return ""
+
+
+def version_of(node: Node) -> str:
+    """The version and the day of a change that a changelog tells of; nothing for any other source."""
+    if node.metadata.get("kind") != CHANGELOG:
+        return ""
+    at = node.timestamp
+    said = [str(node.metadata.get("version") or "unreleased"), *([f"{at:%Y-%m-%d}"] if at is not None else [])]
+    return f" · {inline(', '.join(said), EXCERPT)}"
 
 
 def told_uses(

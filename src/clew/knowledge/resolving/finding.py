@@ -15,6 +15,7 @@ from clew.errors import ClewError
 from clew.knowledge.code.tree import Tree
 from clew.knowledge.evidence.naming import COMMIT_PREFIX
 from clew.knowledge.history.commit_shelf import HistoryShelf
+from clew.knowledge.resolving.about_origins import read_origin, speaks_of
 from clew.knowledge.resolving.definitions import Named, find_definitions, is_test, read_names
 from clew.knowledge.resolving.intents import Classified, asking_words
 from clew.knowledge.resolving.noted import find_notes, read_notes_question
@@ -61,6 +62,7 @@ _IS_THERE = re.compile(
     r"^(?:so |and )?(?:is|are) there (?:an?|any|some)\b|^do(?:es)? (?:we|it|this \w+) have\b", re.IGNORECASE
 )
 _VERSION_OF = re.compile(r"^(?:which|what) (?:\S{1,80} )?versions?\b", re.IGNORECASE)
+_A_VERSION = re.compile(r"(?<![\w.])v?\d+\.\d+")
 _WHO = re.compile(r"^(?:so |and )?(?:who|whom|whose)\b", re.IGNORECASE)
 _WHO_IS = re.compile(
     r"^(?:so |and )?who (?:is|are|was|were|'s|maintains?|owns?|leads?|runs?|sponsors?|funds?)\b", re.IGNORECASE
@@ -180,6 +182,10 @@ class Finder:
         return await find_named_overview(self._trail, name, folder, by=by, limit=OF_FIRST)
 
     def _wanted(self, question: str, what: Classified) -> Wanted:
+        origin = read_origin(question)
+        if origin is not None and origin.is_version:
+            rarity = self._code.rarity(origin.words) if self._code is not None else {}
+            return build_wanted(origin.words, rarity, origin.words)
         asking = asking_words(question, what.intent) | (_OF_DOCS if _HOW_TO.search(question) else frozenset())
         said = subject_words(_BESIDE.sub("", question), asking)
         words = [word for word in said if word not in _DULL] or said
@@ -215,6 +221,9 @@ class Finder:
         held = [Candidate(each, await self._support(wanted, each)) for each in found]
         best = max((each.support for each in held), default=0.0)
         kept = [each for each in held if each.support > wanted.least and each.support >= NEAR_BEST * best]
+        origin = read_origin(question)
+        if origin is not None and origin.is_version:  # what names no version does not say which
+            kept = [each for each in kept if _says_version(each.found.node) and speaks_of(origin, _said(each))]
         if _WHO_IS.search(question):
             kept = [each for each in kept if _names_people(each.found.node)]
         wants_tests = what.intent is Intent.LOCATE and _ABOUT_TESTS.search(question) is not None
@@ -296,6 +305,15 @@ async def _there_first(
 def _far(path: str, place: re.Pattern[str]) -> tuple[bool, int]:
     is_there = place.search(path) is not None
     return not is_there, path.count("/") if is_there else 0
+
+
+def _said(each: Candidate) -> str:
+    return f"{each.found.node.name}\n{each.found.node.content}"
+
+
+def _says_version(node: Node) -> bool:
+    """Whether a source says the number of a version, or is of one."""
+    return bool(node.metadata.get("version")) or _A_VERSION.search(node.content) is not None
 
 
 def _names_people(node: Node) -> bool:

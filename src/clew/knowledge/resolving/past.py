@@ -11,12 +11,13 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.text import inline
 from clew.clock import Clock
-from clew.knowledge.evidence.naming import on_one_line
+from clew.knowledge.evidence.naming import COMMIT_PREFIX, on_one_line
 from clew.knowledge.history.changelogs import ChangeNote
 from clew.knowledge.history.commit_queries import CommitFilter
 from clew.knowledge.history.commit_shelf import Commits, HistoryShelf
 from clew.knowledge.history.moments import happened_at
 from clew.knowledge.resolving.about_commits import ThingAsked, read_authors, read_count, read_last, read_sha, read_thing
+from clew.knowledge.resolving.about_origins import OriginAsked, commits_on, notes_on, read_origin
 from clew.knowledge.resolving.about_versions import VersionAsked, is_of_kind, note_node, notes_of, read_version
 from clew.knowledge.resolving.answers import EXCERPT, Resolved
 from clew.knowledge.resolving.commit_answers import (
@@ -47,6 +48,9 @@ from clew.trail.nodes import Node, ScoredNode
 from clew.trail.store import Trail
 
 MOST_LAST = 20
+MOST_ORIGINS = 3
+MOST_NAMING = 200
+"""So many commits that may name a thing are looked at."""
 
 ReadChanges = Callable[[], Awaitable[Sequence[ChangeNote]]]
 """Reads the lines of all changelogs, in the order of their files."""
@@ -111,6 +115,9 @@ class Past:
         thing = read_thing(rest)
         if thing is not None and (told := await self._tell_thing(thing, bounds, commits, by)) is not None:
             return told
+        origin = read_origin(question)
+        if origin is not None and (told := await self._tell_origin(origin, commits)) is not None:
+            return told
         for author in read_authors(rest):
             if (told := await tell_author(author, bounds, commits)) is not None:
                 return told
@@ -124,6 +131,20 @@ class Past:
         head = f"No change of {asked.version} is told to be of that kind ({asked.kind}); all of them:"
         nodes = [note_node(note, self._clock.now()) for note in (meant or notes)]
         return Told(nodes=nodes[:SHOWN], head="" if meant else head, total=len(nodes))
+
+    async def _tell_origin(self, asked: OriginAsked, commits: Commits) -> Told | None:
+        """Where something came or went: by the changelogs, or else by the oldest commits whose subject names it."""
+        notes = notes_on(await self._changes(), asked) if self._changes is not None and not asked.is_by_whom else []
+        if notes:
+            nodes = [note_node(note, self._clock.now()) for note in notes[:MOST_ORIGINS]]
+            return Told(nodes=nodes, total=len(nodes), has_versions=True)
+        named, _ = await commits.among(CommitFilter(words=asked.words), MOST_NAMING, oldest_first=asked.kind == "added")
+        found = commits_on(named, asked)[: MOST_ORIGINS if asked.is_by_whom else 1]
+        if not found or asked.is_by_whom:
+            return Told(nodes=found, total=len(found)) if found else None
+        tag = await commits.first_version_with(found[0].id.removeprefix(COMMIT_PREFIX))
+        first = f"the first tag with the commit that names it is {inline(tag)}" if tag else "no tag has its commit"
+        return Told(nodes=found, head=f"No changelog tells of it; {first}:", total=len(found))
 
     async def _tell_thing(
         self, asked: ThingAsked, bounds: CommitFilter, commits: Commits, by: Principal
