@@ -288,6 +288,26 @@ async def test_what_imports_a_package_of_others_is_told_with_the_lines(app: App)
     assert re.match(r"- \[1\] src/till\.py:2@\w+: `src/till\.py` imports `redis`", line), line
 
 
+@pytest.mark.req("SYL-89")
+async def test_what_imports_a_package_is_told_though_something_else_has_its_name(app: App) -> None:
+    root = app.knowledge().root
+    (root / "tests/helper.py").write_text("def redis():\n    return 1\n")
+    (root / "src/till.go").write_text('package till\n\nimport (\n\t"fmt"\n\tr "example.org/redis"\n)\n')
+    (root / "src/till.js").write_text("var redis = 1\nvar client = require('redis-client')\n")
+    await app.knowledge().gather()
+    [line] = await known(app, "what imports redis")
+    assert "src/till.go:5@" in line, line
+    [line] = await known(app, "what imports redis-client")
+    assert "src/till.js:2@" in line, line
+
+
+async def test_who_inherits_from_a_class_of_others_is_told_by_its_name(app: App) -> None:
+    (app.knowledge().root / "src/errors.py").write_text("class ShopError(LookupError):\n    pass\n")
+    await app.knowledge().gather()
+    [line] = await known(app, "who inherits from LookupError")
+    assert re.match(r"- \[1\] src/errors\.py:1@\w+: .* inherits from `LookupError` \(by its name alone\)", line), line
+
+
 @pytest.mark.parametrize("question", ["which linter", "linter?", "the linter", "what linter?"])
 async def test_a_tool_is_told_to_who_asks_in_short(app: App, question: str) -> None:
     (app.knowledge().root / "ruff.toml").write_text("line-length = 100\n")

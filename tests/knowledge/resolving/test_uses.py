@@ -30,6 +30,10 @@ from clew.knowledge.resolving.uses import read_use_question
         ("what does NodeShelf extend", "NodeShelf", "extends", False),
         ("what imports clew.errors", "clew.errors", "imports", True),
         ("what does resolver import", "resolver", "imports", False),
+        ("what imports body-parser", "body-parser", "imports", True),
+        ("who uses the body-parser package", "body-parser", "imports", True),
+        ("which files import github.com/spf13/pflag", "github.com/spf13/pflag", "imports", True),
+        ("what imports @babel/core", "@babel/core", "imports", True),
     ],
 )
 def test_a_question_on_uses_names_one_thing_and_a_direction(

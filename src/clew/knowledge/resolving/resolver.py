@@ -184,15 +184,12 @@ class Resolver:
         if asked is None or shelf is None or self._code is None:
             return None
         definitions = await find_used(shelf, asked, by=by)
-        if not definitions and asked.edge_type == "imports" and asked.backwards:
-            imports, now = await find_imports(self._code, asked), self._clock.now()
-            shown = [evidence_of(ScoredNode(node=use.place, similarity=1.0), now) for use in imports[:SHOWN_USES]]
-            if shown:
-                return told_uses(question, what, asked, imports, shown)
-        if not definitions:
+        uses, now = await find_uses(self._code, asked, definitions), self._clock.now()
+        if not uses and asked.edge_type == "imports" and asked.backwards:  # what has its name may be something else
+            uses = await find_imports(self._code, asked)
+        if not definitions and not uses:
             unknown = await tell_unknown(self._code, shelf, asked, by=by)
             return build_answer(question, what, unknown, "graph", status="no_matches") if unknown else None
-        uses, now = await find_uses(self._code, asked, definitions), self._clock.now()
         places = [use.place for use in uses[:SHOWN_USES]] or definitions[:1]
         shown = [evidence_of(ScoredNode(node=place, similarity=1.0), now) for place in places]
         if not uses:

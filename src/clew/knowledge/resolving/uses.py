@@ -4,7 +4,7 @@ answered by the edges of the code, each with the line of the use."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -12,15 +12,16 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.text import code_span
 from clew.errors import ClewError, InvalidInput, NotFound
+from clew.knowledge.code.path_kinds import TEXT, kind_of
 from clew.knowledge.code.views import Callers, Link, Located
 from clew.knowledge.resolving.definitions import NAME, THE, Named, distance_of, find_definitions, is_name, read_names
+from clew.knowledge.resolving.lines_of_use import find_heir_lines, find_import_lines
 from clew.knowledge.shelves import Shelf
 from clew.trail.nodes import Node
 
 MAX_NAME = 120
 LOOKED_AT = 8
 MOST_NEAR = 50
-MAX_LINE = 500
 MOST_DEFINITIONS = 5
 """Of a name that several have, the uses of so many are looked for."""
 
@@ -28,6 +29,11 @@ _WHO = r"(?:who|what|which (?:\w+ )?(?:functions?|methods?|class(?:es)?|files?|m
 _WHAT = r"(?:what|which (?:other )?(?:functions?|methods?|class(?:es)?|files?|modules?|packages?|code|types?|names?))"
 _HERE = r"(?: (?:here|in (?:this|the|our) (?:\w+)))?"
 _IT = rf"{THE}{NAME}(?: (?:function|method|class|module|trait|interface|struct|type))?{_HERE}"
+_PACKAGE = (
+    r"[`'\"]?(?P<name>@?[A-Za-z_][\w.]*(?:[/-][\w.]+)+)[`'\"]?"
+    r"(?: (?:package|library|module|crate|gem|dependency))?(?: (?:here|in (?:this|the|our) \w+))?"
+)
+"""The name of a package of others that can be no name of code."""
 _OF = r"(?:(?:all |the |any )*)"
 _PATTERNS = tuple(
     (edge_type, backwards, re.compile(pattern, re.IGNORECASE))
@@ -56,6 +62,7 @@ _PATTERNS = tuple(
         ("extends", True, rf"{_OF}(?:subclasses|child classes|implementations|implementors) of {_IT}"),
         ("extends", False, rf"{_WHAT} (?:does|do) {_IT} (?:inherit(?: from)?|extend|implement|derive from)"),
         ("imports", True, rf"{_WHO} (?:imports?) {_IT}"),
+        ("imports", True, rf"{_WHO} (?:imports?|uses?|depends? on|requires?) (?:the )?{_PACKAGE}"),
         ("imports", False, rf"{_WHAT} (?:does|do) {_IT} import"),
     )
 )
@@ -73,8 +80,10 @@ _NONE = {
     ("imports", False): "is imported by",
 }
 MEANT = "Did you mean"
-_IMPORTS = r"(?:import|from|use|using|require|#include|const|let|var|export)"
 _PRONOUNS = frozenset(("it", "this", "that", "we", "you", "i", "they", "them", "us", "me"))
+
+
+FindLines = Callable[[Sequence[str], str], Iterable[int]]
 
 
 class UseQuestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,8 +156,18 @@ async def find_uses(code: CodeLinks, asked: UseQuestion, definitions: Sequence[N
             for link in await _links(code, asked, node.id, edge_type):
                 use = _use(node, link, asked)
                 found.setdefault((use.place.path or "", use.place.line_start or 0, use.user, use.used), use)
-    by_name = await _calls_by_name(code, asked) if asked.edge_type == "calls" and asked.backwards else []
+    places = {(use.place.path, use.place.line_start) for use in found.values()}
+    by_name = [use for use in await _by_name(code, asked) if (use.place.path, use.place.line_start) not in places]
     return sorted((*found.values(), *by_name), key=lambda use: (use.is_guess, distance_of(use.place)))
+
+
+async def _by_name(code: CodeLinks, asked: UseQuestion) -> list[Use]:
+    """The uses that only a name speaks for."""
+    if not asked.backwards:
+        return []
+    if asked.edge_type == "extends":
+        return await find_heirs(code, asked)
+    return await _calls_by_name(code, asked) if asked.edge_type == "calls" else []
 
 
 async def _calls_by_name(code: CodeLinks, asked: UseQuestion) -> list[Use]:
@@ -228,22 +247,31 @@ async def tell_unknown(code: CodeLinks, shelf: Shelf, asked: UseQuestion, *, by:
 async def find_imports(code: CodeLinks, asked: UseQuestion) -> list[Use]:
     """The lines that import something that is not defined here, of the files that speak of it; the product before its
     tests."""
+    return await _find_written(code, asked, find_import_lines, "imports")
+
+
+async def find_heirs(code: CodeLinks, asked: UseQuestion) -> list[Use]:
+    """The lines by which something inherits from what has the name, or implements it, by that name alone."""
+    found = await _find_written(code, asked, find_heir_lines, "inherits from")
+    return [msgspec.structs.replace(use, is_guess=True) for use in found]
+
+
+async def _find_written(code: CodeLinks, asked: UseQuestion, find: FindLines, does: str) -> list[Use]:
     [name] = asked.named.names
-    pattern = re.compile(rf"(\d+):\s*{_IMPORTS}\b.*(?<![\w.-]){re.escape(name)}(?![\w-])")
     found = []
-    for path in dict.fromkeys(each.path for each in await code.locate(name, limit=MOST_NEAR)):
+    near = await code.locate(name, limit=MOST_NEAR)
+    for path in dict.fromkeys(each.path for each in near if not kind_of(each.path) & TEXT):
         try:
             file, source = await code.symbol(path), await code.source(path)
         except ClewError:  # it went meanwhile
             continue
-        lines = (pattern.match(line[:MAX_LINE]) for line in source.split("\n"))
-        found += [_import_at(file, int(line[1]), name) for line in lines if line is not None]
+        found += [_used_at(file, line, name, does) for line in find(source.split("\n"), name)]
     return sorted(found, key=lambda use: distance_of(use.place))
 
 
-def _import_at(file: Node, line: int, name: str) -> Use:
+def _used_at(file: Node, line: int, name: str, does: str) -> Use:
     place = msgspec.structs.replace(file, line_start=line, line_end=line)
-    return Use(place=place, user=file.path or file.name, used=name, does="imports")
+    return Use(place=place, user=file.path or file.name, used=name, does=does)
 
 
 async def tell_near(code: CodeLinks, question: str) -> str:
