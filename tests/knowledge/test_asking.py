@@ -301,11 +301,47 @@ async def test_what_imports_a_package_is_told_though_something_else_has_its_name
     assert "src/till.js:2@" in line, line
 
 
+@pytest.mark.req("SYL-89")
+async def test_what_is_only_assigned_is_found_where_that_is_done(app: App) -> None:
+    root = app.knowledge().root
+    (root / "src/site.js").write_text(
+        "var site = exports = module.exports = {}\n\nsite.open = function open(fn) {\n  fn()\n}\n"
+        "site.shut = function shut(fn) {\n  fn()\n}\n"
+    )
+    (root / "src/use.js").write_text("var site = require('./site')\n\nfunction start() {\n  site.open(start)\n}\n")
+    await app.knowledge().gather()
+    [line] = await known(app, "where is site.open defined")
+    assert re.match(r"- \[1\] src/site\.js:3@\w+: `site\.open = function open\(fn\) \{`", line), line
+    assert "site.open is assigned" in (await known(app, "what does site.open call"))[0]
+    one, other = await known(app, "difference between site.open and site.shut")
+    assert "src/site.js:3@" in one, one
+    assert "src/site.js:6@" in other, other
+
+
+async def test_a_class_is_not_taken_for_a_function_of_the_same_word(app: App) -> None:
+    root = app.knowledge().root
+    (root / "examples").mkdir()
+    (root / "examples/pages.py").write_text("def kettle():\n    return 1\n")
+    (root / "src/kettle.py").write_text("class Kettle:\n    pass\n")
+    await app.knowledge().gather()
+    assert "src/kettle.py:1" in (await known(app, "where is the kettle class"))[0]
+    assert "examples/pages.py:1" in (await known(app, "where is the kettle function"))[0]
+
+
 async def test_who_inherits_from_a_class_of_others_is_told_by_its_name(app: App) -> None:
     (app.knowledge().root / "src/errors.py").write_text("class ShopError(LookupError):\n    pass\n")
     await app.knowledge().gather()
     [line] = await known(app, "who inherits from LookupError")
     assert re.match(r"- \[1\] src/errors\.py:1@\w+: .* inherits from `LookupError` \(by its name alone\)", line), line
+
+
+async def test_what_only_has_the_words_of_a_name_is_not_told_beside_what_has_the_name(app: App) -> None:
+    root = app.knowledge().root
+    (root / "docs/hooks.md").write_text("# Hooks\n\nSet `onClose` to be told of the end.\n")
+    (root / "docs/ends.md").write_text("# Ends\n\nOn close of the day, close all. To be told of a close, listen.\n")
+    await app.knowledge().gather()
+    [line] = await known(app, "what do the docs say about onClose")
+    assert "docs/hooks.md" in line, line
 
 
 @pytest.mark.parametrize("question", ["which linter", "linter?", "the linter", "what linter?"])

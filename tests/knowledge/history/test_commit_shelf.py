@@ -30,6 +30,14 @@ async def subjects(commits: Commits, query: str, limit: int = 10) -> list[str]:
     return [each.node.name for each in await commits.search(query, limit=limit)]
 
 
+async def test_a_name_of_several_words_is_found_as_it_is_written(store: CodeStore, repository: Repository) -> None:
+    repository.commit("Add OnFinalize method (#1788)", {"a.py": "x = 1\n"})
+    repository.commit("Finalize the text of the manual", {"a.py": "x = 2\n"})
+    commits = Commits(store, repository.root, lambda: None)
+    await commits.read()
+    assert (await subjects(commits, "why was OnFinalize added"))[:1] == ["Add OnFinalize method (#1788)"]
+
+
 @pytest.mark.parametrize(
     ("query", "found"),
     [

@@ -386,3 +386,11 @@ async def test_what_names_no_version_does_not_say_which(app: App, shop: Shop) ->
     assert await known(app, "which version introduced the boiler") == [UNKNOWN]
     [line] = await known(app, "which version introduced the kiln")
     assert "docs/kiln.md" in line
+
+
+async def test_what_was_done_with_another_version_is_no_answer(app: App, shop: Shop) -> None:
+    shop.commit("Drop support of pipes 2.7", "2026-11-12", "Bo Lind", {"src/a.py": ""})
+    shop.commit("Drop pipes 3.7 and their support", "2026-11-13", "Bo Lind", {"src/b.py": ""})
+    lines = await known(app, "why was the support of pipes 3.7 dropped")
+    assert "Drop pipes 3.7" in lines[0], lines
+    assert not any("2.7" in line for line in lines), lines

@@ -92,7 +92,7 @@ def find_commits(sql: Sql, text: str, limit: int, since: int) -> list[tuple[int,
         " ORDER BY score DESC LIMIT ?",
         (
             _SUBJECT_WEIGHT,
-            _any_of([word for word in words if word not in _LIKE] or words),
+            _any_of([*([word for word in words if word not in _LIKE] or words), *_compounds(text)]),
             since,
             max(limit, CANDIDATES),
         ),
@@ -112,7 +112,7 @@ def commits_on(sql: Sql, text: str, first: int, last: int) -> list[int]:
     rows = sql.execute(
         "SELECT c.number, c.subject, c.body FROM git_words JOIN git_commits c ON c.number = git_words.rowid"
         " WHERE git_words MATCH ? AND c.at >= ? AND c.at < ? ORDER BY c.at DESC LIMIT ?",
-        (_any_of(words), first, last, MOST_LOOKED_AT),
+        (_any_of([*words, *_compounds(text)]), first, last, MOST_LOOKED_AT),
     ).fetchall()
     rarity = _rarity(sql, words)
     return [number for number, subject, body in rows if _share(subject, body, rarity) >= LEAST]
@@ -124,6 +124,11 @@ def _words(text: str) -> list[str]:
     rest = _TICKET.sub(" ", text)
     words = [word for word in telling_words(rest) if word not in _ASKING | STOP] if rest.strip() else []
     return list(dict.fromkeys((*tickets, *words)))[:MAX_WORDS]
+
+
+def _compounds(text: str) -> list[str]:
+    """The names of a text as one word each, as the index has them."""
+    return split_text(text).compounds[:MAX_WORDS]
 
 
 def _any_of(words: Sequence[str]) -> str:

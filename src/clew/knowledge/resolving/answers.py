@@ -110,12 +110,10 @@ def told_uses(
     )
 
 
-def told_no_use(
-    question: str, what: Classified, asked: UseQuestion, definition: Node, shown: Sequence[Evidence]
-) -> Resolved:
+def told_no_use(question: str, what: Classified, none: str, definition: Node, shown: Sequence[Evidence]) -> Resolved:
     """The same where nothing was found: that, and where it is defined."""
     sources = cited_sources(shown, [definition])
-    lines = [asked.none_found, f"[1] {sources[0].place}: {gist(definition)}"]
+    lines = [none, f"[1] {sources[0].place}: {gist(definition)}"]
     return build_answer(question, what, "\n".join(lines), "graph", sources)
 
 

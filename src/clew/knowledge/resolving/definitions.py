@@ -86,7 +86,7 @@ async def find_definitions(shelf: Shelf, named: Named, *, by: Principal) -> list
     found: dict[str, ScoredNode] = {}
     for name in named.names:
         near = await shelf.search(name, by=by, limit=LOOKED_AT)
-        for group in _defining(near, name, is_spelled=named.is_spelled):
+        for group in _defining(near, name, named):
             ranked = sorted(group, key=lambda one: _standing(one.node, named.kind))
             found |= {each.node.id: each for each in ranked if each.node.id not in found}
     return list(found.values())
@@ -116,14 +116,18 @@ def _spelled_in(line: str) -> Iterable[str]:
             yield word.removesuffix("()")
 
 
-def _defining(near: Sequence[ScoredNode], name: str, *, is_spelled: bool) -> list[list[ScoredNode]]:
-    """Those of this very name, then those that differ in capitals alone, as far as they may be meant."""
+def _defining(near: Sequence[ScoredNode], name: str, asked: Named) -> list[list[ScoredNode]]:
+    """Those of this very name, then those that differ in capitals alone, as far as they may be meant: not where the
+    name is spelled and has a definition, of the kind that is asked for where one is."""
     wanted = name.replace("::", ".").replace("#", ".")
     named = [each for each in near if each.node.node_type is not NodeType.FILE]
     exact = [each for each in named if _ends_with(each.node.name, wanted)]
-    if exact and is_spelled:
+    meant = [each for each in exact if not asked.kind or each.node.node_type in _WANTED[asked.kind]]
+    if meant and asked.is_spelled:
         return [exact]
-    return [exact, [each for each in named if _ends_with(each.node.name.lower(), wanted.lower())]]
+    alike = [each for each in named if _ends_with(each.node.name.lower(), wanted.lower())]
+    of_kind = [each for each in alike if asked.kind and each.node.node_type in _WANTED[asked.kind]]
+    return [of_kind, alike] if asked.kind else [exact, alike]
 
 
 def _ends_with(qualname: str, wanted: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from os.path import basename
 from typing import Protocol
 
@@ -15,8 +16,9 @@ from clew.errors import ClewError
 from clew.knowledge.code.tree import Tree
 from clew.knowledge.evidence.naming import COMMIT_PREFIX
 from clew.knowledge.history.commit_shelf import HistoryShelf
+from clew.knowledge.history.moments import CHANGELOG
 from clew.knowledge.resolving.about_origins import read_origin, speaks_of
-from clew.knowledge.resolving.definitions import Named, find_definitions, is_test, read_names
+from clew.knowledge.resolving.definitions import Named, find_definitions, is_name, is_test, read_names
 from clew.knowledge.resolving.intents import Classified, asking_words
 from clew.knowledge.resolving.noted import find_notes, read_notes_question
 from clew.knowledge.resolving.overview import find_named_overview, find_overview, is_overview, named_in
@@ -26,7 +28,7 @@ from clew.knowledge.resolving.recent import find_recent
 from clew.knowledge.resolving.states import CodeState
 from clew.knowledge.resolving.subjects import subject_words
 from clew.knowledge.resolving.support import DONE, FEW, NEAR_BEST, Wanted, actions_in, build_wanted, support_of
-from clew.knowledge.resolving.uses import CodeLinks, read_use_question
+from clew.knowledge.resolving.uses import CodeLinks, find_assigned, read_use_question
 from clew.knowledge.searching import Shelves
 from clew.knowledge.shelves import Shelf
 from clew.trail.kinds import NodeDomain
@@ -63,6 +65,7 @@ _IS_THERE = re.compile(
 )
 _VERSION_OF = re.compile(r"^(?:which|what) (?:\S{1,80} )?versions?\b", re.IGNORECASE)
 _A_VERSION = re.compile(r"(?<![\w.])v?\d+\.\d+")
+_A_NUMBER = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+)")
 _WHO = re.compile(r"^(?:so |and )?(?:who|whom|whose)\b", re.IGNORECASE)
 _WHO_IS = re.compile(
     r"^(?:so |and )?who (?:is|are|was|were|'s|maintains?|owns?|leads?|runs?|sponsors?|funds?)\b", re.IGNORECASE
@@ -116,6 +119,9 @@ class Candidate(msgspec.Struct, frozen=True):
     support: float
 
 
+Found = Mapping[NodeDomain, Sequence[Candidate]]
+
+
 class Finder:
     """Looks a question up on all shelves."""
 
@@ -151,16 +157,17 @@ class Finder:
         is_place = named.is_all and what.intent is Intent.LOCATE and what.target is Target.LIBRARIAN
         if defined and is_place and named.is_spelled:
             return defined[:SHOWN]
-        found = {
+        found: Found = {
             domain: await self._supported(shelf, question, what, wanted, by) for domain, shelf in self._shelves.items()
         }
+        found = await self._naming(named, found)
         home = home_of(question, what)
         if _README_SAYS.search(question) and home is NodeDomain.ACADEMIC:
             # what it does not say, others may not say for it
             said = found.get(home, [])
             found = {home: said if any(_README.search(each.found.node.path or "") for each in said) else []}
         if found.get(home) and home is NodeDomain.ACADEMIC:  # who asks how something is done is not helped by a test
-            found |= {domain: [each for each in held if not is_test(each.found.node)] for domain, held in found.items()}
+            found = {domain: [each for each in held if not is_test(each.found.node)] for domain, held in found.items()}
         rest = _merged(found, home, needed_at_home(home, what))
         if home is NodeDomain.CODE and (named.is_spelled or is_place):
             known = {each.node.id for each in defined}
@@ -196,7 +203,11 @@ class Finder:
         shelf = self._shelves.get(NodeDomain.CODE)
         if shelf is None or not named.names:
             return []
-        return await find_definitions(shelf, named, by=by)
+        found = await find_definitions(shelf, named, by=by)
+        if found or self._code is None or not named.is_spelled:
+            return found
+        assigned = [node for name in named.names for node in await find_assigned(self._code, name)]
+        return [ScoredNode(node=node, similarity=1.0) for node in assigned[:OF_FIRST]]
 
     async def _each_definition(self, named: Named, by: Principal) -> list[ScoredNode]:
         """The first definition of each name; nothing where fewer than two are defined."""
@@ -224,6 +235,11 @@ class Finder:
         origin = read_origin(question)
         if origin is not None and origin.is_version:  # what names no version does not say which
             kept = [each for each in kept if _says_version(each.found.node) and speaks_of(origin, _said(each))]
+        if what.intent is Intent.LOCATE and what.target is Target.LIBRARIAN:  # what changed does not say where it is
+            kept = [each for each in kept if each.found.node.metadata.get("kind") != CHANGELOG]
+        numbers = _A_NUMBER.findall(question) if what.target is Target.ARCHIVALIST else []
+        if numbers:  # what was done with 2.7 says nothing of 3.7
+            kept = [each for each in kept if set(numbers) <= set(_A_NUMBER.findall(_said(each)))]
         if _WHO_IS.search(question):
             kept = [each for each in kept if _names_people(each.found.node)]
         wants_tests = what.intent is Intent.LOCATE and _ABOUT_TESTS.search(question) is not None
@@ -235,6 +251,25 @@ class Finder:
                 -len(about & set(find_words(each.found.node.name.lower()))),
             ),
         )
+
+    async def _naming(self, named: Named, found: Found) -> Found:
+        """Where a question spells a name that can be nothing else and some source has it, those that have it: the
+        others have its words, and are about something else."""
+        names = [name for name in named.names if is_name(name)]
+        if not names:
+            return found
+        having = {
+            domain: [each for each in held if await self._has_one(names, each.found.node)]
+            for domain, held in found.items()
+        }
+        return having if any(having.values()) else found
+
+    async def _has_one(self, names: Sequence[str], node: Node) -> bool:
+        text = f"{node.name}\n{node.content}\n{node.path or ''}"
+        if node.domain is NodeDomain.CODE and self._code is not None:
+            with suppress(ClewError):  # it has changed meanwhile; what is known of it must do
+                text += await self._code.source(node.id)
+        return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for name in names)
 
     async def _support(self, wanted: Wanted, found: ScoredNode) -> float:
         support = support_of(wanted, found.node)

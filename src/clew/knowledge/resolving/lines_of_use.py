@@ -1,5 +1,5 @@
-"""Lines that import something or inherit from it, by how they are written: for what the edges of the code do not tell,
-such as a package of others. Numbered lines go in, numbers come out."""
+"""Lines that import something, inherit from it or assign it, by how they are written: for what the edges of the code do
+not tell, such as a package of others. Numbered lines go in, those that fit come out, each with its number."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from collections.abc import Iterable, Iterator
 
 MAX_LINE = 500
 
+Line = tuple[int, str]
+"""Its number, and what stands on it."""
+
 _LINE = re.compile(r"\s*(\d+):\s?(.*)", re.DOTALL)
 _OPENS = re.compile(
     r"(?:import\s*\(|(?:pub(?:\([^)]*\))?\s+)?use\b[^;]*\{|from\s+\S+\s+import\s*\(|import\s+(?:type\s+)?\{)[^)};]*$"
@@ -15,8 +18,8 @@ _OPENS = re.compile(
 _CLOSES = re.compile(r"[)}]\s*;?\s*(?://.*)?$|;|\bfrom\b")
 
 
-def find_import_lines(source: Iterable[str], name: str) -> Iterator[int]:
-    """The numbers of the lines that import a name, also those within a list of imports."""
+def find_import_lines(source: Iterable[str], name: str) -> Iterator[Line]:
+    """The lines that import a name, also those within a list of imports."""
     said = rf"(?<![\w.:@/-]){re.escape(name)}(?![\w-])"
     quoted = rf"['\"](?:[^'\"\s]*/)?{re.escape(name)}(?:/[^'\"\s]*|\.\w{{1,3}})?['\"]"
     begins = r"(?:import|from|using|#include|extern crate|(?:pub(?:\([^)]*\))?\s+)?use)"
@@ -27,22 +30,28 @@ def find_import_lines(source: Iterable[str], name: str) -> Iterator[int]:
     is_open = False
     for number, line in _lines(source):
         if statement.match(line) or (is_open and listed.match(line)):
-            yield number
+            yield number, line
         is_open = _OPENS.match(line) is not None or (is_open and _CLOSES.search(line) is None)
 
 
-def find_heir_lines(source: Iterable[str], name: str) -> Iterator[int]:
-    """The numbers of the lines by which something inherits from a name, or implements it."""
+def find_heir_lines(source: Iterable[str], name: str) -> Iterator[Line]:
+    """The lines by which something inherits from a name, or implements it."""
     said = rf"(?<!\w){re.escape(name)}(?!\w)"
     pattern = re.compile(
         rf"(?:unsafe\s+)?impl\b(?:<[^{{]*?>)?\s+(?:[\w:]+::)?{said}(?:<[^{{]*>)?\s+for\b"
         rf"|(?:[a-z]+\s+)*(?:class|interface|struct|enum|record)\s+[^({{]*\b(?:extends|implements)\b[^{{]*{said}"
         rf"|class\s+\w+\s*\([^)]*{said}|class\s+\w+\s*<\s*(?:[\w:]+::)?{said}|class\s+\w+[^{{]*:[^{{]*{said}"
     )
-    return (number for number, line in _lines(source) if pattern.match(line))
+    return ((number, line) for number, line in _lines(source) if pattern.match(line))
 
 
-def _lines(source: Iterable[str]) -> Iterator[tuple[int, str]]:
+def find_assigning_lines(source: Iterable[str], name: str) -> Iterator[Line]:
+    """The lines that assign something to a name as it is spelled, such as `app.use = function use(fn)`."""
+    pattern = re.compile(rf"(?:[\w$.]+\s*=\s*)*{re.escape(name)}\s*=(?![=>~])")
+    return ((number, line) for number, line in _lines(source) if pattern.match(line))
+
+
+def _lines(source: Iterable[str]) -> Iterator[Line]:
     for numbered in source:
         found = _LINE.match(numbered[:MAX_LINE])
         if found is not None:

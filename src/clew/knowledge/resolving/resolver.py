@@ -43,7 +43,15 @@ from clew.knowledge.resolving.past import Past, ReadChanges
 from clew.knowledge.resolving.phrases import Intent, Target
 from clew.knowledge.resolving.routing import Router
 from clew.knowledge.resolving.states import States, audience_of
-from clew.knowledge.resolving.uses import find_imports, find_used, find_uses, read_use_question, tell_near, tell_unknown
+from clew.knowledge.resolving.uses import (
+    find_assigned,
+    find_imports,
+    find_used,
+    find_uses,
+    read_use_question,
+    tell_near,
+    tell_unknown,
+)
 from clew.knowledge.searching import Shelves
 from clew.knowledge.shelves import AsFound, Truth
 from clew.llm.messages import Message
@@ -187,13 +195,17 @@ class Resolver:
         uses, now = await find_uses(self._code, asked, definitions), self._clock.now()
         if not uses and asked.edge_type == "imports" and asked.backwards:  # what has its name may be something else
             uses = await find_imports(self._code, asked)
+        assigned = await find_assigned(self._code, asked.named.names[0]) if not definitions and not uses else []
+        if assigned:
+            shown = [evidence_of(ScoredNode(node=assigned[0], similarity=1.0), now)]
+            return told_no_use(question, what, asked.only_assigned, assigned[0], shown)
         if not definitions and not uses:
             unknown = await tell_unknown(self._code, shelf, asked, by=by)
             return build_answer(question, what, unknown, "graph", status="no_matches") if unknown else None
         places = [use.place for use in uses[:SHOWN_USES]] or definitions[:1]
         shown = [evidence_of(ScoredNode(node=place, similarity=1.0), now) for place in places]
         if not uses:
-            none = told_no_use(question, what, asked, definitions[0], shown)
+            none = told_no_use(question, what, asked.none_found, definitions[0], shown)
             return none if self._code.is_current else for_now(none)
         return told_uses(question, what, asked, uses, shown)
 

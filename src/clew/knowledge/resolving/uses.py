@@ -15,7 +15,7 @@ from clew.errors import ClewError, InvalidInput, NotFound
 from clew.knowledge.code.path_kinds import TEXT, kind_of
 from clew.knowledge.code.views import Callers, Link, Located
 from clew.knowledge.resolving.definitions import NAME, THE, Named, distance_of, find_definitions, is_name, read_names
-from clew.knowledge.resolving.lines_of_use import find_heir_lines, find_import_lines
+from clew.knowledge.resolving.lines_of_use import find_assigning_lines, find_heir_lines, find_import_lines
 from clew.knowledge.shelves import Shelf
 from clew.trail.nodes import Node
 
@@ -80,10 +80,11 @@ _NONE = {
     ("imports", False): "is imported by",
 }
 MEANT = "Did you mean"
+_PARTS = re.compile(r"\w\.\w")
 _PRONOUNS = frozenset(("it", "this", "that", "we", "you", "i", "they", "them", "us", "me"))
 
 
-FindLines = Callable[[Sequence[str], str], Iterable[int]]
+FindLines = Callable[[Sequence[str], str], Iterable[tuple[int, str]]]
 
 
 class UseQuestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +103,12 @@ class UseQuestion(msgspec.Struct, frozen=True, kw_only=True):
     def plainly(self) -> str:
         """The question in the words of code, where these are found however it is put; else nothing."""
         return f"what extends {self.named.names[0]}" if self.edge_type == "extends" and self.backwards else ""
+
+    @property
+    def only_assigned(self) -> str:
+        """That nothing can be told of what has no definition of its own."""
+        done = _NONE[self.edge_type, self.backwards]
+        return f"{self.named.names[0]} is assigned a value here, and not defined: what {done} it is not known."
 
     @property
     def none_found(self) -> str:
@@ -247,17 +254,32 @@ async def tell_unknown(code: CodeLinks, shelf: Shelf, asked: UseQuestion, *, by:
 async def find_imports(code: CodeLinks, asked: UseQuestion) -> list[Use]:
     """The lines that import something that is not defined here, of the files that speak of it; the product before its
     tests."""
-    return await _find_written(code, asked, find_import_lines, "imports")
+    [name] = asked.named.names
+    found = await _find_written(code, name, find_import_lines)
+    return [Use(place=place, user=_whole(place), used=name, does="imports") for place, _ in found]
 
 
 async def find_heirs(code: CodeLinks, asked: UseQuestion) -> list[Use]:
     """The lines by which something inherits from what has the name, or implements it, by that name alone."""
-    found = await _find_written(code, asked, find_heir_lines, "inherits from")
-    return [msgspec.structs.replace(use, is_guess=True) for use in found]
-
-
-async def _find_written(code: CodeLinks, asked: UseQuestion, find: FindLines, does: str) -> list[Use]:
     [name] = asked.named.names
+    found = await _find_written(code, name, find_heir_lines)
+    return [Use(place=place, user=_whole(place), used=name, does="inherits from", is_guess=True) for place, _ in found]
+
+
+async def find_assigned(code: CodeLinks, name: str) -> list[Node]:
+    """The lines that assign something to a name of several parts, as nodes; the product before its tests. For what has
+    no definition of its own."""
+    if not _PARTS.search(name):
+        return []
+    found = await _find_written(code, name, find_assigning_lines)
+    return [
+        msgspec.structs.replace(place, id=f"{place.id}#{name}", name=name, signature=said, content=said)
+        for place, said in found
+    ]
+
+
+async def _find_written(code: CodeLinks, name: str, find: FindLines) -> list[tuple[Node, str]]:
+    """The places where a name is written in some way, of the files that speak of it, each with its line."""
     found = []
     near = await code.locate(name, limit=MOST_NEAR)
     for path in dict.fromkeys(each.path for each in near if not kind_of(each.path) & TEXT):
@@ -265,13 +287,15 @@ async def _find_written(code: CodeLinks, asked: UseQuestion, find: FindLines, do
             file, source = await code.symbol(path), await code.source(path)
         except ClewError:  # it went meanwhile
             continue
-        found += [_used_at(file, line, name, does) for line in find(source.split("\n"), name)]
-    return sorted(found, key=lambda use: distance_of(use.place))
+        found += [
+            (msgspec.structs.replace(file, line_start=line, line_end=line), said)
+            for line, said in find(source.split("\n"), name)
+        ]
+    return sorted(found, key=lambda each: distance_of(each[0]))
 
 
-def _used_at(file: Node, line: int, name: str, does: str) -> Use:
-    place = msgspec.structs.replace(file, line_start=line, line_end=line)
-    return Use(place=place, user=file.path or file.name, used=name, does=does)
+def _whole(file: Node) -> str:
+    return file.path or file.name
 
 
 async def tell_near(code: CodeLinks, question: str) -> str:
