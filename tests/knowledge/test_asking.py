@@ -318,6 +318,30 @@ async def test_what_is_only_assigned_is_found_where_that_is_done(app: App) -> No
     assert "src/site.js:6@" in other, other
 
 
+async def test_what_has_the_words_of_a_question_as_its_name_comes_first(app: App) -> None:
+    root = app.knowledge().root
+    (root / "src/pool.py").write_text(
+        "DEFAULT_WAITING_PERIOD_SECONDS = 20\n\n\nclass TeaPool:\n    pass\n\n\n"
+        'class BlockingTeaPool(TeaPool):\n    """A tea pool: the pool of tea that blocks a tea pool."""\n'
+    )
+    (root / "tests/test_pool.py").write_text("def tea_pool():\n    return 1\n")
+    await app.knowledge().gather()
+    lines = await known(app, "where is the tea pool implemented")
+    assert "`class TeaPool`" in lines[0], lines
+    [line] = await known(app, "what is the default waiting period")
+    assert "DEFAULT_WAITING_PERIOD_SECONDS = 20" in line
+
+
+async def test_tests_inside_of_a_file_come_after_its_product(app: App) -> None:
+    (app.knowledge().root / "src/lib.rs").write_text(
+        "/// Pours the coffee.\npub fn pour_coffee() {}\n\n#[cfg(test)]\nmod tests {\n"
+        "    /// The coffee pours: pour the coffee.\n    #[test]\n    fn coffee_pours() {}\n}\n"
+    )
+    await app.knowledge().gather()
+    lines = await known(app, "how does coffee pour")
+    assert "pub fn pour_coffee" in lines[0], lines
+
+
 async def test_a_class_is_not_taken_for_a_function_of_the_same_word(app: App) -> None:
     root = app.knowledge().root
     (root / "examples").mkdir()

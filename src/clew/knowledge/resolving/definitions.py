@@ -40,6 +40,8 @@ _WANTED = {
     "function": (NodeType.FUNCTION, NodeType.METHOD),
     "value": (NodeType.CONSTANT, NodeType.VARIABLE),
 }
+_TEST_MODULES = ("tests", "test")
+"""Modules inside of a file that hold its tests."""
 _A_KIND = "|".join(_KINDS)
 _PIECE = r"[A-Za-z_$][\w$]*"
 NAME = rf"[`'\"]?(?P<name>{_PIECE}(?:(?:\.|::|#){_PIECE})*)(?:\(\))?[`'\"]?"
@@ -87,7 +89,7 @@ async def find_definitions(shelf: Shelf, named: Named, *, by: Principal) -> list
     for name in named.names:
         near = await shelf.search(name, by=by, limit=LOOKED_AT)
         for group in _defining(near, name, named):
-            ranked = sorted(group, key=lambda one: _standing(one.node, named.kind))
+            ranked = sorted(group, key=lambda one: standing_of(one.node, named.kind))
             found |= {each.node.id: each for each in ranked if each.node.id not in found}
     return list(found.values())
 
@@ -105,7 +107,8 @@ def is_test(node: Node) -> bool:
 def distance_of(node: Node) -> int:
     """How far code is from the product: 0 for the product, then what stands beside it, then its tests."""
     bits = kind_of(node.path or "")
-    return FURTHEST if bits & TEST else 1 if bits & ASIDE else 0
+    is_inside = node.name.partition(".")[0] in _TEST_MODULES
+    return FURTHEST if bits & TEST or is_inside else 1 if bits & ASIDE else 0
 
 
 def _spelled_in(line: str) -> Iterable[str]:
@@ -134,7 +137,8 @@ def _ends_with(qualname: str, wanted: str) -> bool:
     return qualname == wanted or qualname.endswith(f".{wanted}")
 
 
-def _standing(node: Node, kind: str) -> tuple[bool, int, int, int, int, str]:
+def standing_of(node: Node, kind: str = "") -> tuple[bool, int, int, int, int, str]:
+    """What orders definitions: of the kind that is asked for, the product, types, upper ones, long ones."""
     place = _ORDER.index(node.node_type) if node.node_type in _ORDER else len(_ORDER)
     place = 0 if node.node_type in _TYPES else place
     length = (node.line_end or 0) - (node.line_start or 0)

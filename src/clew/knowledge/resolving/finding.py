@@ -29,6 +29,7 @@ from clew.knowledge.resolving.states import CodeState
 from clew.knowledge.resolving.subjects import subject_words
 from clew.knowledge.resolving.support import DONE, FEW, NEAR_BEST, Wanted, actions_in, build_wanted, support_of
 from clew.knowledge.resolving.uses import CodeLinks, find_assigned, read_use_question
+from clew.knowledge.resolving.worded import asks_for_default, find_worded
 from clew.knowledge.searching import Shelves
 from clew.knowledge.shelves import Shelf
 from clew.trail.kinds import NodeDomain
@@ -169,6 +170,11 @@ class Finder:
         if found.get(home) and home is NodeDomain.ACADEMIC:  # who asks how something is done is not helped by a test
             found = {domain: [each for each in held if not is_test(each.found.node)] for domain, held in found.items()}
         rest = _merged(found, home, needed_at_home(home, what))
+        if home is NodeDomain.CODE and not defined:
+            defined = await self._worded(question, what, wanted, by)
+            is_place = bool(defined)
+            if defined and asks_for_default(question):
+                return defined[:SHOWN]
         if home is NodeDomain.CODE and (named.is_spelled or is_place):
             known = {each.node.id for each in defined}
             rest = [*defined[:OF_FIRST], *(each for each in rest if each.node.id not in known)]
@@ -208,6 +214,13 @@ class Finder:
             return found
         assigned = [node for name in named.names for node in await find_assigned(self._code, name)]
         return [ScoredNode(node=node, similarity=1.0) for node in assigned[:OF_FIRST]]
+
+    async def _worded(self, question: str, what: Classified, wanted: Wanted, by: Principal) -> list[ScoredNode]:
+        """What has the words of a question for a place, or for a default, as its name."""
+        shelf = self._shelves.get(NodeDomain.CODE)
+        if shelf is None or not (what.intent is Intent.LOCATE or asks_for_default(question)):
+            return []
+        return await find_worded(shelf, tuple(wanted.weights), by=by)
 
     async def _each_definition(self, named: Named, by: Principal) -> list[ScoredNode]:
         """The first definition of each name; nothing where fewer than two are defined."""
