@@ -40,6 +40,7 @@ from clew.knowledge.project.devtools_records import ToolDiscoveryRequest
 from clew.knowledge.project.devtools_research import shelf_research
 from clew.knowledge.project.devtools_telling import categories_in, used_lines
 from clew.knowledge.project.manifest_questions import tell_manifest
+from clew.knowledge.project.people import tell_people
 from clew.knowledge.prose import Prose
 from clew.knowledge.references.packages import Packages
 from clew.knowledge.references.research import Library
@@ -160,6 +161,7 @@ class Knowledge:
                 await self.code.mending(self.commits.catch_up)
                 await self.prose.catch_up()
                 tools = [*await self._tell_tools(question, by), *await tell_manifest(question, self.code)]
+                tools += await tell_people(question, self.code)
                 asked, session = question[:MAX_QUESTION], by.session or ""
                 found = await self.code.mending(lambda: self.resolver.resolve(asked, by=by, session_id=session))
                 withheld = [f"*{line}*" for line in await self.consent.withheld()]
