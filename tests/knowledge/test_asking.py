@@ -342,6 +342,23 @@ async def test_tests_inside_of_a_file_come_after_its_product(app: App) -> None:
     assert "pub fn pour_coffee" in lines[0], lines
 
 
+async def test_what_the_project_uses_is_told_only_by_what_says_it_of_the_project(app: App) -> None:
+    root = app.knowledge().root
+    (root / "src/store.py").write_text('def connect():\n    """Connect to the database. The database must run."""\n')
+    (root / "docs/storing.md").write_text("# Storing\n\nA page may use a database. Open the database first.\n")
+    await app.knowledge().gather()
+    for question in (
+        "which database does shop use",
+        "what database do we use?",
+        "which database does it use for orders",
+    ):
+        assert await known(app, question) == [UNKNOWN], question
+    (root / "docs/design.md").write_text("# Design\n\nThere is more. Shop keeps all in one database, SQLite.\n")
+    await app.knowledge().gather()
+    [line] = await known(app, "which database does shop use")
+    assert "docs/design.md" in line, line
+
+
 async def test_a_class_is_not_taken_for_a_function_of_the_same_word(app: App) -> None:
     root = app.knowledge().root
     (root / "examples").mkdir()

@@ -18,7 +18,8 @@ from clew.knowledge.evidence.naming import COMMIT_PREFIX
 from clew.knowledge.history.commit_shelf import HistoryShelf
 from clew.knowledge.history.moments import CHANGELOG
 from clew.knowledge.resolving.about_origins import read_origin, speaks_of
-from clew.knowledge.resolving.definitions import Named, find_definitions, is_name, is_test, read_names
+from clew.knowledge.resolving.choices import read_choice, says_choice
+from clew.knowledge.resolving.definitions import Named, distance_of, find_definitions, is_name, is_test, read_names
 from clew.knowledge.resolving.intents import Classified, asking_words
 from clew.knowledge.resolving.noted import find_notes, read_notes_question
 from clew.knowledge.resolving.overview import find_named_overview, find_overview, is_overview, named_in
@@ -191,8 +192,12 @@ class Finder:
         return [each for each in found if support_of(wanted, each.node) > wanted.least]
 
     async def _named_overview(self, name: str, by: Principal) -> list[ScoredNode]:
-        folder = basename(self._code.tree.root) if self._code is not None else ""
-        return await find_named_overview(self._trail, name, folder, by=by, limit=OF_FIRST)
+        return await find_named_overview(self._trail, name, self._folder, by=by, limit=OF_FIRST)
+
+    @property
+    def _folder(self) -> str:
+        """What the folder of the project is called."""
+        return basename(self._code.tree.root) if self._code is not None else ""
 
     def _wanted(self, question: str, what: Classified) -> Wanted:
         origin = read_origin(question)
@@ -248,6 +253,9 @@ class Finder:
         origin = read_origin(question)
         if origin is not None and origin.is_version:  # what names no version does not say which
             kept = [each for each in kept if _says_version(each.found.node) and speaks_of(origin, _said(each))]
+        choice = read_choice(question, self._folder)
+        if choice is not None:
+            kept = [each for each in kept if says_choice(choice, _said(each)) and not _is_aside(each.found.node)]
         if what.intent is Intent.LOCATE and what.target is Target.LIBRARIAN:  # what changed does not say where it is
             kept = [each for each in kept if each.found.node.metadata.get("kind") != CHANGELOG]
         numbers = _A_NUMBER.findall(question) if what.target is Target.ARCHIVALIST else []
@@ -357,6 +365,11 @@ def _far(path: str, place: re.Pattern[str]) -> tuple[bool, int]:
 
 def _said(each: Candidate) -> str:
     return f"{each.found.node.name}\n{each.found.node.content}"
+
+
+def _is_aside(node: Node) -> bool:
+    """Whether a node is code that is not the product: what an example uses, the project need not."""
+    return node.domain is NodeDomain.CODE and distance_of(node) > 0
 
 
 def _says_version(node: Node) -> bool:
