@@ -7,16 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.knowledge.history.changelogs import ChangeNote, read_changelog
-from clew.knowledge.resolving.about_origins import notes_on, read_origin
+from clew.knowledge.resolving.about_origins import commits_on, notes_on, read_origin
+from tests.knowledge.nodes import HISTORY, node
 
 CHANGELOG = b"""# Changelog
 
 ## 2.0.0 (6th December, 2024)
 
+- The deprecated `proxies` argument has now been removed.
+
 ### Removed
 
-- The deprecated `proxies` argument has now been removed.
 - Drop support for Python 3.7. (#2813)
+
+### Deprecated
+
+- `app.del()` -- use `app.delete()` instead
 
 ### Added
 
@@ -65,11 +71,30 @@ def test_the_line_whose_object_it_is_tells_its_version(question: str, version: s
         "which version introduced replacing",
         "which version introduced HTTP/2",
         "which version removed event hooks",
+        "which version removed app.del",
         "which version introduced --js",
     ],
 )
 def test_a_line_that_only_mentions_it_tells_nothing(question: str) -> None:
     assert told(question) == []
+
+
+@pytest.mark.parametrize(
+    ("subject", "is_told"),
+    [
+        ("Add flag groups (#12)", True),
+        ("Support flag groups", True),
+        ("cli: add initial support for flag groups", True),
+        ("Add 'one required flag' group", False),
+        ("Flag groups for the tunnel", False),
+        ("Add a test of flag groups", False),
+        ("Remove flag groups", False),
+    ],
+)
+def test_a_commit_tells_a_version_only_of_what_is_all_of_its_object(subject: str, is_told: bool) -> None:
+    asked = read_origin("which version introduced flag groups")
+    assert asked is not None
+    assert bool(commits_on([node(HISTORY, subject)], asked)) is is_told
 
 
 @pytest.mark.parametrize(

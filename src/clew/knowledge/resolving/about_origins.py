@@ -63,13 +63,16 @@ _VERB = re.compile(
     r"|basic\s+|a\s+|an\s+|the\s+|support\s+(?:for|of)\s+)+",
     re.IGNORECASE,
 )
-_REST = re.compile(
-    r"\s(?:to|in|on|for|with|when|if|of|from|by|using|as|via|that|which|so|and|into|at|because|instead|[-–—]+)\s|[.;(]\s|\s\("
-    r"|\.$",
-    re.IGNORECASE,
-)
+_ASIDE = r"\s(?:by|using|via|that|which|so|and|because|instead|[-–—]+)\s|[.;(]\s|\s\(|\.$"
+_NARROWS = r"\s(?:to|in|on|for|with|when|if|of|from|as|into|at)\s"
+_REST = re.compile(rf"{_ASIDE}|{_NARROWS}", re.IGNORECASE)
+_BESIDE = re.compile(_ASIDE, re.IGNORECASE)
+"""What follows the object of a line, and of that what does not narrow it: support for proxies is not all support."""
 _LITTLE_WORDS = "new initial basic alpha beta now deprecated removed added old legacy more"
 _LITTLE = _GENERAL | frozenset(_LITTLE_WORDS.split())
+_UNSAID: tuple[ChangeKind, ...] = ("breaking", "changed", "other")
+"""Kinds of changes that do not say whether something came or went."""
+_IS_GONE = re.compile(r"\b(?:been|is|are|was|were|now) (?:now |been )*(?:removed|dropped|deleted)\b", re.IGNORECASE)
 MAIN, WHOLE = 0.5, 1.0
 """The thing must be this share of what a line has as its object; for the version of a commit, which nobody wrote down
 as that of the thing, all of it."""
@@ -101,10 +104,16 @@ def read_origin(question: str) -> OriginAsked | None:
 
 def notes_on(notes: Sequence[ChangeNote], asked: OriginAsked) -> list[ChangeNote]:
     """The released changes whose object it is: of what came the earliest first, of what went the last."""
-    found = [note for note in notes if note.version and is_of_kind(note, asked.kind) and _is_object(asked, note.text)]
+    told = (note for note in notes if note.version and _may_tell(note, asked.kind))
+    found = [note for note in told if is_of_kind(note, asked.kind) and _is_object(asked, note.text)]
     known = [(key, note) for note in found if (key := version_key(note.version)) is not None]
     ordered = sorted(known, key=lambda each: each[0], reverse=asked.kind != "added")
     return [note for _, note in ordered]
+
+
+def _may_tell(note: ChangeNote, kind: ChangeKind) -> bool:
+    """Whether a change is not told to be of another kind: what was deprecated before may be gone now."""
+    return note.kind in (kind, *_UNSAID) or (kind == "removed" and _IS_GONE.search(note.text) is not None)
 
 
 def commits_on(commits: Iterable[Node], asked: OriginAsked) -> list[Node]:
@@ -153,9 +162,10 @@ def _tells(subject: str, asked: OriginAsked) -> bool:
 def _is_object(asked: OriginAsked, line: str, share: float = MAIN) -> bool:
     """Whether a line is of the thing, by what stands between its verb and what follows that."""
     plain = _VERB.sub("", _BEFORE.sub("", line.strip()))
-    object = _REST.split(plain, maxsplit=1)[0]
-    words = [word for word in subject_words(object) if word not in _LITTLE]
-    return speaks_of(asked, object) and len(asked.words) >= share * len(words)
+    object = (_BESIDE if share == WHOLE else _REST).split(plain, maxsplit=1)[0]
+    own = {term for word in asked.words for term in terms_of(word)}
+    others = [word for word in subject_words(object) if word not in _LITTLE and not own.issuperset(terms_of(word))]
+    return speaks_of(asked, object) and len(asked.words) >= share * (len(asked.words) + len(others))
 
 
 def _is_of_kind(subject: str, kind: ChangeKind) -> bool:
