@@ -345,7 +345,7 @@ async def test_tests_inside_of_a_file_come_after_its_product(app: App) -> None:
 async def test_what_the_project_uses_is_told_only_by_what_says_it_of_the_project(app: App) -> None:
     root = app.knowledge().root
     (root / "src/store.py").write_text('def connect():\n    """Connect to the database. The database must run."""\n')
-    (root / "docs/storing.md").write_text("# Storing\n\nA page may use a database. Open the database first.\n")
+    (root / "docs/storing.md").write_text("# Storing\n\nA page may use a database. shop.open() opens the database.\n")
     await app.knowledge().gather()
     for question in (
         "which database does shop use",

@@ -19,6 +19,7 @@ CHANGELOG = b"""# Changelog
 ### Removed
 
 - Drop support for Python 3.7. (#2813)
+- Remove pipes of clay.
 
 ### Deprecated
 
@@ -37,6 +38,7 @@ CHANGELOG = b"""# Changelog
 ## 1.1.0
 
 - Added support for event hooks. (Pull #12)
+- \xf0\x9f\x94\xa5 Remove support for pipes.
 - Fixed a crash of event hooks.
 """
 
@@ -58,6 +60,7 @@ def told(question: str) -> list[tuple[str, int]]:
         ("which version removed the proxies argument", "2.0.0"),
         ("when was the proxies argument removed", "2.0.0"),
         ("which version dropped Python 3.7", "2.0.0"),
+        ("which version removed pipes", "1.1.0"),
     ],
 )
 def test_the_line_whose_object_it_is_tells_its_version(question: str, version: str) -> None:

@@ -55,9 +55,9 @@ _CHORE = re.compile(
     re.IGNORECASE,
 )
 _BEFORE = re.compile(
-    r"^(?:\[[^\]]{1,80}\](?:\([^)]{1,300}\))?:?\s+|[\w/.-]{1,30}(?:\([\w-]{1,30}\))?!?:\s+|\*\*.{1,30}?\*\*:?\s*)+"
+    r"^(?:[^\w\s\[`'\"*(-]+\s+|\[[^\]]{1,80}\](?:\([^)]{1,300}\))?:?\s+|[\w/.-]{1,30}(?:\([\w-]{1,30}\))?!?:\s+|\*\*.{1,30}?\*\*:?\s*)+"
 )
-"""What may stand before a change: a ticket, the part that it is of, a label."""
+"""What may stand before a change: a sign, a ticket, the part that it is of, a label."""
 _VERB = re.compile(
     r"^(?:(?:add|introduc|implement|support|allow|provid|remov|drop|delet|deprecat|creat|enabl)\w*\s+|new\s+|initial\s+"
     r"|basic\s+|a\s+|an\s+|the\s+|support\s+(?:for|of)\s+)+",
@@ -103,12 +103,13 @@ def read_origin(question: str) -> OriginAsked | None:
 
 
 def notes_on(notes: Sequence[ChangeNote], asked: OriginAsked) -> list[ChangeNote]:
-    """The released changes whose object it is: of what came the earliest first, of what went the last."""
+    """The released changes whose object it is, those first that have no other: of what came the earliest first, of what
+    went the last."""
     told = (note for note in notes if note.version and _may_tell(note, asked.kind))
     found = [note for note in told if is_of_kind(note, asked.kind) and _is_object(asked, note.text)]
     known = [(key, note) for note in found if (key := version_key(note.version)) is not None]
     ordered = sorted(known, key=lambda each: each[0], reverse=asked.kind != "added")
-    return [note for _, note in ordered]
+    return sorted((note for _, note in ordered), key=lambda note: not _is_object(asked, note.text, WHOLE))
 
 
 def _may_tell(note: ChangeNote, kind: ChangeKind) -> bool:

@@ -20,8 +20,15 @@ _ASKED = re.compile(
     re.IGNORECASE,
 )
 _OWN = frozenset(("it", "we", "this project", "the project", "this repository", "this library", "this package"))
-_SENTENCES = re.compile(r"(?<=[.!?:])\s+|\n\s*\n|\n(?=\s*[-*=~#])")
-_WE = re.compile(r"\b(?:we|our|this project|this library|this package)\b", re.IGNORECASE)
+_SENTENCES = re.compile(r"(?<=[.!?:])\s+|\n\s*\n|\n(?=\s*[-*=~#$>])|\n(?=\s{2,}\S)|\n(?=(?:from|import)\s)|```")
+"""Where a sentence ends: also before lines of code, which are indented or begin with a prompt."""
+LONGEST = 40
+"""Words of a sentence; what has more is none."""
+_WE = re.compile(
+    r"\bwe (?:use|chose|rely|depend|store|keep|run)\b|\bour\b|\bthis (?:project|library|package)\b", re.IGNORECASE
+)
+_GENERAL = frozenset(("library", "framework", "package", "tool", "toolkit", "module", "software"))
+"""What anything that is chosen may be called."""
 
 
 class ChoiceAsked(msgspec.Struct, frozen=True):
@@ -37,16 +44,23 @@ def read_choice(question: str, project: str) -> ChoiceAsked | None:
     found = _ASKED.fullmatch(" ".join(question[:MAX_LOOKED_AT].split()).rstrip(" ?!."))
     if found is None or found["whose"].lower() not in _OWN | {project.lower()}:
         return None
-    words = tuple(subject_words(found["what"]))
+    said = subject_words(found["what"])
+    words = tuple(word for word in said if word not in _GENERAL) or tuple(said)
     return ChoiceAsked(words, project) if words else None
 
 
 def says_choice(asked: ChoiceAsked, text: str) -> bool:
-    """Whether a sentence of a text speaks of what is chosen and of the project."""
+    """Whether a sentence of a text speaks of what is chosen and of the project. A call such as `shop.open()` does not
+    speak of the shop."""
     wanted = [set(terms_of(word)) for word in asked.words]
-    own = re.compile(rf"(?<!\w){re.escape(asked.project)}(?!\w)", re.IGNORECASE)
+    own = re.compile(rf"(?<![\w./`-])(?<!\$ ){re.escape(asked.project)}(?![\w/-]|\.\w)", re.IGNORECASE)
     for sentence in _SENTENCES.split(text):
-        held = {term for word in find_words(sentence) for term in terms_of(word)}
-        if all(each <= held for each in wanted) and (own.search(sentence) or _WE.search(sentence)):
+        words = find_words(sentence)
+        held = {term for word in words for term in terms_of(word)}
+        if (
+            len(words) <= LONGEST
+            and all(each <= held for each in wanted)
+            and (own.search(sentence) or _WE.search(sentence))
+        ):
             return True
     return False

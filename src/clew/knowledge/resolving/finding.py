@@ -75,6 +75,8 @@ _WHO_IS = re.compile(
 _PEOPLE = re.compile(
     r"maintain|owner|author|contributor|credit|sponsor|team|contact|people|govern|thank|backer", re.IGNORECASE
 )
+_CONDUCT = re.compile(r"conduct", re.IGNORECASE)
+"""What asks something of those who work on a project does not say who they are."""
 _README_SAYS = re.compile(r"\breadme\b", re.IGNORECASE)
 _INSTALL = re.compile(
     r"^how (?:do|can|should|would|to)\b(?: (?:i|you|we|one))? ?install(?: (?:it|this|\w+|(?:this|the) \w+))?[\s?.!]*$",
@@ -255,7 +257,7 @@ class Finder:
             kept = [each for each in kept if _says_version(each.found.node) and speaks_of(origin, _said(each))]
         choice = read_choice(question, self._folder)
         if choice is not None:
-            kept = [each for each in kept if says_choice(choice, _said(each)) and not _is_aside(each.found.node)]
+            kept = [each for each in kept if says_choice(choice, _told_in(each.found.node))]
         if what.intent is Intent.LOCATE and what.target is Target.LIBRARIAN:  # what changed does not say where it is
             kept = [each for each in kept if each.found.node.metadata.get("kind") != CHANGELOG]
         numbers = _A_NUMBER.findall(question) if what.target is Target.ARCHIVALIST else []
@@ -367,9 +369,11 @@ def _said(each: Candidate) -> str:
     return f"{each.found.node.name}\n{each.found.node.content}"
 
 
-def _is_aside(node: Node) -> bool:
-    """Whether a node is code that is not the product: what an example uses, the project need not."""
-    return node.domain is NodeDomain.CODE and distance_of(node) > 0
+def _told_in(node: Node) -> str:
+    """What a source says in sentences. What an example says of itself is not said of the project."""
+    if node.domain is not NodeDomain.CODE:
+        return f"{node.name}\n\n{node.content}"
+    return node.content.removeprefix(node.signature or "") if distance_of(node) == 0 else ""
 
 
 def _says_version(node: Node) -> bool:
@@ -381,7 +385,8 @@ def _names_people(node: Node) -> bool:
     """Whether a source may say who somebody is: a note, or a document about those who work on something."""
     if node.domain is NodeDomain.HISTORY:
         return not node.path and not node.id.startswith(COMMIT_PREFIX)
-    return _PEOPLE.search(f"{node.path or ''} {node.name}") is not None
+    place = f"{node.path or ''} {node.name}"
+    return _PEOPLE.search(place) is not None and _CONDUCT.search(place) is None
 
 
 def _merged(found: Mapping[NodeDomain, Sequence[Candidate]], home: NodeDomain, needed: float) -> list[ScoredNode]:
