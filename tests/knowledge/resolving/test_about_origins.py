@@ -33,6 +33,7 @@ CHANGELOG = b"""# Changelog
 
 - [FEATURE #7](https://example.org/7): Add a new `--json` flag that prints lines.
 - Make `--replace` work with `--json`.
+- Allow annotated parsing with a subclass of a path.
 - Support "prior knowledge" of HTTP/2.
 
 ## 1.1.0
@@ -73,6 +74,7 @@ def test_the_line_whose_object_it_is_tells_its_version(question: str, version: s
         "which version dropped Python 3.8",
         "which version introduced replacing",
         "which version introduced HTTP/2",
+        "when was the annotated support added",
         "which version removed event hooks",
         "which version removed app.del",
         "which version introduced --js",
@@ -92,6 +94,7 @@ def test_a_line_that_only_mentions_it_tells_nothing(question: str) -> None:
         ("Flag groups for the tunnel", False),
         ("Add a test of flag groups", False),
         ("Remove flag groups", False),
+        ("Deprecate flag groups", False),
     ],
 )
 def test_a_commit_tells_a_version_only_of_what_is_all_of_its_object(subject: str, is_told: bool) -> None:

@@ -383,7 +383,8 @@ async def test_what_names_no_version_does_not_say_which(app: App, shop: Shop) ->
     kiln = "# Kiln\n\nSince version 1.5 there is a kiln.\n"
     shop.commit("Sweep", "2026-11-12", "Bo Lind", {"src/boiler.py": boiler, "docs/kiln.md": kiln})
     await app.knowledge().gather()
-    assert await known(app, "which version introduced the boiler") == [UNKNOWN]
+    for question in ("which version introduced the boiler", "which version introduced the Boiler class"):
+        assert await known(app, question) == [UNKNOWN]
     [line] = await known(app, "which version introduced the kiln")
     assert "docs/kiln.md" in line
 
@@ -394,3 +395,9 @@ async def test_what_was_done_with_another_version_is_no_answer(app: App, shop: S
     lines = await known(app, "why was the support of pipes 3.7 dropped")
     assert "Drop pipes 3.7" in lines[0], lines
     assert not any("2.7" in line for line in lines), lines
+
+
+async def test_what_names_nobody_does_not_say_who_did_it(app: App, shop: Shop) -> None:
+    shop.commit("Sweep", "2026-11-12", "Bo Lind", {"docs/kiln.md": "# Kiln\n\nThe kiln burns clay; a kiln is hot.\n"})
+    await app.knowledge().gather()
+    assert await known(app, "who wrote the burning kiln") == [UNKNOWN]

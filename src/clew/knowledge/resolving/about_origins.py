@@ -73,9 +73,9 @@ _LITTLE = _GENERAL | frozenset(_LITTLE_WORDS.split())
 _UNSAID: tuple[ChangeKind, ...] = ("breaking", "changed", "other")
 """Kinds of changes that do not say whether something came or went."""
 _IS_GONE = re.compile(r"\b(?:been|is|are|was|were|now) (?:now |been )*(?:removed|dropped|deleted)\b", re.IGNORECASE)
-MAIN, WHOLE = 0.5, 1.0
-"""The thing must be this share of what a line has as its object; for the version of a commit, which nobody wrote down
-as that of the thing, all of it."""
+HALF, MOST, WHOLE = 0.5, 0.6, 1.0
+"""The thing must be this share of the object of a commit that tells who made it, or of a line of a changelog; for the
+version of a commit, which nobody wrote down as that of the thing, all of it."""
 
 
 class OriginAsked(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,21 +157,23 @@ def _kind_said(thing: str) -> frozenset[str]:
 
 def _tells(subject: str, asked: OriginAsked) -> bool:
     other = {found.lower() for found in _CHORE.findall(subject)} - set(asked.thing.lower().split())
-    return not other and _is_object(asked, subject, MAIN if asked.is_by_whom else WHOLE)
+    return not other and _is_object(asked, subject, HALF if asked.is_by_whom else WHOLE)
 
 
-def _is_object(asked: OriginAsked, line: str, share: float = MAIN) -> bool:
+def _is_object(asked: OriginAsked, line: str, share: float = MOST) -> bool:
     """Whether a line is of the thing, by what stands between its verb and what follows that."""
     plain = _VERB.sub("", _BEFORE.sub("", line.strip()))
     object = (_BESIDE if share == WHOLE else _REST).split(plain, maxsplit=1)[0]
     own = {term for word in asked.words for term in terms_of(word)}
-    others = [word for word in subject_words(object) if word not in _LITTLE and not own.issuperset(terms_of(word))]
+    words = [word for word in subject_words(object) if len(word) > 1 and word not in _LITTLE]
+    others = [word for word in words if not own.issuperset(terms_of(word))]
     return speaks_of(asked, object) and len(asked.words) >= share * (len(asked.words) + len(others))
 
 
 def _is_of_kind(subject: str, kind: ChangeKind) -> bool:
     words = set(find_words(subject.lower()))
+    is_deprecated = any(word.startswith("deprecat") for word in words)
     if kind == "deprecated":
-        return any(word.startswith("deprecat") for word in words)
-    gone = bool(words & {*UNMADE, "drops"})
+        return is_deprecated
+    gone = is_deprecated or bool(words & {*UNMADE, "drops"})
     return gone if kind == "removed" else not gone or bool(words & set(MADE))

@@ -157,7 +157,8 @@ class Finder:
         named = read_names(question)
         if _COMPARES.search(question) and (both := await self._each_definition(named, by)):
             return both
-        defined = await self._definitions(named, by)
+        is_of_version = (origin := read_origin(question)) is not None and origin.is_version
+        defined = await self._definitions(named, by) if not is_of_version else []
         is_place = named.is_all and what.intent is Intent.LOCATE and what.target is Target.LIBRARIAN
         if defined and is_place and named.is_spelled:
             return defined[:SHOWN]
@@ -255,6 +256,8 @@ class Finder:
         origin = read_origin(question)
         if origin is not None and origin.is_version:  # what names no version does not say which
             kept = [each for each in kept if _says_version(each.found.node) and speaks_of(origin, _said(each))]
+        if origin is not None and origin.is_by_whom:
+            kept = [each for each in kept if _names_author(each.found.node)]
         choice = read_choice(question, self._folder)
         if choice is not None:
             kept = [each for each in kept if says_choice(choice, _told_in(each.found.node))]
@@ -379,6 +382,11 @@ def _told_in(node: Node) -> str:
 def _says_version(node: Node) -> bool:
     """Whether a source says the number of a version, or is of one."""
     return bool(node.metadata.get("version")) or _A_VERSION.search(node.content) is not None
+
+
+def _names_author(node: Node) -> bool:
+    """Whether a source may say who did something: a commit, or what says who somebody is."""
+    return node.id.startswith(COMMIT_PREFIX) or _names_people(node)
 
 
 def _names_people(node: Node) -> bool:
