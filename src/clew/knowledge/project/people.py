@@ -45,10 +45,15 @@ _POINT = re.compile(r"^\s*[-*] ")
 _SILENT = re.compile(r"\s*(?:[#;<=*~-].*)?$|\s*//")
 
 
+def asks_for_people(question: str) -> re.Match[str] | None:
+    """The question as one for those who stand behind a project, or None."""
+    return _ASKED.fullmatch(" ".join(question[:300].split()).rstrip(" ?!."))
+
+
 async def tell_people(question: str, code: CodeGraph) -> list[str]:
     """A line for each place that names those who stand behind the project, `path:line` first; none for another
     question, and where nothing says so."""
-    found = _ASKED.fullmatch(" ".join(question[:300].split()).rstrip(" ?!."))
+    found = asks_for_people(question)
     if found is None:
         return []
     paths = [file.path for file in await code.files() if _is_asked(file.path)]
