@@ -192,3 +192,32 @@ def test_a_signature_is_one_line_and_a_description_one_paragraph() -> None:
         "Shop": "Sells things.",
         "Shop.sell": "Sells one.",
     }
+
+
+@pytest.mark.req("SYL-71")
+def test_a_function_that_is_assigned_to_a_name_with_dots_is_a_method_of_its_object() -> None:
+    facts = read(
+        "javascript",
+        """
+        var app = exports = module.exports = {};
+        /** Uses something. */
+        app.use = function use(what) { return this.lazily(what); };
+        app.lazily = (what) => help(what);
+        window.later = async function later() { later(); };
+        module.exports = function () {};
+        this.own = function () {};
+        app.count = 3;
+        function local() { app.inner = function () {}; }
+        """,
+    )
+    assert symbols(facts) == [
+        "variable app 1-1",
+        "method app.use 3-3",
+        "method app.lazily 4-4",
+        "function later 5-5",
+        "function local 9-9",
+    ]
+    assert docs(facts) == {"app.use": "Uses something."}
+    found = references(facts)
+    assert {"3: call this.lazily in app.use", "4: call help in app.lazily", "5: call later in later"} <= set(found)
+    assert not any(" use in " in each for each in found)

@@ -212,3 +212,36 @@ async def test_keys_in_a_file_are_not_shown(graph: CodeGraph, root: Path) -> Non
     assert key not in shown
     graph.store.close()
     assert not any(key.encode() in file.read_bytes() for file in (root / ".clew").iterdir())
+
+
+GO = {
+    "go.mod": "module shop\n",
+    "render/render.go": (
+        "package render\n\ntype Named interface {\n\tName() string\n}\n\n"
+        "type Render interface {\n\tNamed\n\tRender(to Writer) error\n}\n\ntype Closer interface {\n\tClose()\n}\n"
+    ),
+    "render/json.go": (
+        "package render\n\ntype JSON struct{}\n\nfunc (j JSON) Render(to Writer) error { return nil }\n\n"
+        "type Half struct{}\n\nfunc (h *Half) Render(to Writer) error { return nil }\n"
+    ),
+    "render/names.go": 'package render\n\nfunc (j JSON) Name() string { return "json" }\n',
+    "other/json.go": (
+        'package other\n\ntype JSON struct{}\n\nfunc (j *JSON) Name() string { return "" }\n\n'
+        "func (j *JSON) Close() {}\n"
+    ),
+}
+
+
+@pytest.mark.req("SYL-72")
+async def test_types_of_go_implement_an_interface_by_having_its_methods(tmp_path: Path) -> None:
+    async with opened(make_repository(tmp_path / "go", GO)) as graph:
+        await graph.refresh()
+        implementing = await graph.dependents("render/render.go#Render", edge_type="implements")
+        assert [(link.node.path, link.node.name, link.line, link.is_guess) for link in implementing] == [
+            ("render/json.go", "JSON", 3, False)
+        ]
+        closing = await graph.dependents("render/render.go#Closer", edge_type="implements")
+        assert [(link.node.path, link.node.name, link.is_guess) for link in closing] == [
+            ("other/json.go", "JSON", True)
+        ]
+        assert await graph.dependents("render/json.go#JSON", edge_type="implements") == []

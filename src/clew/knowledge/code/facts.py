@@ -11,7 +11,7 @@ import msgspec
 SymbolKind = Literal["class", "interface", "function", "method", "constant", "variable", "module"]
 ReferenceKind = Literal["call", "inherit", "reference", "decorate"]
 
-FORMAT = 2
+FORMAT = 3
 """Changes whenever extraction does: facts of another number are made anew."""
 CUT = "defines or uses more than is kept of a file, read in part"
 

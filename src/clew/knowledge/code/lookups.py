@@ -9,6 +9,7 @@ from clew.errors import NotFound
 from clew.knowledge.code.definitions import find_definition, spellings
 from clew.knowledge.code.edges import Hop, follow
 from clew.knowledge.code.facts import CUT
+from clew.knowledge.code.go_interfaces import find_implementers
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.refs import check_ref, is_text, node_id
 from clew.knowledge.code.rows import SymbolRow, find_symbols
@@ -66,7 +67,20 @@ def find_linked(sql: Sql, start: SymbolRow, types: Collection[str], depth: int, 
         if not near or len(hops) >= MAX_LINKS:
             break
     rows = find_by_number(sql, [found[0].far for found, _ in hops[:MAX_LINKS]])
-    return [Reached(rows[found[0].far], found[0], step, _lines(found)) for found, step in hops if found[0].far in rows]
+    reached = [
+        Reached(rows[found[0].far], found[0], step, _lines(found)) for found, step in hops if found[0].far in rows
+    ]
+    return [*reached, *_implementers(sql, start, seen)] if backwards and "implements" in types else reached
+
+
+def _implementers(sql: Sql, start: SymbolRow, seen: Collection[int]) -> list[Reached]:
+    """What implements an interface without saying so."""
+    types, is_sure = find_implementers(sql, start)
+    return [
+        Reached(row, Hop(start.id, row.id, "implements", row.line_start, not is_sure), 1, (row.line_start,))
+        for row in types
+        if row.id not in seen
+    ]
 
 
 def _numbers(sql: Sql, start: SymbolRow) -> list[int]:

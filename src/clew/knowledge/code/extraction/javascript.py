@@ -56,6 +56,8 @@ _PATTERNS = frozenset(
     )
 )
 _NAMES = frozenset(("identifier", "shorthand_property_identifier_pattern"))
+_GLOBAL = re.compile(r"(?:module\.)?exports\.|module\.(?=exports$)|(?:window|globalThis|global|self)\.")
+"""What stands before a name that is one of the whole module or program."""
 _STATIC_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
@@ -85,9 +87,9 @@ def _plain(walk: Walk, name: Node) -> str:
 def _nameless(walk: Walk, node: Node, start: int) -> bool:
     if start not in walk.opened:
         walk.enter_nameless(node)
-    parameter = node.child_by_field_name("parameter")
-    if parameter is not None:
-        _bind(walk, parameter)
+    for own in (node.child_by_field_name("name"), node.child_by_field_name("parameter")):
+        if own is not None:
+            _bind(walk, own)
     return True
 
 
@@ -161,13 +163,13 @@ def _pair(walk: Walk, node: Node, start: int) -> bool:
 
 
 def _assignment(walk: Walk, node: Node, start: int) -> bool:
-    """`exports.f = function` and `Class.prototype.m = function` define."""
+    """`exports.f = function`, `Class.prototype.m = function` and `app.m = function` define."""
     left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
     if left is None or right is None or walk.scope.role == "function" or left.type != "member_expression":
         return True
     target = walk.pure_target(left).decode("utf-8", "replace")
-    name = target.removeprefix("module.").removeprefix("exports.").replace(".prototype.", ".")
-    if right.type in _FUNCTIONS and name and name != target and name != "exports":
+    name = _GLOBAL.sub("", target).replace(".prototype.", ".")
+    if right.type in _FUNCTIONS and name not in ("", "exports") and not name.startswith(("this.", "super.")):
         walk.skips.add(left.start_byte)
         owner, _, last = name.rpartition(".")
         if owner:
