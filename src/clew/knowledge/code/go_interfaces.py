@@ -37,7 +37,9 @@ def _methods(sql: Sql, interface: SymbolRow) -> set[str]:
         known = waiting.pop()
         own = "WHERE f.path = ? AND s.kind = 'method' AND s.qualname = ? || '.' || s.name"
         found.update(row.name for row in find_symbols(sql, own, (known.path, known.qualname)))
-        above = "WHERE s.kind = 'interface' AND s.id IN (SELECT target FROM edges WHERE source = ? AND type = 'inherits')"
+        above = (
+            "WHERE s.kind = 'interface' AND s.id IN (SELECT target FROM edges WHERE source = ? AND type = 'inherits')"
+        )
         for row in find_symbols(sql, above, (known.id,)):
             if row.id not in seen:
                 seen.add(row.id)
