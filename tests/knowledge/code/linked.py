@@ -7,6 +7,7 @@ from pathlib import Path
 
 from clew.knowledge.code.facts import FileFacts, Import, Reference, Symbol
 from clew.knowledge.code.linking import CodeEdge, Linker
+from clew.knowledge.code.linking_imports import NO_PACKAGES, Packages
 from clew.knowledge.code.python_flow import Summary, summarize
 
 
@@ -33,9 +34,9 @@ def _import(line: int, module: str, name: str = "", alias: str = "") -> Import:
     return Import(module, name, alias, line)
 
 
-def edges_of(files: Mapping[str, FileFacts], *types: str, go_modules: Mapping[str, str] | None = None) -> set[str]:
+def edges_of(files: Mapping[str, FileFacts], *types: str, packages: Packages = NO_PACKAGES) -> set[str]:
     """The edges of these types as `source -> target`, with `?` where it is a guess."""
-    return shown(Linker(files, go_modules=go_modules).all_edges(), *types)
+    return shown(Linker(files, packages=packages).all_edges(), *types)
 
 
 def shown(edges: Iterable[CodeEdge], *types: str) -> set[str]:

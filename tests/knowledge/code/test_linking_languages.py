@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from clew.knowledge.code.linking_imports import Packages
 from tests.knowledge.code.linked import edges_of, facts
+from tests.knowledge.code.repositories import make_repository
+from tests.knowledge.code.sampling import opened
 
 
 def test_scripts_import_by_relative_path_ending_and_index() -> None:
@@ -43,8 +48,30 @@ def test_go_uses_packages_by_module_path_and_files_beside_it() -> None:
         "internal/http/get.go": facts("go", symbols={"Get": "function", "Listen": "function"}),
     }
     expected = {"cmd/main.go#main -> internal/http/get.go#Get", "cmd/main.go#main -> cmd/helper.go#helper"}
-    assert edges_of(files, "calls", go_modules={"": "github.com/me/tool"}) == expected
+    assert edges_of(files, "calls", packages=Packages(go={"": "github.com/me/tool"})) == expected
     assert edges_of(files, "calls") == expected
+
+
+async def test_a_crate_is_found_by_the_name_that_its_manifest_gives_it(tmp_path: Path) -> None:
+    files = {
+        "Cargo.toml": "[workspace]\nmembers = ['crates/*']\n",
+        "crates/matcher/Cargo.toml": '[package]\nversion = "1"\nname = "grep-matcher"\n[dependencies]\nname = "no"\n',
+        "crates/matcher/src/lib.rs": "pub mod lines;\n\npub trait Matcher {\n    fn find(&self);\n}\n",
+        "crates/matcher/src/lines.rs": "pub fn count() -> u32 {\n    1\n}\n",
+        "crates/regex/Cargo.toml": "[package]\nname = 'grep-regex'\n",
+        "crates/regex/src/lib.rs": (
+            "use grep_matcher::{lines, Matcher};\n\npub struct Regex;\n\n"
+            "impl Matcher for Regex {\n    fn find(&self) {\n        lines::count();\n    }\n}\n"
+        ),
+    }
+    async with opened(make_repository(tmp_path / "r", files)) as graph:
+        await graph.refresh()
+        found = await graph.dependents("crates/matcher/src/lib.rs#Matcher", edge_type="implements")
+        assert [(link.node.path, link.node.name, link.is_guess) for link in found] == [
+            ("crates/regex/src/lib.rs", "Regex", False)
+        ]
+        [caller] = await graph.dependents("crates/matcher/src/lines.rs#count", edge_type="calls")
+        assert (caller.node.name, caller.is_guess) == ("Regex.find", False)
 
 
 def test_rust_uses_modules_of_its_crate_and_of_crates_beside_it() -> None:

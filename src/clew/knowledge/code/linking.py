@@ -12,7 +12,7 @@ import msgspec
 
 from clew.knowledge.code.facts import FileFacts, Import, Reference
 from clew.knowledge.code.linking_files import Place
-from clew.knowledge.code.linking_imports import ImportResolver, words_of
+from clew.knowledge.code.linking_imports import NO_PACKAGES, ImportResolver, Packages, words_of
 from clew.knowledge.code.linking_names import COMMON, Names
 from clew.knowledge.code.python_flow import PythonFlow, Summary, Unresolved, uncollected
 
@@ -50,11 +50,11 @@ def link(
     files: Mapping[str, FileFacts],
     summaries: Mapping[str, Summary] | None = None,
     *,
-    go_modules: Mapping[str, str] | None = None,
+    packages: Packages = NO_PACKAGES,
 ) -> Iterator[CodeEdge]:
     """All edges between symbols of these files, file by file in the order of paths. Paths have forward slashes, from
     the project's folder. Python files with a summary have their calls followed, others by name."""
-    yield from Linker(files, summaries, go_modules=go_modules).all_edges()
+    yield from Linker(files, summaries, packages=packages).all_edges()
 
 
 class Linker:
@@ -65,10 +65,10 @@ class Linker:
         files: Mapping[str, FileFacts],
         summaries: Mapping[str, Summary] | None = None,
         *,
-        go_modules: Mapping[str, str] | None = None,
+        packages: Packages = NO_PACKAGES,
     ) -> None:
         self._facts = dict(files)
-        self._resolver = ImportResolver({path: facts.language for path, facts in files.items()}, go_modules)
+        self._resolver = ImportResolver({path: facts.language for path, facts in files.items()}, packages)
         self._names = Names(self._resolver)
         for path, facts in self._facts.items():
             self._names.add(path, facts)

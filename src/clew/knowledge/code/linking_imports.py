@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from posixpath import basename, dirname, join, normpath, splitext
+from types import MappingProxyType
+from typing import NamedTuple
 
 from clew.knowledge.code.facts import Import
 from clew.knowledge.code.python_modules import Modules
@@ -21,15 +23,26 @@ def family(language: str) -> str:
     return FAMILIES.get(language, language)
 
 
-class ImportResolver:
-    """The files of a project, found by what imports of them are written like. `go_modules` has the module path of each
-    folder with a `go.mod`; without it a Go import is found by the end of its path."""
+class Packages(NamedTuple):
+    """What the manifests of a project call its folders: the module path of each folder with a `go.mod`, and the folder
+    with the sources of each crate of Rust. Without them imports are found by the ends of their paths, and by folders
+    that are called like crates."""
 
-    def __init__(self, languages: Mapping[str, str], go_modules: Mapping[str, str] | None = None) -> None:
+    go: Mapping[str, str] = MappingProxyType({})
+    rust: Mapping[str, str] = MappingProxyType({})
+
+
+NO_PACKAGES = Packages()
+
+
+class ImportResolver:
+    """The files of a project, found by what imports of them are written like."""
+
+    def __init__(self, languages: Mapping[str, str], packages: Packages = NO_PACKAGES) -> None:
         self._languages: dict[str, str] = {}
         self._folders: defaultdict[str, set[str]] = defaultdict(set)
         self._names: defaultdict[str, set[str]] = defaultdict(set)
-        self._go_modules = dict(go_modules or {})
+        self._packages = packages
         self._found: dict[tuple[str, str, str], list[str]] = {}
         self.modules = Modules()
         for path, language in languages.items():
@@ -100,7 +113,7 @@ class ImportResolver:
 
     def _go(self, importer: str, item: Import) -> list[str]:
         module = item.module.strip('"')
-        for folder, root in self._go_modules.items():
+        for folder, root in self._packages.go.items():
             if module == root or module.startswith(root + "/"):
                 return self._package(normpath(join(folder, module[len(root) :].lstrip("/"))), "go")
         parts = module.split("/")
@@ -163,6 +176,8 @@ class ImportResolver:
         while parts and parts[0] in ("self", "super"):
             folder = dirname(folder) if parts[0] == "super" else folder
             parts = parts[1:]
+        if parts and parts[0] in self._packages.rust:
+            return self._packages.rust[parts[0]], parts[1:]
         for name in (parts[0], parts[0].replace("_", "-")) if parts else ():
             for source in (f"{name}/src", f"crates/{name}/src"):
                 if f"{source}/lib.rs" in self._languages:

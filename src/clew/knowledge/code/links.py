@@ -15,6 +15,7 @@ from clew.knowledge.code.blobs import read_content
 from clew.knowledge.code.edges import unlinked, write_edges
 from clew.knowledge.code.facts import FileFacts
 from clew.knowledge.code.linking import Linker
+from clew.knowledge.code.linking_imports import Packages
 from clew.knowledge.code.parsing import readable_text, run_job
 from clew.knowledge.code.pool import IN_FLIGHT, POOL_FROM, Job, Pool, batches
 from clew.knowledge.code.python_flow import Summary
@@ -25,6 +26,7 @@ FOLLOWED = "python"
 
 _decode_summary = msgspec.msgpack.Decoder(Summary).decode
 _GO_MODULE = re.compile(rb"(?m)^module\s+(\S+)")
+_CRATE = re.compile(rb"(?m)^\[package\]\s*$(?:\n(?!\[)[^\n]*)*?\nname\s*=\s*[\"']([\w-]{1,100})[\"']")
 
 Contents = dict[str, tuple[str, str]]
 """Blob and language of each file, by path."""
@@ -47,7 +49,7 @@ class Links:
         with self._store.reading() as sql:
             generation, contents, missing = _read_state(sql)
             facts = _read_facts(sql, contents, contents) if missing else {}
-        linker = Linker(facts, go_modules=self._go_modules(contents)) if missing else None
+        linker = Linker(facts, packages=self._packages(contents)) if missing else None
         with self._store.writing() as sql:
             if linker is not None:
                 write_edges(sql, {path: linker.edges(path) for path in sorted(missing & contents.keys())})
@@ -76,7 +78,7 @@ class Links:
         self._linker, self._known = None, {}
         with self._store.reading() as sql:
             facts = _read_facts(sql, contents, contents)
-        return Linker(facts, go_modules=self._go_modules(contents))
+        return Linker(facts, packages=self._packages(contents))
 
     def _bring_up(self, sql: Sql, contents: Contents) -> Iterable[str]:
         """Bring the linker to these contents; the files whose edges may be others now."""
@@ -84,7 +86,7 @@ class Links:
         facts, summaries = _read_facts(sql, changed, contents), _read_summaries(sql, changed, contents)
         linker, self._linker = self._linker, None  # one that fails in the middle is of no more use
         if linker is None:
-            linker = Linker(facts, summaries, go_modules=self._go_modules(contents))
+            linker = Linker(facts, summaries, packages=self._packages(contents))
             touched: Iterable[str] = contents
         else:
             touched = linker.update(facts, summaries, self._known.keys() - contents.keys())
@@ -131,15 +133,17 @@ class Links:
             for blob, parsed in zip(blobs, results, strict=True):
                 write_summary(sql, blob, FOLLOWED, parsed.summary)
 
-    def _go_modules(self, paths: Iterable[str]) -> dict[str, str]:
-        """The module path of each folder with a `go.mod`."""
-        found = {}
+    def _packages(self, paths: Iterable[str]) -> Packages:
+        """What the manifests among the files call their folders."""
+        go, rust = dict[str, str](), dict[str, str]()
         for path in paths:
-            if path == "go.mod" or path.endswith("/go.mod"):
-                content = read_content(self._root, path)
-                if content is not None and (module := _GO_MODULE.search(content.body)):
-                    found[path.rpartition("/")[0]] = module[1].decode(errors="replace")
-        return found
+            folder, _, name = path.rpartition("/")
+            content = read_content(self._root, path) if name in ("go.mod", "Cargo.toml") else None
+            if content is not None and (module := _GO_MODULE.search(content.body)) and name == "go.mod":
+                go[folder] = module[1].decode(errors="replace")
+            elif content is not None and (crate := _CRATE.search(content.body)) and name == "Cargo.toml":
+                rust[crate[1].decode(errors="replace").replace("-", "_")] = f"{folder}/src".lstrip("/")
+        return Packages(go, rust)
 
 
 def _read_state(sql: Sql) -> tuple[int, Contents, set[str]]:
