@@ -305,17 +305,30 @@ async def test_what_imports_a_package_is_told_though_something_else_has_its_name
 async def test_what_is_only_assigned_is_found_where_that_is_done(app: App) -> None:
     root = app.knowledge().root
     (root / "src/site.js").write_text(
-        "var site = exports = module.exports = {}\n\nsite.open = function open(fn) {\n  fn()\n}\n"
-        "site.shut = function shut(fn) {\n  fn()\n}\n"
+        "var site = exports = module.exports = {}\n\n"
+        "function fill(fn) {\n  site.open = wrap(fn)\n  site.shut = wrap(fn)\n}\n"
     )
     (root / "src/use.js").write_text("var site = require('./site')\n\nfunction start() {\n  site.open(start)\n}\n")
     await app.knowledge().gather()
     [line] = await known(app, "where is site.open defined")
-    assert re.match(r"- \[1\] src/site\.js:3@\w+: `site\.open = function open\(fn\) \{`", line), line
+    assert re.match(r"- \[1\] src/site\.js:4@\w+: `site\.open = wrap\(fn\)`", line), line
     assert "site.open is assigned" in (await known(app, "what does site.open call"))[0]
-    one, other = await known(app, "difference between site.open and site.shut")
-    assert "src/site.js:3@" in one, one
-    assert "src/site.js:6@" in other, other
+    one, other, *_ = await known(app, "difference between site.open and site.shut")
+    assert "src/site.js:4@" in one, one
+    assert "src/site.js:5@" in other, other
+
+
+async def test_a_function_that_is_assigned_is_defined_there_and_has_its_callers(app: App) -> None:
+    root = app.knowledge().root
+    (root / "src/site.js").write_text(
+        "var site = exports = module.exports = {}\n\nsite.open = function open(fn) {\n  this.shut(fn)\n}\n"
+        "site.shut = function shut(fn) {\n  fn()\n}\n"
+    )
+    await app.knowledge().gather()
+    [line] = await known(app, "where is site.open defined")
+    assert re.match(r"- \[1\] src/site\.js:3-5@\w+: `site\.open = function open\(fn\)`", line), line
+    [line] = await known(app, "what calls site.shut")
+    assert re.match(r"- \[1\] src/site\.js:4@\w+: `site\.open` calls `site\.shut`$", line), line
 
 
 async def test_what_has_the_words_of_a_question_as_its_name_comes_first(app: App) -> None:

@@ -14,12 +14,9 @@ import msgspec
 from clew.access import Principal
 from clew.errors import ClewError
 from clew.knowledge.code.tree import Tree
-from clew.knowledge.evidence.naming import COMMIT_PREFIX
 from clew.knowledge.history.commit_shelf import HistoryShelf
-from clew.knowledge.history.moments import CHANGELOG
-from clew.knowledge.resolving.about_origins import read_origin, speaks_of
-from clew.knowledge.resolving.choices import read_choice, says_choice
-from clew.knowledge.resolving.definitions import Named, distance_of, find_definitions, is_name, is_test, read_names
+from clew.knowledge.resolving.about_origins import read_origin
+from clew.knowledge.resolving.definitions import Named, find_definitions, is_name, is_test, read_names
 from clew.knowledge.resolving.intents import Classified, asking_words
 from clew.knowledge.resolving.noted import find_notes, read_notes_question
 from clew.knowledge.resolving.overview import find_named_overview, find_overview, is_overview, named_in
@@ -28,6 +25,7 @@ from clew.knowledge.resolving.phrases import Intent, Target
 from clew.knowledge.resolving.recent import find_recent
 from clew.knowledge.resolving.states import CodeState
 from clew.knowledge.resolving.subjects import subject_words
+from clew.knowledge.resolving.suiting import asks_who_is, suits_for
 from clew.knowledge.resolving.support import DONE, FEW, NEAR_BEST, Wanted, actions_in, build_wanted, support_of
 from clew.knowledge.resolving.uses import CodeLinks, find_assigned, read_use_question
 from clew.knowledge.resolving.worded import asks_for_default, find_worded
@@ -66,17 +64,7 @@ _IS_THERE = re.compile(
     r"^(?:so |and )?(?:is|are) there (?:an?|any|some)\b|^do(?:es)? (?:we|it|this \w+) have\b", re.IGNORECASE
 )
 _VERSION_OF = re.compile(r"^(?:which|what) (?:\S{1,80} )?versions?\b", re.IGNORECASE)
-_A_VERSION = re.compile(r"(?<![\w.])v?\d+\.\d+")
-_A_NUMBER = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+)+)")
 _WHO = re.compile(r"^(?:so |and )?(?:who|whom|whose)\b", re.IGNORECASE)
-_WHO_IS = re.compile(
-    r"^(?:so |and )?who (?:is|are|was|were|'s|maintains?|owns?|leads?|runs?|sponsors?|funds?)\b", re.IGNORECASE
-)
-_PEOPLE = re.compile(
-    r"maintain|owner|author|contributor|credit|sponsor|team|contact|people|govern|thank|backer", re.IGNORECASE
-)
-_CONDUCT = re.compile(r"conduct", re.IGNORECASE)
-"""What asks something of those who work on a project does not say who they are."""
 _README_SAYS = re.compile(r"\breadme\b", re.IGNORECASE)
 _INSTALL = re.compile(
     r"^how (?:do|can|should|would|to)\b(?: (?:i|you|we|one))? ?install(?: (?:it|this|\w+|(?:this|the) \w+))?[\s?.!]*$",
@@ -189,7 +177,7 @@ class Finder:
     async def _committed(self, question: str, wanted: Wanted) -> list[ScoredNode]:
         """The commits that speak of what nothing else here does; none where it is asked what is so now."""
         history = self._shelves.get(NodeDomain.HISTORY)
-        if not isinstance(history, HistoryShelf) or _OF_NOW.search(question) or _WHO_IS.search(question):
+        if not isinstance(history, HistoryShelf) or _OF_NOW.search(question) or asks_who_is(question):
             return []
         found = await history.commits.search(question, limit=SHOWN)
         return [each for each in found if support_of(wanted, each.node) > wanted.least]
@@ -253,21 +241,8 @@ class Finder:
         held = [Candidate(each, await self._support(wanted, each)) for each in found]
         best = max((each.support for each in held), default=0.0)
         kept = [each for each in held if each.support > wanted.least and each.support >= NEAR_BEST * best]
-        origin = read_origin(question)
-        if origin is not None and origin.is_version:  # what names no version does not say which
-            kept = [each for each in kept if _says_version(each.found.node) and speaks_of(origin, _said(each))]
-        if origin is not None and origin.is_by_whom:
-            kept = [each for each in kept if _names_author(each.found.node)]
-        choice = read_choice(question, self._folder)
-        if choice is not None:
-            kept = [each for each in kept if says_choice(choice, _told_in(each.found.node))]
-        if what.intent is Intent.LOCATE and what.target is Target.LIBRARIAN:  # what changed does not say where it is
-            kept = [each for each in kept if each.found.node.metadata.get("kind") != CHANGELOG]
-        numbers = _A_NUMBER.findall(question) if what.target is Target.ARCHIVALIST else []
-        if numbers:  # what was done with 2.7 says nothing of 3.7
-            kept = [each for each in kept if set(numbers) <= set(_A_NUMBER.findall(_said(each)))]
-        if _WHO_IS.search(question):
-            kept = [each for each in kept if _names_people(each.found.node)]
+        suits = suits_for(question, what, self._folder)
+        kept = [each for each in kept if all(may(each.found.node) for may in suits)]
         wants_tests = what.intent is Intent.LOCATE and _ABOUT_TESTS.search(question) is not None
         about = _about(question)
         return sorted(
@@ -366,35 +341,6 @@ async def _there_first(
 def _far(path: str, place: re.Pattern[str]) -> tuple[bool, int]:
     is_there = place.search(path) is not None
     return not is_there, path.count("/") if is_there else 0
-
-
-def _said(each: Candidate) -> str:
-    return f"{each.found.node.name}\n{each.found.node.content}"
-
-
-def _told_in(node: Node) -> str:
-    """What a source says in sentences. What an example says of itself is not said of the project."""
-    if node.domain is not NodeDomain.CODE:
-        return f"{node.name}\n\n{node.content}"
-    return node.content.removeprefix(node.signature or "") if distance_of(node) == 0 else ""
-
-
-def _says_version(node: Node) -> bool:
-    """Whether a source says the number of a version, or is of one."""
-    return bool(node.metadata.get("version")) or _A_VERSION.search(node.content) is not None
-
-
-def _names_author(node: Node) -> bool:
-    """Whether a source may say who did something: a commit, or what says who somebody is."""
-    return node.id.startswith(COMMIT_PREFIX) or _names_people(node)
-
-
-def _names_people(node: Node) -> bool:
-    """Whether a source may say who somebody is: a note, or a document about those who work on something."""
-    if node.domain is NodeDomain.HISTORY:
-        return not node.path and not node.id.startswith(COMMIT_PREFIX)
-    place = f"{node.path or ''} {node.name}"
-    return _PEOPLE.search(place) is not None and _CONDUCT.search(place) is None
 
 
 def _merged(found: Mapping[NodeDomain, Sequence[Candidate]], home: NodeDomain, needed: float) -> list[ScoredNode]:
