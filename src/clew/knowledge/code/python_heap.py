@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Set
+from collections.abc import Callable, Iterable, Set
 from typing import Any
 
 from clew.knowledge.code.python_summary import NOTHING
@@ -128,8 +128,8 @@ class Heap:
             table.clear()
         self.values.clear()
 
-    def forget(self, is_gone: Callable[[int], bool]) -> None:
-        """Drop the variables of which this is true."""
-        for table in (self.held, self._pending, self._copies, self._watchers):
-            for node in [node for node in table if node >= 0 and is_gone(node)]:
-                del table[node]
+    def forget(self, nodes: Iterable[int]) -> None:
+        """Drop these variables."""
+        for node in nodes:
+            for table in (self.held, self._pending, self._copies, self._watchers):
+                table.pop(node, None)

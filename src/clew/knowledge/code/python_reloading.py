@@ -38,6 +38,8 @@ class Reloading:
         return {*changed, *removed} | again | grown
 
     def _replace(self, summaries: Mapping[str, Summary], old: Set[str], *, is_gone: bool) -> None:
+        if not summaries and not old:
+            return
         before = {path: self._solver.files[path] for path in old}
         visits = self._leave(old)
         if is_gone:
@@ -114,7 +116,7 @@ class Reloading:
                 ]
                 visits += [(function, record, receiver) for receiver, record in there]
                 value.visits.clear()
-        self._solver.heap.forget(lambda node: node >> SHIFT in numbers)
+            self._solver.heap.forget(range(file.number << SHIFT, (file.number << SHIFT) + file.summary.nodes))
         return visits
 
     def _drop_calls(self, file: Loaded) -> None:
