@@ -28,7 +28,7 @@ _PROBE_SECONDS = 0.1
 _UNPROBED = frozenset(("python",))
 """Languages without beginnings that are hard: nothing that was tried took their parsers longer than other text does."""
 
-_EASY_BYTES, _UNPROBED_EASY_BYTES = 64_000, 128_000
+_EASY_BYTES, _UNPROBED_EASY_BYTES = 64_000, 160_000
 _TRIED = ((1_024, 0.008), (2_048, 0.012), (4_096, 0.02))
 """How much is tried of each part of a content before all of it is read, and the seconds that may take: three times what
 code takes and more. What is hard shows in little: with 4,096 bytes at once it can cost seconds and 500 MB."""
