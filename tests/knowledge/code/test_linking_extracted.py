@@ -161,3 +161,21 @@ def test_calls_lead_to_where_things_are_defined(language: str) -> None:
     facts = {path: extract(content, language_of(path, content) or "") for path, content in contents.items()}
     summaries = {path: summarize(content) for path, content in contents.items() if path.endswith(".py")}
     assert shown(link(facts, summaries), "calls") == CALLS[language]
+
+
+@pytest.mark.req("SYL-72")
+def test_names_lead_to_files_that_values_cannot_be_followed_into() -> None:
+    files = {
+        "pkg/__init__.py": "",
+        "pkg/later.py": "class Base: ...\n\n\ndef go():\n    match (1:\n",
+        "use.py": (
+            "from pkg import later\nfrom pkg.later import Base\n\n\n"
+            "class Mine(Base):\n    def run(self):\n        later.go()\n"
+        ),
+    }
+    facts = {path: extract(text.encode(), "python") for path, text in files.items()}
+    summaries = {path: summarize(text.encode()) for path, text in files.items()}
+    assert summaries["pkg/later.py"].error
+    edges = list(link(facts, summaries))
+    assert "use.py#Mine.run -> pkg/later.py#go" in shown(edges, "calls")
+    assert "use.py#Mine -> pkg/later.py#Base" in shown(edges, "inherits")

@@ -76,6 +76,7 @@ class Linker:
         self._importers: defaultdict[str, set[str]] = defaultdict(set)
         self._subclasses: defaultdict[Place, set[Place]] = defaultdict(set)
         self._edges: dict[str, tuple[CodeEdge, ...]] = {}
+        self._unfollowed = self._find_unfollowed()
         with uncollected():
             for path in self._facts:
                 self._note_classes(path)
@@ -110,6 +111,7 @@ class Linker:
             self._names.add(path, facts)
         touched |= self._affected(changed, removed)
         touched |= self._follow(changed, summaries or {}, removed)
+        self._unfollowed = self._find_unfollowed()
         for path in changed:
             self._note_classes(path)
         return {path: change for path in sorted(touched) if (change := self._relink(path)) is not None}
@@ -155,7 +157,8 @@ class Linker:
         found = {*self._definitions(path, facts), *self._imports(path, facts.imports)}
         cache: dict[tuple[str, str], Place | None] = {}
         for reference in facts.references:
-            if is_followed and reference.kind in ("call", "inherit"):
+            is_told = is_followed and reference.kind in ("call", "inherit")
+            if is_told and not (self._unfollowed and self._leads_aside(path, reference, cache)):
                 continue
             edge = self._reference(path, reference, cache)
             if edge is not None:
@@ -165,6 +168,20 @@ class Linker:
             found.update(self._written(path, facts, cache))
             found.update(self._guessed(path))
         return tuple(sorted(found))
+
+    def _find_unfollowed(self) -> set[str]:
+        """The files whose values cannot be followed, as they are in no Python that can be read here."""
+        python = (path for path, facts in self._facts.items() if facts.language == "python")
+        return {path for path in python if not self._flow.has(path)}
+
+    def _leads_aside(self, path: str, reference: Reference, cache: dict[tuple[str, str], Place | None]) -> bool:
+        """Whether a name leads to a file that values are not followed into: then names say what they can."""
+        inside = reference.inside.rpartition(".")[0] if reference.kind == "inherit" else reference.inside
+        key = (inside, reference.target)
+        if key not in cache:
+            cache[key] = self._names.resolve(path, inside, reference.target)
+        place = cache[key]
+        return place is not None and not place.is_guess and place.path in self._unfollowed
 
     def _definitions(self, path: str, facts: FileFacts) -> Iterator[CodeEdge]:
         names = self._names.files[path]

@@ -10,6 +10,7 @@ from clew.knowledge.code.python_annotations import annotated
 from clew.knowledge.code.python_building import SummaryBuilder
 from clew.knowledge.code.python_expressions import Expressions
 from clew.knowledge.code.python_functions import begin_function, copy_defaults
+from clew.knowledge.code.python_older import in_older_words
 from clew.knowledge.code.python_scopes import BODIES, FUNCTIONS, Scope
 from clew.knowledge.code.python_summary import (
     NOTHING,
@@ -47,14 +48,29 @@ def summarize(content: bytes) -> Summary:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(content)
-        return Statements().file(tree)
+            return Statements().file(_parse(content))
     except SyntaxError as error:
         return Summary(error=f"line {error.lineno or 0}: {error.msg}"[:200])
     except ValueError as error:
         return Summary(error=str(error)[:200])
     except (RecursionError, MemoryError):
         return Summary(error="nested too deeply or too large")
+
+
+def _parse(content: bytes) -> ast.Module:
+    """The tree of a file; where this version of Python cannot read it, as far as it can be said in older words. Raises
+    SyntaxError, ValueError, RecursionError, MemoryError."""
+    try:
+        return ast.parse(content)
+    except SyntaxError as error:
+        text = content.decode("utf-8-sig", errors="replace")
+        older = in_older_words(text)
+        if older == text:
+            raise
+        try:
+            return ast.parse(older)
+        except SyntaxError:
+            raise error from None
 
 
 class Statements:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-FORMAT = 2
+FORMAT = 3
 """Changes whenever summaries do: those of another number are made anew."""
 
 NOTHING = -1
