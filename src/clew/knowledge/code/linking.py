@@ -23,6 +23,8 @@ TYPES: dict[str, EdgeType] = {
     "reference": "references",
     "decorate": "references",
 }
+Resolved = dict[tuple[str, str], Place | None]
+"""What names of a file mean, by where they stand and how they are written."""
 MOST_OVERRIDES = 8
 """Methods of subclasses that a call on `self` is guessed to mean."""
 
@@ -155,7 +157,7 @@ class Linker:
         facts = self._facts[path]
         is_followed = self._flow.has(path)
         found = {*self._definitions(path, facts), *self._imports(path, facts.imports)}
-        cache: dict[tuple[str, str], Place | None] = {}
+        cache: Resolved = {}
         for reference in facts.references:
             is_told = is_followed and reference.kind in ("call", "inherit")
             if is_told and not (self._unfollowed and self._leads_aside(path, reference, cache)):
@@ -174,14 +176,17 @@ class Linker:
         python = (path for path, facts in self._facts.items() if facts.language == "python")
         return {path for path in python if not self._flow.has(path)}
 
-    def _leads_aside(self, path: str, reference: Reference, cache: dict[tuple[str, str], Place | None]) -> bool:
+    def _leads_aside(self, path: str, reference: Reference, cache: Resolved) -> bool:
         """Whether a name leads to a file that values are not followed into: then names say what they can."""
-        inside = reference.inside.rpartition(".")[0] if reference.kind == "inherit" else reference.inside
-        key = (inside, reference.target)
-        if key not in cache:
-            cache[key] = self._names.resolve(path, inside, reference.target)
-        place = cache[key]
+        place = self._resolved(path, _scope_of(reference), reference.target, cache)
         return place is not None and not place.is_guess and place.path in self._unfollowed
+
+    def _resolved(self, path: str, inside: str, target: str, cache: Resolved) -> Place | None:
+        """What a name means inside of a symbol of a file; `cache` is that of the file."""
+        key = (inside, target)
+        if key not in cache:
+            cache[key] = self._names.resolve(path, inside, target)
+        return cache[key]
 
     def _definitions(self, path: str, facts: FileFacts) -> Iterator[CodeEdge]:
         names = self._names.files[path]
@@ -208,16 +213,8 @@ class Linker:
                 return found
         return Place(targets[-1], "") if len(targets) > 1 else None
 
-    def _reference(
-        self, path: str, reference: Reference, cache: dict[tuple[str, str], Place | None]
-    ) -> CodeEdge | None:
-        inside = reference.inside
-        if reference.kind == "inherit":  # a class may inherit from another of its own name
-            inside = inside.rpartition(".")[0]
-        key = (inside, reference.target)
-        if key not in cache:
-            cache[key] = self._names.resolve(path, inside, reference.target)
-        place = cache[key]
+    def _reference(self, path: str, reference: Reference, cache: Resolved) -> CodeEdge | None:
+        place = self._resolved(path, _scope_of(reference), reference.target, cache)
         if place is None or (place.is_guess and reference.kind not in ("call", "inherit")):
             return None
         source = self._names.files[path].around(reference.inside)
@@ -245,7 +242,7 @@ class Linker:
             if self._is_symbol(base.target_path, base.target):
                 yield CodeEdge(path, base.caller, base.target_path, base.target, "inherits", base.line)
 
-    def _written(self, path: str, facts: FileFacts, cache: dict[tuple[str, str], Place | None]) -> Iterator[CodeEdge]:
+    def _written(self, path: str, facts: FileFacts, cache: Resolved) -> Iterator[CodeEdge]:
         """Calls under a name of which following values leads elsewhere: to what a variable holds, or to what a
         decorator made of a definition. They are calls of what has the name, too."""
         names = self._names.files[path]
@@ -254,10 +251,7 @@ class Linker:
             if not is_called or not self._names.indirect[reference.target.rpartition(".")[2]]:
                 continue
             inside = reference.inside.rpartition(".")[0] if reference.kind == "decorate" else reference.inside
-            key = (inside, reference.target)
-            if key not in cache:
-                cache[key] = self._names.resolve(path, inside, reference.target)
-            place = cache[key]
+            place = self._resolved(path, inside, reference.target, cache)
             if place is not None and not place.is_guess and self._names.files[place.path].is_indirect(place.qualname):
                 yield CodeEdge(path, names.around(inside), place.path, place.qualname, "calls", reference.line)
 
@@ -288,6 +282,11 @@ class Linker:
     def _is_symbol(self, path: str, qualname: str) -> bool:
         names = self._names.files.get(path)
         return names is not None and qualname in names.kinds
+
+
+def _scope_of(reference: Reference) -> str:
+    """Where the name of a reference is looked for: a class may inherit from another of its own name."""
+    return reference.inside.rpartition(".")[0] if reference.kind == "inherit" else reference.inside
 
 
 def _stem(path: str) -> str:
