@@ -427,6 +427,17 @@ async def test_how_to_install_it_is_told_by_the_pages_on_installing_first(app: A
     assert "docs/installation.md" in (await known(app, "how do I install it"))[0]
 
 
+async def test_that_no_tool_is_known_comes_after_the_document_that_says_how_it_is_done(app: App) -> None:
+    (app.knowledge().root / "docs/testing.md").write_text(
+        "# Running the tests\n\nRun the tests with `make check-all`.\n"
+    )
+    await app.knowledge().gather()
+    first, *_, last = await known(app, "how do I run the tests?")
+    assert "docs/testing.md" in first, first
+    assert last.startswith("- Not known: which test framework is used"), last
+    assert (await known(app, "which test framework is used"))[0].startswith("- Not known")
+
+
 # -- what is not known -----------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -38,7 +39,7 @@ from clew.knowledge.history.why import NOWHERE, Around, Why, blame_why
 from clew.knowledge.project.devtools import ToolDiscovery
 from clew.knowledge.project.devtools_records import ToolDiscoveryRequest
 from clew.knowledge.project.devtools_research import shelf_research
-from clew.knowledge.project.devtools_telling import categories_in, used_lines
+from clew.knowledge.project.devtools_telling import NOT_KNOWN, categories_in, used_lines
 from clew.knowledge.project.manifest_questions import tell_manifest
 from clew.knowledge.project.people import tell_people
 from clew.knowledge.prose import Prose
@@ -68,6 +69,7 @@ KNOWING = (Target.LIBRARIAN, Target.ARCHIVALIST, Target.ACADEMIC)
 SWEEP_SECONDS = 3_600.0
 """The time from one removal of what has expired to the next."""
 
+_HOW = re.compile(r"\s*(?:so |and )?how\b", re.IGNORECASE)
 _log = logging.getLogger(__name__)
 
 
@@ -171,7 +173,7 @@ class Knowledge:
             _log.info("nothing is told of what is known: %s", error)
             return Known()
         told = told_lines(found)
-        lines = tools if tools and told == [UNKNOWN] else [*tools, *told]
+        lines = tools if tools and told == [UNKNOWN] else _in_order(question, tools, told)
         return Known(lines=[*lines, *withheld], sources=found.sources)
 
     async def keep_up(self, *, sweeps: bool = True, on_read: Callable[[], None] = lambda: None) -> None:
@@ -297,6 +299,13 @@ def told_lines(found: Resolved) -> list[str]:
     sources = "; ".join(f"[{each.number}] {each.place}" for each in found.sources if each.number in numbers)
     said = [one_line(line) for line in found.text.splitlines() if line.strip()]
     return [f"- layer: {found.layer}, {found.tokens:,} tokens, from {sources}", *(f"- {line}" for line in said)]
+
+
+def _in_order(question: str, tools: Sequence[str], told: Sequence[str]) -> list[str]:
+    """What the tools say before what else is told; that none is known comes last where it is asked how something is
+    done: what is told may say that without naming a tool."""
+    last = [line for line in tools if line.startswith(NOT_KNOWN)] if _HOW.match(question) else []
+    return [*(line for line in tools if line not in last), *told, *last]
 
 
 def open_knowledge(

@@ -18,6 +18,7 @@ KNOWN_BY = ("config_file", "package_manifest", "user_choice")
 """Sources that tell what is used here; the others tell what could be."""
 
 DISCOVER, PREFER = "code://tools/discover_tools", "code://tools/hidden/prefer_tool"
+NOT_KNOWN = "- Not known:"
 
 MAX_SHORT = 60
 _ASKS = re.compile(r"^\W*(?:which|what|how)\b", re.IGNORECASE)
@@ -62,7 +63,7 @@ def used_lines(category: ToolCategory, response: ToolDiscoveryResponse) -> list[
     """The tools that are used, a line each, or that none is known, and what leads on."""
     used = [f"- {tool_line(each)}" for each in response.tools if each.source in KNOWN_BY]
     return used or [
-        f"- Not known: which {worded(category)} is used; nothing here configures one, and the user has not said."
+        f"{NOT_KNOWN} which {worded(category)} is used; nothing here configures one, and the user has not said."
         f" `{DISCOVER}` has suggestions, and leads to `{PREFER}`, which remembers a choice."
     ]
 
@@ -73,7 +74,7 @@ def told(category: ToolCategory, response: ToolDiscoveryResponse) -> list[str]:
     lines = [f"- {tool_line(each)} (confidence {response.confidence})" for each in used]
     if response.requires_user or not response.tools:
         what = "whether that is the one" if used else f"which {worded(category)} is used"
-        lines.append(f"- Not known: {what}; nothing here configures one, and the user has not said.")
+        lines.append(f"{NOT_KNOWN} {what}; nothing here configures one, and the user has not said.")
     lines += [f"- Suggested: {tool_line(each)}" for each in response.tools if each not in used]
     return [*lines, *map(_option_line, _choices(response.user_options))]
 
