@@ -25,8 +25,11 @@ from clew.knowledge.code.store import CodeStore, Sql, read_meta, write_meta
 FOLLOWED = "python"
 
 _decode_summary = msgspec.msgpack.Decoder(Summary).decode
-_GO_MODULE = re.compile(rb"(?m)^module\s+(\S+)")
-_CRATE = re.compile(rb"(?m)^\[package\]\s*$(?:\n(?!\[)[^\n]*)*?\nname\s*=\s*[\"']([\w-]{1,100})[\"']")
+_MANIFESTS = {
+    "go.mod": re.compile(rb"(?m)^module\s+(\S+)"),
+    "Cargo.toml": re.compile(rb"(?m)^\[package\]\s*$(?:\n(?!\[)[^\n]*)*?\nname\s*=\s*[\"']([\w-]{1,100})[\"']"),
+}
+"""What a manifest calls its folder."""
 
 Contents = dict[str, tuple[str, str]]
 """Blob and language of each file, by path."""
@@ -138,11 +141,12 @@ class Links:
         go, rust = dict[str, str](), dict[str, str]()
         for path in paths:
             folder, _, name = path.rpartition("/")
-            content = read_content(self._root, path) if name in ("go.mod", "Cargo.toml") else None
-            if content is not None and (module := _GO_MODULE.search(content.body)) and name == "go.mod":
-                go[folder] = module[1].decode(errors="replace")
-            elif content is not None and (crate := _CRATE.search(content.body)) and name == "Cargo.toml":
-                rust[crate[1].decode(errors="replace").replace("-", "_")] = f"{folder}/src".lstrip("/")
+            content = read_content(self._root, path) if name in _MANIFESTS else None
+            found = _MANIFESTS[name].search(content.body) if content is not None else None
+            if found is not None and name == "go.mod":
+                go[folder] = found[1].decode(errors="replace")
+            elif found is not None:
+                rust[found[1].decode(errors="replace").replace("-", "_")] = f"{folder}/src".lstrip("/")
         return Packages(go, rust)
 
 

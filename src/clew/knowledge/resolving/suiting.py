@@ -4,8 +4,7 @@ does not say who, and what changed does not say where something is."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator
 
 from clew.knowledge.evidence.naming import COMMIT_PREFIX
 from clew.knowledge.history.moments import CHANGELOG
@@ -29,10 +28,8 @@ _CONDUCT = re.compile(r"conduct", re.IGNORECASE)
 """What asks something of those who work on a project does not say who they are."""
 
 
-class Suits(Protocol):
-    """Whether a source may answer."""
-
-    def __call__(self, node: Node) -> bool: ...
+Suits = Callable[[Node], bool]
+"""Whether a source may answer."""
 
 
 def asks_who_is(question: str) -> bool:

@@ -60,7 +60,7 @@ def new_skill(folder: Path, name: str, description: str = "") -> Path:
         reason = f"{name[:80]!r} must be lower-case letters, digits and single hyphens, 1 to 64"
         raise InvalidInput("NAME", reason, hint="For example release-notes")
     place = folder / name
-    if _is_there(place) or _is_there(folder / f"{name}.md"):
+    if os.path.lexists(place) or os.path.lexists(folder / f"{name}.md"):
         raise AlreadyExists("skill", name)
     text = begin_text(name, description)
     with _told(place):
@@ -104,7 +104,7 @@ def write_imports(imports: Sequence[Import], folder: Path) -> dict[Path, str]:
     digests: dict[Path, str] = {}
     with _told(folder), _drafts(folder) as drafts:
         for each in imports:
-            if _is_there(folder / each.name) and not each.replaces:
+            if os.path.lexists(folder / each.name) and not each.replaces:
                 raise AlreadyExists("skill", each.name)
             digest = _fill(drafts / each.name, Root(each.origin), each)
             _swap(drafts / each.name, folder / each.name)
@@ -121,7 +121,7 @@ def _import(base: Root, skill: Skill, folder: Path, taken: Mapping[str, Path], *
         return msgspec.structs.replace(shown, problem="its name is not allowed here")
     if os.path.realpath(origin) == os.path.realpath(target):
         return msgspec.structs.replace(shown, problem="is there already")
-    if not force and (_is_there(target) or _is_there(folder / f"{name}.md")):
+    if not force and (os.path.lexists(target) or os.path.lexists(folder / f"{name}.md")):
         return msgspec.structs.replace(shown, problem="there is a skill of that name; --force replaces it")
     if name in taken and not any(_is_below(taken[name], place) for place in (target, Path(origin))):
         return msgspec.structs.replace(shown, problem=f"its name is taken by {printable(str(taken[name]), 300)}")
@@ -130,11 +130,6 @@ def _import(base: Root, skill: Skill, folder: Path, taken: Mapping[str, Path], *
         return msgspec.structs.replace(shown, files=files, notes=notes)
     except FormatError as error:
         return msgspec.structs.replace(shown, problem=f"{printable(error.document, 200)} {error.reason}".strip())
-
-
-def _is_there(path: Path) -> bool:
-    """Whether there is anything, be it a link that leads nowhere."""
-    return os.path.lexists(path)
 
 
 def _is_below(file: Path, folder: Path) -> bool:
@@ -195,7 +190,7 @@ def _fill(draft: Path, base: Root, found: Import) -> str:
 def _swap(draft: Path, target: Path) -> None:
     """Put a folder in the place of another, which is there until then, and beside the draft afterwards."""
     draft.chmod(0o755)
-    if _is_there(target):
+    if os.path.lexists(target):
         target.replace(draft.with_name(f"{target.name}{_OLD}"))
     draft.replace(target)
 
@@ -220,7 +215,7 @@ def _settle(place: Path, folder: Path) -> None:
     """Take the place of drafts away; a skill that was to be replaced, and was not, is put back."""
     for each in place.glob(f"*{_OLD}"):
         target = folder / each.name.removesuffix(_OLD)
-        if not _is_there(target):
+        if not os.path.lexists(target):
             each.replace(target)
     shutil.rmtree(place, ignore_errors=True)
 

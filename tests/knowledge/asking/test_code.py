@@ -1,0 +1,99 @@
+"""Where something is, and what uses what."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from clew.app import App
+from clew.knowledge.code import links_apart
+from tests.knowledge.asking.conftest import FILES
+from tests.knowledge.doors import known
+
+
+async def test_all_edges_are_found_while_commits_and_documents_are_read(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links_apart, "APART_FROM", 0)  # as in a project where following values takes long
+    knowledge = app.knowledge()
+    (knowledge.root / "src/late.py").write_text(
+        "def late():\n    pass\n\n\ndef give(what):\n    what()\n\n\ngive(late)\n"
+    )
+    told: list[str] = []
+    gathered = await knowledge.gather(lambda done, total, what: told.append(what))
+    assert "following" in told
+    assert gathered.code.changed == ["src/late.py"]
+    callers = await knowledge.code.dependents("src/late.py#late", edge_type="calls")
+    assert [(link.node.name, link.is_guess) for link in callers] == [("give", False)]
+
+
+@pytest.mark.req("SYL-89")
+@pytest.mark.parametrize(
+    ("question", "place"),
+    [
+        ("where is PlaceFactory", r"src/factory\.py:4-"),
+        ("where is the class PlaceFactory defined?", r"src/factory\.py:4-"),
+        ("where is Adapter", r"src/Adapter\.java:4-"),
+        ("where is the class Adapter", r"src/Adapter\.java:4-"),
+        ("where is PlaceFactory.base_place", r"src/factory\.py:10-"),
+        ("which file defines base_place", r"src/factory\.py:10-"),
+        ("where is placefactory", r"src/factory\.py:4-"),
+        ("where is build", r"src/user\.py:4-"),
+    ],
+)
+async def test_what_defines_a_name_comes_first(app: App, question: str, place: str) -> None:
+    [first, *_] = await known(app, question)
+    assert re.match(rf"- \[1\] {place}", first), first
+
+
+async def test_a_type_stands_before_its_constructor_and_the_product_before_its_tests(app: App) -> None:
+    lines = await known(app, "where is Adapter")
+    places = [re.sub(r"^- \[\d\] ([^:]+):(\d+).*", r"\1:\2", line) for line in lines]
+    assert places == ["src/Adapter.java:4", "src/Adapter.java:5", "tests/test_factory.py:4"]
+
+
+@pytest.mark.req("SYL-89")
+@pytest.mark.parametrize(
+    "question",
+    ["what calls base_place", "base_place callers", "who calls PlaceFactory.base_place?", "callers of base_place"],
+)
+async def test_what_calls_something_is_told_with_the_line_of_each_call(app: App, question: str) -> None:
+    lines = await known(app, question)
+    places = [re.match(r"- \[\d\] (\S+?):(\d+)@[0-9a-f]{10}: `([^`]+)` calls", line) for line in lines]
+    found = {(place[1], place[3]) for place in places if place is not None}
+    assert {("src/factory.py", "PlaceFactory.make"), ("src/user.py", "build")} <= found
+    for place in filter(None, places):
+        assert "base_place()" in FILES[place[1]].splitlines()[int(place[2]) - 1]
+    assert places[-1] is not None
+    assert places[-1][1] == "tests/test_factory.py", "tests come last"
+
+
+@pytest.mark.parametrize(
+    ("question", "line"),
+    [
+        (
+            "what does PlaceFactory.make call",
+            r"src/factory\.py:15@\w+: `PlaceFactory.make` calls `PlaceFactory.base_place`",
+        ),
+        ("who inherits from PlaceFactory", r"src/user\.py:9@\w+: `SpecialFactory` inherits from `PlaceFactory`"),
+        ("what imports PlaceFactory", r"src/user\.py:1@\w+: `src/user\.py` imports `PlaceFactory`"),
+        ("who uses PlaceFactory", r"src/user\.py:\d+@\w+: `\S+` (?:calls|imports|inherits from) `PlaceFactory`"),
+    ],
+)
+async def test_other_uses_are_told_as_well(app: App, question: str, line: str) -> None:
+    lines = await known(app, question)
+    assert any(re.match(rf"- \[\d\] {line}", each) for each in lines), lines
+
+
+async def test_that_nothing_calls_something_is_said_with_the_place_of_it(app: App) -> None:
+    lines = await known(app, "what calls idle")
+    assert lines[0] == "- Nothing that is known here calls idle."
+    assert re.match(r"- \[1\] src/user\.py:13-14@\w+: `def idle\(\) -> None`", lines[1]), lines
+
+
+async def test_a_new_call_is_in_the_next_answer(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clew.knowledge.code.graph.UNWATCHED_SECONDS", 0.0)
+    assert len(await known(app, "what calls idle")) == 2
+    (app.knowledge().root / "src/late.py").write_text("from src.user import idle\n\n\ndef late():\n    idle()\n")
+    assert any("`late` calls `idle`" in line for line in await known(app, "what calls idle"))
