@@ -24,8 +24,8 @@ from typing import Any
 from clew.errors import ConfigError
 from clew.knowledge.code.blobs import blob_id
 from clew.knowledge.code.extracting import extract
+from clew.knowledge.code.search_index import SearchIndex
 from clew.knowledge.code.store import CodeStore
-from clew.knowledge.code.text_index import TextIndex
 from clew.knowledge.neighbours import CANDIDATES, lift, link_in_order
 from clew.llm.embedders import open_embedder
 from clew.trail import open_trail
@@ -70,7 +70,7 @@ def _measure_functions(
 ) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         store = CodeStore(Path(folder) / "code.db")
-        index = TextIndex(store, embedder)
+        index = SearchIndex(store, embedder)
         with store.writing():
             for row in corpus:
                 body = row["content"].encode()
@@ -82,7 +82,7 @@ def _measure_functions(
     return found
 
 
-def _functions(index: TextIndex) -> Search:
+def _functions(index: SearchIndex) -> Search:
     def search(query: str) -> list[str]:
         paths = dict.fromkeys(hit.path for hit in index.search(query, limit=20, symbols=True))
         return [path.removesuffix(".py") for path in paths]

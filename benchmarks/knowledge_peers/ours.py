@@ -6,8 +6,8 @@ from pathlib import Path
 
 from clew.knowledge.code.blobs import Content, blob_id
 from clew.knowledge.code.parsing import make_readable, run_job
+from clew.knowledge.code.search_index import EncodedText, SearchIndex
 from clew.knowledge.code.store import CodeStore
-from clew.knowledge.code.text_index import EncodedText, TextIndex
 from clew.knowledge.code.tree import Status
 from knowledge_peers.contender import FOUND
 
@@ -17,7 +17,7 @@ _NO_STATUS = Status(0, 0, 0, 0)
 class Ours:
     def __init__(self, folder: Path) -> None:
         self._store = CodeStore(folder / "code.db")
-        self._index = TextIndex(self._store)
+        self._index = SearchIndex(self._store)
         self._waiting: dict[str, bytes | None] = {}
 
     def put(self, path: str, body: bytes) -> None:

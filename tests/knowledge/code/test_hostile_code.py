@@ -18,16 +18,16 @@ from clew.knowledge.code import parsing, runs
 from clew.knowledge.code.extracting import extract, is_hard
 from clew.knowledge.code.extraction.walking import MAX_SYMBOLS
 from clew.knowledge.code.facts import FileFacts
+from clew.knowledge.code.issue_text import parse_issue_text
 from clew.knowledge.code.limits import MORE_MEMORY
 from clew.knowledge.code.linking import Linker
 from clew.knowledge.code.links import Links
 from clew.knowledge.code.links_apart import serve
 from clew.knowledge.code.parsing import run_job, run_jobs
+from clew.knowledge.code.passages import split_comments
 from clew.knowledge.code.pool import GIVEN_UP, NOT_SURVIVED, POOL_FROM, Job, Pool
 from clew.knowledge.code.python_flow import PythonFlow, Summary
-from clew.knowledge.code.question import parse_question
 from clew.knowledge.code.rows import decode_facts
-from clew.knowledge.code.text_units import split_prose
 from clew.knowledge.code.watching import CodeWatch
 from clew.knowledge.project.style_names import _CASES
 from tests.knowledge.code.flows import callers, flow_of
@@ -117,13 +117,13 @@ async def test_watching_goes_on_after_what_nobody_foresaw(
 @pytest.mark.parametrize("language", ["python", "javascript", "rust", "ruby"])
 @pytest.mark.parametrize("text", ['x = "' + '\\"' * 150_000, "x = '" + "\\'" * 150_000, '"\\' * 150_000])
 def test_a_string_without_an_end_is_split_from_the_code(language: str, text: str) -> None:
-    code, prose = split_prose(text, language)
+    code, prose = split_comments(text, language)
     assert len(code) + len(prose) >= len(text)
 
 
 def test_a_string_without_an_end_ends_with_its_line() -> None:
-    assert split_prose("a = 'open\nb = 1", "python") == ("a =  \nb = 1", "'open")
-    assert split_prose("let a = '\"'; let b = 1;", "rust") == ("let a =  ; let b = 1;", "'\"'")
+    assert split_comments("a = 'open\nb = 1", "python") == ("a =  \nb = 1", "'open")
+    assert split_comments("let a = '\"'; let b = 1;", "rust") == ("let a =  ; let b = 1;", "'\"'")
 
 
 def test_decorators_without_end_are_read() -> None:
@@ -205,7 +205,7 @@ def test_code_is_not_taken_for_hard() -> None:
 
 @pytest.mark.parametrize("text", ["a\n" + "\n" * 19_000 + "b", "```\n" + "1" * 19_000 + "\n```"])
 def test_a_question_of_any_shape_is_read(text: str) -> None:
-    assert parse_question(text).frames == ()
+    assert parse_issue_text(text).frames == ()
 
 
 def test_a_name_of_capitals_has_a_case_or_none() -> None:

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from clew.knowledge.code.extracting import extract
+from clew.knowledge.code.issue_text import parse_issue_text
+from clew.knowledge.code.passages import pack
 from clew.knowledge.code.path_kinds import ASIDE, TEST, TEXT, kind_of
-from clew.knowledge.code.question import parse_question
-from clew.knowledge.code.ranking import MAX_TERMS, choose_terms, find_signals, priors, rank, score_units
-from clew.knowledge.code.text_segment import TextContent, build_segment
-from clew.knowledge.code.text_units import pack_text
-from clew.knowledge.code.text_view import View
+from clew.knowledge.code.postings import Content, View, build_segment
+from clew.knowledge.code.ranking import MAX_TERMS, choose_terms, find_signals, priors, rank, score_passages
 
 FILES = {
     "pkg/core/engine.py": "class Engine:\n    def start(self):\n        '''Ignite fuel.'''\n        return spark()\n",
@@ -24,7 +23,7 @@ FILES = {
 
 def view_of(files: dict[str, str], dead: tuple[str, ...] = ()) -> View:
     known = [
-        TextContent(path, "0" * 40, "python", pack_text(extract(text.encode(), "python"), text)[0])
+        Content(path, "0" * 40, "python", pack(extract(text.encode(), "python"), text)[0])
         for path, text in files.items()
     ]
     return View([build_segment(known)], [np.array([file.path in dead for file in known])])
@@ -32,15 +31,15 @@ def view_of(files: dict[str, str], dead: tuple[str, ...] = ()) -> View:
 
 def signals(query: str, view: View) -> dict[str, dict[str, float]]:
     """By the name of a signal, what it gives to each path; nothing is left out."""
-    question = parse_question(query)
-    terms, amounts = choose_terms(question, view)
+    question = parse_issue_text(query)
+    terms, amounts = choose_terms(question.terms, view)
     matches = view.find(terms)
-    found = find_signals(question, view, terms, amounts, matches, score_units(view, matches, amounts))
+    found = find_signals(question, view, terms, amounts, matches, score_passages(view, matches, amounts))
     return {name: dict(zip(FILES, signal.tolist(), strict=True)) for name, signal in found.items()}
 
 
 def best(query: str, view: View) -> str:
-    return view.files[int(np.argmax(rank(parse_question(query), view).files))].path
+    return view.files[int(np.argmax(rank(parse_issue_text(query), view).files))].path
 
 
 @pytest.mark.parametrize(
@@ -69,7 +68,7 @@ def test_a_path_tells_tests_and_what_lies_beside_the_product(path: str, kind: in
 def test_a_test_and_a_document_count_fully_when_they_are_asked_for() -> None:
     view = view_of(FILES)
     plain, of_tests, of_text = (
-        dict(zip(FILES, priors(view, parse_question(query)).tolist(), strict=True))
+        dict(zip(FILES, priors(view, parse_issue_text(query)).tolist(), strict=True))
         for query in ("engine", "flaky test of the engine", "typo in the docs")
     )
     assert plain["tests/test_engine.py"] < of_tests["tests/test_engine.py"] == 1.0
@@ -79,7 +78,7 @@ def test_a_test_and_a_document_count_fully_when_they_are_asked_for() -> None:
 
 def test_the_better_unit_counts_more_than_the_longer_file() -> None:
     found = signals("pour an amount", view_of(FILES))
-    assert found["units"]["pkg/core/fuel.py"] >= found["units"]["pkg/util.py"] * 0.9
+    assert found["passages"]["pkg/core/fuel.py"] >= found["passages"]["pkg/util.py"] * 0.9
     assert found["file"]["pkg/core/fuel.py"] > found["file"]["pkg/util.py"]
 
 
@@ -108,18 +107,18 @@ def test_of_a_traceback_the_innermost_frame_counts_most() -> None:
 
 def test_a_dead_file_has_no_score() -> None:
     assert best("pour the fuel", view_of(FILES)) == "pkg/core/fuel.py"
-    ranked = rank(parse_question("pour the fuel"), view_of(FILES, dead=("pkg/core/fuel.py",)))
+    ranked = rank(parse_issue_text("pour the fuel"), view_of(FILES, dead=("pkg/core/fuel.py",)))
     assert ranked.files[list(FILES).index("pkg/core/fuel.py")] == 0
 
 
 def test_of_very_many_terms_the_rarest_are_searched() -> None:
     view = view_of({**FILES, **{f"pkg/n{number}.py": f"common = {number}\n" for number in range(20)}})
-    question = parse_question("common " + " ".join(f"ignite{number}x" for number in range(2 * MAX_TERMS)))
-    terms, amounts = choose_terms(question, view)
+    question = parse_issue_text("common " + " ".join(f"ignite{number}x" for number in range(2 * MAX_TERMS)))
+    terms, amounts = choose_terms(question.terms, view)
     assert len(terms) == len(amounts) <= MAX_TERMS
 
 
 def test_a_question_without_words_scores_nothing() -> None:
-    ranked = rank(parse_question("???"), view_of(FILES))
+    ranked = rank(parse_issue_text("???"), view_of(FILES))
     assert not ranked.files.any()
-    assert not ranked.units.any()
+    assert not ranked.passages.any()

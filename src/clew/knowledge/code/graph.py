@@ -30,8 +30,8 @@ from clew.knowledge.code.parsing import readable_text
 from clew.knowledge.code.refs import readings
 from clew.knowledge.code.rows import FILE_KIND, SymbolRow
 from clew.knowledge.code.runs import Progress
+from clew.knowledge.code.search_index import SearchIndex
 from clew.knowledge.code.store import CodeStore
-from clew.knowledge.code.text_index import TextIndex
 from clew.knowledge.code.tree import Tree
 from clew.knowledge.code.views import Callers, FileInfo, Folder, LeftOut, Link, Located, build_folder, to_kind, to_node
 from clew.knowledge.history.blame import find_origin, read_line_history
@@ -73,7 +73,7 @@ class CodeGraph:
     """Opened by `open_code`. Every method but `contains` works in a thread; answers raise NotFound for what there is
     not, InvalidInput for what cannot be asked, and Busy when files change faster than they can be read."""
 
-    def __init__(self, tree: Tree, store: CodeStore, indexer: Indexer, text: TextIndex) -> None:
+    def __init__(self, tree: Tree, store: CodeStore, indexer: Indexer, text: SearchIndex) -> None:
         self.tree = tree
         self.store = store
         self.indexer = indexer
@@ -381,7 +381,7 @@ class CodeGraph:
         """Symbols, or files, whose text is about a query."""
         hits = self._text.search(query, limit=limit, symbols=symbols)
         with self.store.reading() as sql:
-            found = [(find_place(sql, hit.path, hit.qualname or ""), hit.score) for hit in hits]
+            found = [(find_place(sql, hit.path, hit.name or ""), hit.score) for hit in hits]
         return [(row, score) for row, score in found if row is not None]
 
     def _locate(self, query: str, limit: int) -> list[Located]:

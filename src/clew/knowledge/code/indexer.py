@@ -17,8 +17,8 @@ from clew.errors import StorageError
 from clew.knowledge.code.alone import alone, is_taken
 from clew.knowledge.code.rows import FileRow, drop_file, find_file, read_files
 from clew.knowledge.code.runs import Count, Progress, Run, advance
+from clew.knowledge.code.search_index import SearchIndex
 from clew.knowledge.code.store import CodeStore, read_meta, write_meta
-from clew.knowledge.code.text_index import TextIndex
 from clew.knowledge.code.tree import Status, Tree
 
 EMBEDDED = 100
@@ -57,7 +57,7 @@ class Indexer:
     """One folder and its store. Calls block, and may come from several threads: small updates go between the batches of
     a refresh."""
 
-    def __init__(self, tree: Tree, store: CodeStore, text: TextIndex, links: Linking, clock: Clock) -> None:
+    def __init__(self, tree: Tree, store: CodeStore, text: SearchIndex, links: Linking, clock: Clock) -> None:
         self._tree = tree
         self._store = store
         self._text = text

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from clew.knowledge.code.definitions import find_place
 from clew.knowledge.code.rows import SymbolRow, find_symbols
+from clew.knowledge.code.search_index import Hit
 from clew.knowledge.code.store import Sql
-from clew.knowledge.code.text_hits import TextHit
 from clew.knowledge.code.views import Located
 
 MAX_LOOKED_AT, MOST_FRAMES = 20_000, 100
@@ -25,11 +25,11 @@ class Frame(NamedTuple):
     name: str
 
 
-def place_hits(sql: Sql, text: str, hits: Sequence[TextHit]) -> list[Located]:
+def place_hits(sql: Sql, text: str, hits: Sequence[Hit]) -> list[Located]:
     """Each hit with its best line, in the same order."""
     frames = read_frames(text)
     places = [
-        _framed(sql, frames, hit.path) or find_place(sql, hit.path, hit.qualname) or find_place(sql, hit.path, "")
+        _framed(sql, frames, hit.path) or find_place(sql, hit.path, hit.name) or find_place(sql, hit.path, "")
         for hit in hits
     ]
     return [_located(hit, row) for hit, row in zip(hits, places, strict=True) if row is not None]
@@ -52,5 +52,5 @@ def _framed(sql: Sql, frames: Sequence[Frame], path: str) -> SymbolRow | None:
     return None
 
 
-def _located(hit: TextHit, row: SymbolRow) -> Located:
+def _located(hit: Hit, row: SymbolRow) -> Located:
     return Located(path=row.path, score=hit.score, blob=row.blob, line=row.line_start, symbol=row.qualname, why=hit.why)

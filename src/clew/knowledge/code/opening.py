@@ -8,8 +8,8 @@ from clew.clock import Clock
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.indexer import Indexer
 from clew.knowledge.code.links_apart import LinksApart
+from clew.knowledge.code.search_index import SearchIndex
 from clew.knowledge.code.store import CodeStore
-from clew.knowledge.code.text_index import TextIndex
 from clew.knowledge.code.tree import Tree
 from clew.trail.store import Embedder
 
@@ -21,6 +21,6 @@ def open_code(folder: Path, root: Path, clock: Clock, embedder: Embedder | None)
     once, and `refresh` brings it up to date. Close it, or use it as a context. Raises StorageError."""
     store = CodeStore(folder / FILE)
     tree = Tree(root)
-    text = TextIndex(store, embedder)
+    text = SearchIndex(store, embedder)
     links = LinksApart(store, tree.root)
     return CodeGraph(tree, store, Indexer(tree, store, text, links, clock), text)

@@ -12,11 +12,12 @@ from clew.knowledge.code.blobs import Content
 from clew.knowledge.code.extracting import extract, is_hard, takes_long
 from clew.knowledge.code.facts import FileFacts
 from clew.knowledge.code.languages import LANGUAGES, language_of
+from clew.knowledge.code.passages import format_of
 from clew.knowledge.code.pool import GIVEN_UP, Job, Pool, unread
 from clew.knowledge.code.python_flow import summarize
 from clew.knowledge.code.rows import Parsed, encode_facts
+from clew.knowledge.code.search_index import encode_text
 from clew.knowledge.code.sightings import BINARY, is_text, looks_secret
-from clew.knowledge.code.text_index import encode_text
 from clew.secrecy import mask_in_place, may_hold_keys
 
 HEAD_BYTES = 4_096
@@ -44,7 +45,7 @@ def make_readable(content: Content) -> Readable:
         return Readable(content, "", left_out=BINARY)
     if reason := looks_secret(content.path, content.body):
         return Readable(content, "", left_out=reason)
-    language = language_of(content.path, content.body[:HEAD_BYTES]) or ""
+    language = language_of(content.path, content.body[:HEAD_BYTES]) or format_of(content.path)
     return Readable(content, language, readable_text(content.body))
 
 
@@ -81,6 +82,6 @@ def run_job(job: Job) -> Parsed:
     if job.is_flow:
         return Parsed(b"", msgspec.msgpack.encode(summarize(job.body)))
     text = job.body.decode("utf-8", errors="replace")
-    known = extract(job.body, job.language) if job.language else None
-    facts = known or FileFacts(language="", lines=text.count("\n") + 1)
+    known = extract(job.body, job.language) if job.language in LANGUAGES else None
+    facts = known or FileFacts(language=job.language, lines=text.count("\n") + 1)
     return Parsed(encode_facts(facts), words=encode_text(facts, text))

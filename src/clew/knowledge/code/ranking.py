@@ -1,9 +1,10 @@
-"""Which files and symbols a question is about. Pure arithmetic on arrays; every signal is measured on its own.
+"""Which files and passages a question is about. Pure arithmetic on arrays; every signal is measured on its own.
 
-    score = (file + units + folder + stem + defines + mentioned + traced, each with its weight) · prior
+Files:     score = (file + passages + folder + stem + defines + mentioned + traced, each with its weight) · prior
+Passages:  score = (words + DENSE_SHARE · meaning) · prior
 
-`file` and `units` are BM25 over whole files and over the best three of their units, with three fields; the prior lowers
-tests, documents, examples and copies, unless the question asks for such.
+`file` and `passages` are BM25 over whole files and over the best three of their passages. The prior lowers tests,
+documents, examples and copies, unless the question asks for them.
 """
 
 from __future__ import annotations
@@ -16,41 +17,43 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from clew.knowledge.code.issue_text import IssueText
 from clew.knowledge.code.path_kinds import ASIDE, TEST, TEXT
-from clew.knowledge.code.question import Question
-from clew.knowledge.code.text_segment import Floats, Ints, Terms
-from clew.knowledge.code.text_view import Matches, View
+from clew.knowledge.code.postings import Floats, Ints, Matches, Terms, View
 
-FIELD_WEIGHTS = np.array([5.0, 0.5, 1.0], np.float32)
-"""Of a term's counts: in names that are defined, in comments and strings, in code."""
-SYMBOL_FIELD_WEIGHTS = np.array([5.0, 2.0, 1.0], np.float32)
-"""The same where symbols are searched: there the question is put in words, and descriptions answer it."""
-SATURATION = 2.0
-FILE_LENGTH_SHARE, UNIT_LENGTH_SHARE = 0.6, 0.4
+FILE_FIELDS = np.array([5.0, 0.5, 1.0], np.float32)
+"""Weights of a term's counts for files: in names, in comments and strings, in code."""
+PASSAGE_FIELDS = np.array([4.0, 1.0, 2.0], np.float32)
+SYMBOL_FIELDS = np.array([5.0, 2.0, 1.0], np.float32)
+"""The same for passages, and where symbols alone are searched: there, descriptions answer the text."""
+SATURATION, PASSAGE_SATURATION = 2.0, 1.2
+FILE_LENGTH_SHARE, UNIT_LENGTH_SHARE, PASSAGE_LENGTH_SHARE = 0.6, 0.4, 0.3
 FILE_LENGTH_FLOOR, UNIT_LENGTH_FLOOR = 50.0, 10.0
 WEIGHTS = {
     "file": 1.0,
-    "units": 1.5,
+    "passages": 1.5,
     "folder": 0.3,
     "stem": 0.3,
     "defines": 0.3,
     "mentioned": 0.3,
     "traced": 0.5,
 }
-UNITS_TOGETHER = 3
-"""How many units of a file speak for it together."""
-MAX_UNITS = 5_000
-"""Units beyond the best ones speak for no file."""
-DENSE_SHARE = 0.5
-"""How much the closeness in meaning counts where symbols are searched."""
+NAMED = 10.0
+"""A file that the first line of a text names comes before all others."""
+PASSAGES_TOGETHER = 3
+"""So many passages of a file add up."""
+MAX_PASSAGES = 5_000
+"""Passages beyond the best ones add to no file."""
+SYMBOL_DENSE_SHARE, DENSE_SHARE = 0.5, 0.5
+"""The weight of meaning: its share where symbols are searched, and relative to words where passages are."""
 MAX_TERMS = 256
 MAX_MATCHES = 100_000
-"""More occurrences than these are not looked at: the terms that say least are left out."""
+"""Beyond this number of occurrences, the terms that say least are left out."""
 MAX_DEFINED = 4
-"""A name that more files define than these points at none of them."""
+"""A name that more files define points at none of them."""
 
 TEST_SHARE, ASIDE_SHARE, TEXT_SHARE = 0.5, 0.6, 0.35
-"""What the score of a test, of a file beside the product and of one that is not code is multiplied with."""
+"""Priors of a test, of a file beside the product and of a file that is not code."""
 
 _ASKS_TESTS = re.compile(r"\btests?\b", re.I)
 _ASKS_TEXT = re.compile(r"\b(docs?|documentation|readme|typos?|examples?)\b", re.I)
@@ -59,61 +62,99 @@ Totals = npt.NDArray[np.float64]
 
 
 class Ranked(NamedTuple):
-    """Scores of all files and of all units, and the places where the question's terms were found."""
+    """Scores of all files and of all passages, and where the terms occur."""
 
     files: Totals
-    units: Totals
+    passages: Totals
     terms: Terms
     matches: list[Matches]
 
 
-def rank(question: Question, view: View, weights: Mapping[str, float] = WEIGHTS) -> Ranked:
-    """Score every file and unit; those without any sign of the question have 0."""
-    terms, amounts = choose_terms(question, view)
+class Shares(NamedTuple):
+    """Priors of passages by what their file is."""
+
+    test: float = TEST_SHARE
+    aside: float = 0.8
+    text: float = 0.75
+    changelog: float = 0.75
+
+
+def rank(text: IssueText, view: View, weights: Mapping[str, float] = WEIGHTS) -> Ranked:
+    """Score every file and passage; those without any sign of the text have 0."""
+    terms, amounts = choose_terms(text.terms, view)
     matches = view.find(terms)
-    units = score_units(view, matches, amounts)
-    signals = find_signals(question, view, terms, amounts, matches, units)
+    passages = score_passages(view, matches, amounts)
+    signals = find_signals(text, view, terms, amounts, matches, passages)
     total = np.zeros(len(view.files))
     for name, signal in signals.items():
         total += weights[name] * signal
-    return Ranked(total * priors(view, question), units, terms, matches)
+    total *= priors(view, text)
+    return Ranked(total + NAMED * _score_places(view, text.named), passages, terms, matches)
 
 
-def rank_units(question: Question, view: View, vector: Floats | None = None, share: float = DENSE_SHARE) -> Ranked:
-    """Score every symbol by its words and, where there is a vector, by its meaning, which has that share. Files as a
-    whole have 0."""
-    terms, amounts = choose_terms(question, view)
+def rank_symbols(text: IssueText, view: View, vector: Floats | None, share: float = SYMBOL_DENSE_SHARE) -> Ranked:
+    """Score every symbol by its words and, where there is a vector, by its meaning, which has that share."""
+    terms, amounts = choose_terms(text.terms, view)
     matches = view.find(terms)
-    total = _of_best(score_units(view, matches, amounts, SYMBOL_FIELD_WEIGHTS))
+    total = _of_best(score_passages(view, matches, amounts, SYMBOL_FIELDS))
     if vector is not None:
         near = _of_best(np.maximum(view.cosines(vector), 0.0))
         total = (1 - share) * total + share * near
-    return Ranked(np.zeros(0), total * priors(view, question)[view.unit_file] * view.is_symbol, terms, matches)
+    return Ranked(np.zeros(0), total * priors(view, text)[view.passage_file] * view.is_symbol, terms, matches)
 
 
-def choose_terms(question: Question, view: View) -> tuple[Terms, Floats]:
-    """The terms that say most, and the weight of each; few enough to be searched quickly."""
-    terms = np.fromiter(question.terms, np.uint32, len(question.terms))
-    weights = np.fromiter(question.terms.values(), np.float32, len(terms))
+def rank_passages(
+    weights: Mapping[int, float], view: View, vector: Floats | None, shares: Shares, is_changelog: npt.NDArray[np.bool_]
+) -> Ranked:
+    """Score every passage by weighted terms and, where there is a vector, by its meaning."""
+    terms, amounts = choose_terms(weights, view)
+    matches = view.find(terms)
+    words = score_passages(
+        view,
+        matches,
+        amounts,
+        PASSAGE_FIELDS,
+        saturation=PASSAGE_SATURATION,
+        length_share=PASSAGE_LENGTH_SHARE,
+    )
+    total = _of_best(words)
+    if vector is not None:
+        total = total + DENSE_SHARE * _of_best(np.maximum(view.cosines(vector), 0.0))
+    aside = {TEST: shares.test, ASIDE: shares.aside, TEXT: shares.text / shares.aside}  # documents stand aside anyway
+    prior = np.where(view.path_kinds & (ASIDE | TEXT) == TEXT, shares.aside, 1.0) * _table(aside, view)
+    prior[is_changelog] = shares.changelog
+    return Ranked(np.zeros(0), total * np.where(view.dead, 0.0, prior)[view.passage_file], terms, matches)
+
+
+def choose_terms(wanted: Mapping[int, float], view: View) -> tuple[Terms, Floats]:
+    """The terms that say most with their weights; few enough to be searched quickly."""
+    terms = np.fromiter(wanted, np.uint32, len(wanted))
+    weights = np.fromiter(wanted.values(), np.float32, len(terms))
     number = view.number_of(terms)
-    worth = weights * _rarity(number, max(len(view.unit_file), 1))
+    worth = weights * rarity(number, max(len(view.passage_file), 1))
     order = np.argsort(-worth, kind="stable")[:MAX_TERMS]
     order = order[np.cumsum(number[order]) <= MAX_MATCHES]
     return terms[order], weights[order]
 
 
-def score_units(view: View, matches: Sequence[Matches], amounts: Floats, fields: Floats = FIELD_WEIGHTS) -> Totals:
-    """BM25 of every unit."""
-    number = len(view.unit_file)
-    rarity = _rarity(_spread(matches, len(amounts)), max(number, 1))
-    length = view.unit_length + UNIT_LENGTH_FLOOR
-    norm = _norm(length, UNIT_LENGTH_SHARE)
+def score_passages(
+    view: View,
+    matches: Sequence[Matches],
+    amounts: Floats,
+    fields: Floats = FILE_FIELDS,
+    *,
+    saturation: float = SATURATION,
+    length_share: float = UNIT_LENGTH_SHARE,
+) -> Totals:
+    """BM25 of every passage."""
+    number = len(view.passage_file)
+    worth = amounts * rarity(_spread(matches, len(amounts)), max(number, 1))
+    norm = _norm(view.passage_length + UNIT_LENGTH_FLOOR, length_share)
     total = np.zeros(number)
     for found in matches:
-        count = found.counts @ fields
-        worth = (amounts * rarity)[found.which]
-        total += np.bincount(found.rows, worth * _saturate(count / norm[found.rows]), number)
-    total[view.dead_units] = 0.0
+        count = (found.counts @ fields) / norm[found.rows]
+        total += np.bincount(found.rows, worth[found.which] * _saturate(count, saturation), number)
+    total[view.dead_passages] = 0.0
     return total
 
 
@@ -123,7 +164,7 @@ def score_files(view: View, matches: Sequence[Matches], amounts: Floats) -> Tota
     norm = _norm(view.file_length + FILE_LENGTH_FLOOR, FILE_LENGTH_SHARE)
     summed = [_sum_files(view, found) for found in matches]
     spread = sum((np.bincount(which, minlength=len(amounts)) for which, _, _ in summed), np.zeros(len(amounts), int))
-    worth = amounts * _rarity(spread, max(number, 1))
+    worth = amounts * rarity(spread, max(number, 1))
     total = np.zeros(number)
     for which, files, count in summed:
         total += np.bincount(files, worth[which] * _saturate(count / norm[files]), number)
@@ -132,59 +173,64 @@ def score_files(view: View, matches: Sequence[Matches], amounts: Floats) -> Tota
 
 
 def find_signals(
-    question: Question, view: View, terms: Terms, amounts: Floats, matches: Sequence[Matches], units: Totals
+    text: IssueText, view: View, terms: Terms, amounts: Floats, matches: Sequence[Matches], passages: Totals
 ) -> dict[str, Totals]:
-    """What speaks for each file, by the names of WEIGHTS; those that are sums are divided by their best."""
+    """The signals of each file by the names of WEIGHTS; sums are divided by their best."""
     return {
         "file": _of_best(score_files(view, matches, amounts)),
-        "units": _of_best(_best_units(view, units)),
+        "passages": _of_best(_best_passages(view, passages)),
         "folder": _of_best(_score_paths(view, terms, amounts, stems=False)),
         "stem": _of_best(_score_paths(view, terms, amounts, stems=True)),
-        "defines": _score_definitions(question, view),
-        "mentioned": _score_places(view, question.paths),
-        "traced": _score_frames(view, question.frames),
+        "defines": _score_definitions(text, view),
+        "mentioned": _score_places(view, text.paths),
+        "traced": _score_frames(view, text.frames),
     }
 
 
-def priors(view: View, question: Question) -> Totals:
-    """How likely a file is to be meant before anything is asked; 0 for those that are no longer there."""
+def priors(view: View, text: IssueText) -> Totals:
+    """How likely a file is to be meant before the text is read; 0 for files that are gone."""
     shares = {
-        TEST: 1.0 if _ASKS_TESTS.search(question.title) else TEST_SHARE,
-        ASIDE: 1.0 if _ASKS_TEXT.search(question.title) else ASIDE_SHARE,
-        TEXT: 1.0 if _ASKS_TEXT.search(question.title) else TEXT_SHARE,
+        TEST: 1.0 if _ASKS_TESTS.search(text.title) else TEST_SHARE,
+        ASIDE: 1.0 if _ASKS_TEXT.search(text.title) else ASIDE_SHARE,
+        TEXT: 1.0 if _ASKS_TEXT.search(text.title) else TEXT_SHARE,
     }
+    return np.where(view.dead, 0.0, _table(shares, view))
+
+
+def _table(shares: Mapping[int, float], view: View) -> Totals:
+    """For each file the product of the shares of its path's kinds."""
     table = [
         math.prod(share for bit, share in shares.items() if kind & bit) for kind in range((TEST | ASIDE | TEXT) + 1)
     ]
-    return np.where(view.dead, 0.0, np.array(table)[view.kinds])
+    return np.array(table)[view.path_kinds]
 
 
-def _best_units(view: View, units: Totals) -> Totals:
-    """For each file the sum of its best units, as far as they are among the best of all."""
+def _best_passages(view: View, scores: Totals) -> Totals:
+    """For each file the sum of its best passages, as far as they are among the best of all."""
     total = np.zeros(len(view.files))
-    number = min(MAX_UNITS, int(np.count_nonzero(units)))
+    number = min(MAX_PASSAGES, int(np.count_nonzero(scores)))
     if not number:
         return total
-    order = np.argpartition(-units, number - 1)[:number]
-    order = order[np.lexsort((-units[order], view.unit_file[order]))]
-    files = view.unit_file[order]
+    order = np.argpartition(-scores, number - 1)[:number]
+    order = order[np.lexsort((-scores[order], view.passage_file[order]))]
+    files = view.passage_file[order]
     place = np.arange(number) - np.searchsorted(files, files)
-    kept = order[place < UNITS_TOGETHER]
-    np.add.at(total, view.unit_file[kept], units[kept])
+    kept = order[place < PASSAGES_TOGETHER]
+    np.add.at(total, view.passage_file[kept], scores[kept])
     return total
 
 
 def _score_paths(view: View, terms: Terms, amounts: Floats, *, stems: bool) -> Totals:
     found = view.find_paths(terms, stems=stems)
-    rarity = _rarity(np.bincount(found.which, minlength=len(terms)), max(len(view.files), 1))
-    return np.bincount(found.rows, (amounts * rarity)[found.which], len(view.files)).astype(np.float64)
+    rare = rarity(np.bincount(found.which, minlength=len(terms)), max(len(view.files), 1))
+    return np.bincount(found.rows, (amounts * rare)[found.which], len(view.files)).astype(np.float64)
 
 
-def _score_definitions(question: Question, view: View) -> Totals:
-    """Files that define a name which the question spells out, the more the fewer do."""
+def _score_definitions(text: IssueText, view: View) -> Totals:
+    """Files that define a name of the text; the fewer define it, the more it counts."""
     total = np.zeros(len(view.files))
-    found = view.find_names(question.names)
-    pairs = np.unique(found.which * len(total) + view.unit_file[found.rows])
+    found = view.find_names(text.names)
+    pairs = np.unique(found.which * len(total) + view.passage_file[found.rows])
     names, files = np.divmod(pairs, max(len(total), 1))
     number = np.bincount(names, minlength=1)[names]
     few = number <= MAX_DEFINED
@@ -193,7 +239,7 @@ def _score_definitions(question: Question, view: View) -> Totals:
 
 
 def _score_places(view: View, places: Iterable[str]) -> Totals:
-    """Files whose path ends like one that is named."""
+    """Files whose path ends like one of these."""
     total = np.zeros(len(view.files))
     for place in places:
         parts = place.replace("\\", "/").strip("./").split("/")
@@ -217,7 +263,7 @@ def _closest(view: View, parts: Sequence[str]) -> tuple[int, list[int]]:
     """The files that share most of the end of a path, and how many parts."""
     best = 0
     files: list[int] = []
-    for file in view.named(parts[-1]):
+    for file in view.files_named(parts[-1]):
         shared = _shared_tail(view.files[file].path.split("/"), parts)
         if shared > best:
             best, files = shared, []
@@ -237,19 +283,20 @@ def _shared_tail(first: Sequence[str], second: Sequence[str]) -> int:
 
 def _sum_files(view: View, found: Matches) -> tuple[Ints, Ints, Floats]:
     """The matches of each term in one file added up. Rows are sorted, so those of a file stand together."""
-    files = view.unit_file[found.rows]
+    files = view.passage_file[found.rows]
     if not len(files):
         return found.which, files, np.zeros(0, np.float32)
     is_first = np.r_[True, (np.diff(files) != 0) | (np.diff(found.which) != 0)]
     start = np.flatnonzero(is_first)
-    return found.which[start], files[start], np.add.reduceat(found.counts @ FIELD_WEIGHTS, start)
+    return found.which[start], files[start], np.add.reduceat(found.counts @ FILE_FIELDS, start)
 
 
 def _spread(matches: Sequence[Matches], terms: int) -> Ints:
     return sum((np.bincount(found.which, minlength=terms) for found in matches), np.zeros(terms, np.int64))
 
 
-def _rarity(number: Ints, whole: int) -> Floats:
+def rarity(number: Ints, whole: int) -> Floats:
+    """The inverse document frequency of terms that occur in `number` of `whole` rows."""
     return np.log1p((whole - number + 0.5) / (number + 0.5)).astype(np.float32)
 
 
@@ -257,8 +304,8 @@ def _norm(length: Floats, share: float) -> Floats:
     return (1 - share + share * length / max(float(length.mean()), 1e-9)) if len(length) else length
 
 
-def _saturate(count: Floats) -> Floats:
-    return count * (SATURATION + 1) / (count + SATURATION)
+def _saturate(count: Floats, saturation: float = SATURATION) -> Floats:
+    return count * (saturation + 1) / (count + saturation)
 
 
 def _of_best(score: Totals) -> Totals:

@@ -22,8 +22,8 @@ from clew.knowledge.code.rows import (
     write_parsed,
     write_status,
 )
+from clew.knowledge.code.search_index import EncodedText, SearchIndex
 from clew.knowledge.code.store import CodeStore, Sql, read_meta, write_meta
-from clew.knowledge.code.text_index import EncodedText, TextIndex
 from clew.knowledge.code.tree import Tree
 
 Progress = Callable[[int, int, str], None]
@@ -63,7 +63,9 @@ class Count:
 class Run:
     """Takes files in, and remembers which of them changed or were gone, and how many contents were parsed."""
 
-    def __init__(self, tree: Tree, store: CodeStore, text: TextIndex, known: dict[str, FileRow], count: Count) -> None:
+    def __init__(
+        self, tree: Tree, store: CodeStore, text: SearchIndex, known: dict[str, FileRow], count: Count
+    ) -> None:
         self.changed: list[str] = []
         self.gone: list[str] = []
         self.parsed = 0

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clew.knowledge.compact_vectors import compact, products
+from clew.knowledge.code.vectors import compact, products
 from clew.llm import open_embedder
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def real_texts() -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clew.knowledge.code.question import parse_question, split_zones
+from clew.knowledge.code.issue_text import parse_issue_text, split_zones
 from clew.knowledge.code.words import terms_of
 
 ISSUE = """Table.read fails for lower case commands
@@ -25,11 +25,11 @@ numpy 1.24.1
 
 
 def weight(text: str, word: str) -> float:
-    return parse_question(text).terms.get(terms_of(word)[0], 0.0)
+    return parse_issue_text(text).terms.get(terms_of(word)[0], 0.0)
 
 
 def test_names_paths_and_frames_are_kept_as_written() -> None:
-    question = parse_question(ISSUE)
+    question = parse_issue_text(ISSUE)
     assert "_line_type" in question.names
     assert "astropy/io/ascii/qdp.py" in question.paths
     assert [frame.rpartition("/")[2] for frame in question.frames] == ["core.py", "qdp.py"]
@@ -72,7 +72,7 @@ def test_the_name_of_a_language_says_little_in_a_question_of_one_line() -> None:
 
 
 def test_a_commit_message_is_a_title() -> None:
-    question = parse_question("fix(router): allow trailing slash")
+    question = parse_issue_text("fix(router): allow trailing slash")
     assert question.title == "fix(router): allow trailing slash"
     assert question.terms[terms_of("router")[0]] == question.terms[terms_of("trailing")[0]]
 
@@ -94,7 +94,7 @@ def test_a_commit_message_is_a_title() -> None:
     ],
 )
 def test_no_text_is_refused(text: str) -> None:
-    question = parse_question(text)
+    question = parse_issue_text(text)
     assert all(amount > 0 for amount in question.terms.values())
 
 
@@ -104,4 +104,4 @@ def test_no_text_is_refused(text: str) -> None:
 def test_hostile_repetition_is_read_in_bounded_work(piece: str) -> None:
     """A million characters of one thing: what is read is cut first, and no expression goes back and forth, or this
     would not end."""
-    assert len(parse_question(piece * (1_000_000 // len(piece))).terms) < 100
+    assert len(parse_issue_text(piece * (1_000_000 // len(piece))).terms) < 100

@@ -11,8 +11,8 @@ import pytest
 from clew.knowledge.code.blobs import blob_id
 from clew.knowledge.code.extracting import extract
 from clew.knowledge.code.facts import FileFacts, Symbol
+from clew.knowledge.code.search_index import SearchIndex, encode_text
 from clew.knowledge.code.store import CodeStore
-from clew.knowledge.code.text_index import TextIndex, encode_text
 from clew.llm import HashEmbedder
 
 ROUTER = '''"""Routes of the application."""
@@ -53,87 +53,87 @@ def store(tmp_path: Path) -> Iterator[CodeStore]:
 
 
 @pytest.fixture
-def index(store: CodeStore) -> TextIndex:
-    index = TextIndex(store)
+def index(store: CodeStore) -> SearchIndex:
+    index = SearchIndex(store)
     put(index, "app/router.py", ROUTER)
     put(index, "app/mail/mailer.py", MAILER)
     put(index, "tests/test_router.py", TESTS)
     return index
 
 
-def put(index: TextIndex, path: str, text: str) -> None:
+def put(index: SearchIndex, path: str, text: str) -> None:
     body = text.encode()
     index.put(path, blob_id(body), extract(body, "python"), text)
 
 
-def paths(index: TextIndex, query: str, limit: int = 10) -> list[str]:
+def paths(index: SearchIndex, query: str, limit: int = 10) -> list[str]:
     return [hit.path for hit in index.search(query, limit=limit)]
 
 
-def test_a_question_finds_the_file_and_the_symbol_in_it(index: TextIndex) -> None:
+def test_a_question_finds_the_file_and_the_symbol_in_it(index: SearchIndex) -> None:
     best = index.search("trailing slash is not allowed when a path is matched")[0]
-    assert (best.path, best.qualname, best.line) == ("app/router.py", "Router.match", 10)
+    assert (best.path, best.name, best.line) == ("app/router.py", "Router.match", 10)
     assert best.blob == blob_id(ROUTER.encode())
     assert {"slash", "trailing"} <= set(best.why.split(", "))
 
 
-def test_other_forms_of_a_word_and_short_forms_find_it(index: TextIndex) -> None:
+def test_other_forms_of_a_word_and_short_forms_find_it(index: SearchIndex) -> None:
     assert paths(index, "delivering mails")[0] == "app/mail/mailer.py"
     assert paths(index, "conn is opened twice")[0] == "app/mail/mailer.py"
 
 
-def test_a_test_comes_after_the_code_unless_it_is_asked_for(index: TextIndex) -> None:
+def test_a_test_comes_after_the_code_unless_it_is_asked_for(index: SearchIndex) -> None:
     assert paths(index, "match drops the slash")[0] == "app/router.py"
     assert paths(index, "test of match drops the slash fails")[0] == "tests/test_router.py"
 
 
-def test_the_name_of_a_component_finds_its_file(index: TextIndex) -> None:
+def test_the_name_of_a_component_finds_its_file(index: SearchIndex) -> None:
     assert paths(index, "fix(mailer): wrong result")[0] == "app/mail/mailer.py"
 
 
-def test_a_traceback_finds_its_innermost_file(index: TextIndex) -> None:
+def test_a_traceback_finds_its_innermost_file(index: SearchIndex) -> None:
     frames = '  File "/x/app/router.py", line 9, in match\n  File "/x/app/mail/mailer.py", line 3, in send_mail\n'
     assert paths(index, f"crash\n{frames}")[0] == "app/mail/mailer.py"
 
 
-def test_a_path_or_a_module_that_is_named_comes_first(index: TextIndex) -> None:
+def test_a_path_or_a_module_that_is_named_comes_first(index: SearchIndex) -> None:
     assert paths(index, "wrong output in app/mail/mailer.py")[0] == "app/mail/mailer.py"
     assert paths(index, "the handler of app.mail.mailer.send is wrong")[0] == "app/mail/mailer.py"
 
 
-def test_symbols_are_found_by_their_words(index: TextIndex) -> None:
+def test_symbols_are_found_by_their_words(index: SearchIndex) -> None:
     hits = index.search("deliver a letter", symbols=True)
-    assert [(hit.path, hit.qualname) for hit in hits[:1]] == [("app/mail/mailer.py", "send_mail")]
-    assert all(hit.qualname for hit in hits)
+    assert [(hit.path, hit.name) for hit in hits[:1]] == [("app/mail/mailer.py", "send_mail")]
+    assert all(hit.name for hit in hits)
 
 
-def test_what_shares_no_word_with_the_question_is_not_found(index: TextIndex) -> None:
+def test_what_shares_no_word_with_the_question_is_not_found(index: SearchIndex) -> None:
     assert paths(index, "kangaroo") == []
     assert index.search("kangaroo", symbols=True) == []
 
 
-def test_the_limit_holds_and_the_best_come_first(index: TextIndex) -> None:
+def test_the_limit_holds_and_the_best_come_first(index: SearchIndex) -> None:
     hits = index.search("path handler slash address", limit=2)
     assert len(hits) == 2
     assert hits[0].score >= hits[1].score
     assert index.search("path", limit=0) == []
 
 
-def test_a_changed_file_is_found_by_its_new_words_only(index: TextIndex) -> None:
+def test_a_changed_file_is_found_by_its_new_words_only(index: SearchIndex) -> None:
     assert paths(index, "smtp")
     put(index, "app/mail/mailer.py", "def send_pigeon(address):\n    return address\n")
     assert paths(index, "smtp") == []
     assert paths(index, "pigeon") == ["app/mail/mailer.py"]
 
 
-def test_a_dropped_file_is_not_found(index: TextIndex) -> None:
+def test_a_dropped_file_is_not_found(index: SearchIndex) -> None:
     assert paths(index, "smtp")
     index.drop("app/mail/mailer.py")
     index.drop("never/there.py")
     assert paths(index, "smtp") == []
 
 
-def test_a_known_content_is_not_read_again(index: TextIndex) -> None:
+def test_a_known_content_is_not_read_again(index: SearchIndex) -> None:
     blob = blob_id(MAILER.encode())
     index.drop("app/mail/mailer.py")
     assert index.link("lib/post.py", blob, "python")
@@ -141,16 +141,16 @@ def test_a_known_content_is_not_read_again(index: TextIndex) -> None:
     assert not index.link("lib/none.py", "0" * 40, "python")
 
 
-def test_a_content_no_file_has_is_pruned(index: TextIndex) -> None:
+def test_a_content_no_file_has_is_pruned(index: SearchIndex) -> None:
     index.drop("app/mail/mailer.py")
     index.prune()
     assert not index.link("lib/post.py", blob_id(MAILER.encode()), "python")
     assert paths(index, "slash")
 
 
-def test_another_index_over_the_same_file_sees_every_change(index: TextIndex, store: CodeStore) -> None:
+def test_another_index_over_the_same_file_sees_every_change(index: SearchIndex, store: CodeStore) -> None:
     other_store = CodeStore(store.path)
-    other = TextIndex(other_store)
+    other = SearchIndex(other_store)
     assert paths(other, "pigeon") == []
     put(index, "app/pigeon.py", "def fly(): pass\n")
     assert paths(other, "pigeon") == ["app/pigeon.py"]
@@ -159,7 +159,7 @@ def test_another_index_over_the_same_file_sees_every_change(index: TextIndex, st
     other_store.close()
 
 
-def test_the_index_begins_anew_with_its_store(index: TextIndex, store: CodeStore) -> None:
+def test_the_index_begins_anew_with_its_store(index: SearchIndex, store: CodeStore) -> None:
     assert paths(index, "smtp")
     store.rebuild(store.era)
     assert paths(index, "smtp") == []
@@ -167,7 +167,7 @@ def test_the_index_begins_anew_with_its_store(index: TextIndex, store: CodeStore
     assert paths(index, "smtp") == ["app/mail/mailer.py"]
 
 
-def test_many_changes_after_the_first_search_are_all_found(index: TextIndex, store: CodeStore) -> None:
+def test_many_changes_after_the_first_search_are_all_found(index: SearchIndex, store: CodeStore) -> None:
     assert paths(index, "slash")
     with store.writing():
         for number in range(300):
@@ -177,7 +177,7 @@ def test_many_changes_after_the_first_search_are_all_found(index: TextIndex, sto
     assert paths(index, "smtp") == ["app/mail/mailer.py"]
 
 
-def test_what_is_written_in_a_transaction_that_fails_is_not_found(index: TextIndex, store: CodeStore) -> None:
+def test_what_is_written_in_a_transaction_that_fails_is_not_found(index: SearchIndex, store: CodeStore) -> None:
     def fail() -> None:
         with store.writing():
             put(index, "app/lost.py", "def wombat(): pass\n")
@@ -188,7 +188,7 @@ def test_what_is_written_in_a_transaction_that_fails_is_not_found(index: TextInd
     assert paths(index, "wombat") == []
 
 
-def test_searches_beside_writes_see_whole_files(index: TextIndex) -> None:
+def test_searches_beside_writes_see_whole_files(index: SearchIndex) -> None:
     done = threading.Event()
     found: list[list[str]] = []
 
@@ -207,17 +207,17 @@ def test_searches_beside_writes_see_whole_files(index: TextIndex) -> None:
 
 
 def test_vectors_are_made_once_and_bring_symbols_that_share_no_word(store: CodeStore) -> None:
-    index = TextIndex(store, HashEmbedder())
+    index = SearchIndex(store, HashEmbedder())
     put(index, "app/mailer.py", MAILER)
     assert index.embed() == 1
     assert index.embed() == 0
     hits = index.search("mailing addresses", symbols=True)
-    assert hits[0].qualname == "send_mail"
+    assert hits[0].name == "send_mail"
     put(index, "app/router.py", ROUTER)
     assert index.embed() == 1
 
 
-def test_without_an_embedder_there_are_no_vectors(index: TextIndex) -> None:
+def test_without_an_embedder_there_are_no_vectors(index: SearchIndex) -> None:
     assert index.embed() == 0
 
 
@@ -235,7 +235,7 @@ def test_without_an_embedder_there_are_no_vectors(index: TextIndex) -> None:
         "\r\n\x0c\u2028a",
     ],
 )
-def test_any_text_can_be_put_and_the_others_are_still_found(index: TextIndex, text: str) -> None:
+def test_any_text_can_be_put_and_the_others_are_still_found(index: SearchIndex, text: str) -> None:
     for language in ("python", "rust", "java", ""):
         index.put(f"odd/{language}", f"{language:0>40}", FileFacts(language=language), text)
     assert paths(index, "smtp") == ["app/mail/mailer.py"]
@@ -251,10 +251,10 @@ def test_facts_that_do_not_fit_the_text_do_no_harm() -> None:
 
 
 def test_an_empty_index_finds_nothing(store: CodeStore) -> None:
-    assert TextIndex(store).search("anything") == []
+    assert SearchIndex(store).search("anything") == []
 
 
-def test_why_names_the_part_of_a_name_that_was_found(index: TextIndex) -> None:
+def test_why_names_the_part_of_a_name_that_was_found(index: SearchIndex) -> None:
     put(index, "boost.py", "def boosting():\n    return 1\n")
     hit = next(hit for hit in index.search("HistGradientBoostingRegressor fails") if hit.path == "boost.py")
     assert hit.why == "boosting"

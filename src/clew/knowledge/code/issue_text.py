@@ -1,6 +1,5 @@
-"""What a question about code asks for: an issue, a commit message or a few words, taken apart. The title says most,
-prose more than code, and versions and what a template put there next to nothing. Names, paths and the frames of a
-traceback are kept as they are written."""
+"""The text of an issue, a commit message or a short question, parsed into weighted terms, names, paths and traceback
+frames. The title counts most, prose more than code, versions and template text next to nothing."""
 
 from __future__ import annotations
 
@@ -18,13 +17,12 @@ from clew.trail.text import STOP
 MAX_CHARS = 20_000
 MAX_HEADING = 200
 ZONE_WEIGHTS = {"title": 3.0, "prose": 1.0, "ticked": 1.0, "code": 0.3, "message": 1.0, "dull": 0.1}
-"""How much a word counts in each part: the first line, the text, names in backticks, code, messages of errors, and
-versions, environments and the like."""
+"""The weight of a word in each part: the first line, the text, names in backticks, code, error messages, versions and
+environments."""
 
 LANGUAGE_SHARE = 0.2
 LANGUAGES = frozenset(["python", "golang", "rust", "java", "javascript", "typescript", "ruby", "cpp"])
-"""Names that say little in a question of one line: who asks for a function says in which language, and no function
-does."""
+"""Names that say little in a question of one line: people name their language, functions do not."""
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
 _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|<details>.*?(?:</details>|\Z)", re.S)
@@ -33,7 +31,8 @@ _PLACE = re.compile(r"^[ \t]*+(?:at )?([\w./\\-]{1,300}\.\w{1,5}):\d+", re.M)
 _MESSAGE = re.compile(r"^(?:E +)?[A-Za-z_.]{0,80}(?:Error|Exception|Warning|panic)[A-Za-z]{0,20}: *(.{3,300})$", re.M)
 _TICKED = re.compile(r"`([^`\n]{1,120})`")
 _PATH = re.compile(
-    r"[\w.-]{1,100}(?:[/\\][\w.-]{1,100}){1,20}\.\w{1,5}\b|\b[\w-]{1,100}\.(?:pyx?|go|rs|[jt]sx?|java|c|cpp|h|rb|md|rst)\b"
+    r"[\w.-]{1,100}(?:[/\\][\w.-]{1,100}){1,20}\.\w{1,5}\b"
+    r"|\b[\w-]{1,100}\.(?:pyx?|pyi|go|rs|[cm]?[jt]sx?|java|kt|c|cc|cpp|h|hpp|rb|md|rst|txt|toml|ya?ml|json|cfg|ini|mod)\b"
 )
 _DOTTED = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\b")
 _NAME = re.compile(r"\b(?:[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|[A-Za-z]\w*_\w+|_\w+)\b|\b\w+(?=\()")
@@ -57,22 +56,23 @@ _MANY_VERSIONS = 8
 _NEAR = 80
 
 
-class Question(msgspec.Struct, frozen=True):
-    """A question taken apart. `terms` has the weight of each term, `spelling` the word, or the part of one, that it is;
-    `frames` are the files of tracebacks, the innermost last."""
+class IssueText(msgspec.Struct, frozen=True):
+    """A parsed text. `terms` has the weight of each term, `spelling` its word or part of a word; `frames` are the files
+    of tracebacks, the innermost last; `named` are paths and file names in the first line."""
 
     terms: Mapping[int, float]
     spelling: Mapping[int, str]
     names: frozenset[str]
     paths: tuple[str, ...]
+    named: tuple[str, ...]
     frames: tuple[str, ...]
     title: str
     plain: str
     """The first line without English function words, to be embedded."""
 
 
-def parse_question(text: str) -> Question:
-    """Take a question apart. Of a very long one the beginning counts."""
+def parse_issue_text(text: str) -> IssueText:
+    """Parse a text; of a very long one the beginning."""
     text = _COMMENT.sub(" ", text[:MAX_CHARS].replace("\r", "").strip())
     zones = split_zones(text)
     read = "\n".join(zones[zone] for zone in ("title", "prose", "ticked", "code"))
@@ -82,15 +82,21 @@ def parse_question(text: str) -> Question:
     if "\n" not in text:
         languages = {term for word in find_words(text) if word.lower() in LANGUAGES for term in terms_of(word)}
         terms = {term: amount * (LANGUAGE_SHARE if term in languages else 1.0) for term, amount in terms.items()}
-    return Question(
+    return IssueText(
         terms=terms,
         spelling=spelling,
         names=frozenset(name for name in names if len(name) > 2),
         paths=tuple(dict.fromkeys(_PATH.findall(read))),
+        named=tuple(dict.fromkeys(find_paths(zones["title"]))),
         frames=(*_FRAME.findall(text), *_PLACE.findall(text)),
         title=zones["title"],
         plain=" ".join(word for word in find_words(zones["title"]) if word.lower() not in STOP | LANGUAGES),
     )
+
+
+def find_paths(line: str) -> list[str]:
+    """What looks like a path or a file name in a line."""
+    return [found.strip("./") for found in _PATH.findall(line)]
 
 
 def split_zones(text: str) -> dict[str, str]:

@@ -1,0 +1,317 @@
+"""The passages of many files as arrays in memory: a segment is built once and never changed, a view joins the large
+segment with a small one of changed files."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from clew.knowledge.code.passages import FIELDS, KINDS, SYMBOL_KINDS, Packed
+from clew.knowledge.code.path_kinds import kind_of
+from clew.knowledge.code.vectors import CompactVectors, products
+from clew.knowledge.code.words import terms_of
+
+Ints = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int32]
+Terms = npt.NDArray[np.uint32]
+Counts = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float32]
+Bools = npt.NDArray[np.bool_]
+
+SCALE_BYTES = 4
+_WORD = re.compile(r"\w+")
+_PACKAGE = frozenset(("__init__", "index", "mod", "lib", "main"))
+"""File names that stand for their folder."""
+
+
+class Content(msgspec.Struct, frozen=True):
+    """A file with its packed passages and their vectors, if any: a byte for each number, then a scale a vector."""
+
+    path: str
+    blob: str
+    language: str
+    packed: Packed
+    vectors: bytes = b""
+
+
+class Postings(msgspec.Struct):
+    """Rows and counts sorted by term, and where each term begins."""
+
+    terms: Terms
+    starts: Ints
+    rows: Rows
+    counts: Counts
+
+    def number_of(self, terms: Terms) -> Ints:
+        """How many rows each term has."""
+        return self._slices(terms)[1]
+
+    def find(self, terms: Terms) -> tuple[Ints, Rows, Counts]:
+        """All rows of these terms: the index of the term, the row, the counts."""
+        start, number = self._slices(terms)
+        which = np.repeat(np.arange(len(terms)), number)
+        position = np.arange(len(which)) + (start - np.cumsum(number) + number)[which]
+        return which, self.rows[position], self.counts[position]
+
+    def _slices(self, terms: Terms) -> tuple[Ints, Ints]:
+        if not len(self.terms):
+            return np.zeros(len(terms), np.int64), np.zeros(len(terms), np.int64)
+        place = np.minimum(np.searchsorted(self.terms, terms), len(self.terms) - 1)
+        number = np.where(self.terms[place] == terms, self.starts[place + 1] - self.starts[place], 0)
+        return self.starts[place], number
+
+
+class Segment(msgspec.Struct):
+    """Files and their passages, numbered from 0."""
+
+    files: list[Content]
+    body: Postings
+    folders: Postings
+    stems: Postings
+    names: Postings
+    passage_file: Rows
+    passage_first: Ints
+    passage_length: Floats
+    passage_kind: Counts
+    file_length: Floats
+    path_kinds: Counts
+    by_name: dict[str, list[int]]
+    vectors: CompactVectors | None
+
+
+class Matches(NamedTuple):
+    """Occurrences of terms, sorted by term and row: which term, in which row, how often in each field."""
+
+    which: Ints
+    rows: Ints
+    counts: Counts
+
+
+class Place(NamedTuple):
+    """A passage: `name` is the qualname of a symbol or a heading, `owner` the headings above."""
+
+    path: str
+    blob: str
+    language: str
+    kind: str
+    name: str
+    owner: str
+    start: int
+    end: int
+
+
+def build_segment(contents: Sequence[Content], dimension: int = 0) -> Segment:
+    """The arrays of these files. A passage without a vector of that dimension gets zeros."""
+    lengths = [np.frombuffer(each.packed.lengths, "<u4") for each in contents]
+    sizes = np.array([len(length) for length in lengths], np.int64)
+    first = np.cumsum(sizes) - sizes
+    owner = np.repeat(np.arange(len(contents), dtype=np.int32), sizes)
+    length = np.concatenate([np.zeros(0, np.float32), *lengths]).astype(np.float32)
+    kinds = np.frombuffer(b"".join(each.packed.kinds for each in contents), np.uint8)
+    return Segment(
+        files=[msgspec.structs.replace(each, packed=_slim(each.packed), vectors=each.vectors[:1]) for each in contents],
+        body=_body([each.packed for each in contents], first),
+        folders=_path_terms([folder_of(each.path) for each in contents]),
+        stems=_path_terms([stem_of(each.path) for each in contents]),
+        names=_passage_names(contents, kinds),
+        passage_file=owner,
+        passage_first=first,
+        passage_length=length,
+        passage_kind=kinds,
+        file_length=np.bincount(owner, length, len(contents)).astype(np.float32),
+        path_kinds=np.array([kind_of(each.path) for each in contents], np.uint8),
+        by_name=_file_names(contents),
+        vectors=_vectors(contents, sizes, dimension) if dimension else None,
+    )
+
+
+class View:
+    """Files and passages of several segments under one numbering. `dead` files have a newer version elsewhere."""
+
+    def __init__(self, segments: Sequence[Segment], dead: Sequence[Bools]) -> None:
+        self.segments = segments
+        self.files = [file for segment in segments for file in segment.files]
+        self.dead = np.concatenate([np.zeros(0, bool), *dead])
+        self._file_base = _bases([len(segment.files) for segment in segments])
+        self._passage_base = _bases([len(segment.passage_file) for segment in segments])
+        owners = [segment.passage_file + base for segment, base in zip(segments, self._file_base, strict=True)]
+        self.passage_file: Ints = np.concatenate([np.zeros(0, np.int64), *owners])
+        self.passage_length: Floats = np.concatenate(
+            [np.zeros(0, np.float32), *(one.passage_length for one in segments)]
+        )
+        self.passage_kind: Counts = np.concatenate([np.zeros(0, np.uint8), *(one.passage_kind for one in segments)])
+        self.file_length: Floats = np.concatenate([np.zeros(0, np.float32), *(one.file_length for one in segments)])
+        self.path_kinds: Counts = np.concatenate([np.zeros(0, np.uint8), *(one.path_kinds for one in segments)])
+        self.is_symbol: Bools = self.passage_kind < len(SYMBOL_KINDS)
+        self.dead_passages: Bools = self.dead[self.passage_file]
+
+    def number_of(self, terms: Terms) -> Ints:
+        """In how many passages each term occurs."""
+        return sum((segment.body.number_of(terms) for segment in self.segments), np.zeros(len(terms), np.int64))
+
+    def find(self, terms: Terms) -> list[Matches]:
+        """For each segment the passages in which the terms occur, those of dead files included."""
+        return [
+            Matches(which, rows + base, counts)
+            for segment, base in zip(self.segments, self._passage_base, strict=True)
+            for which, rows, counts in (segment.body.find(terms),)
+        ]
+
+    def find_paths(self, terms: Terms, *, stems: bool) -> Matches:
+        """The files whose name, or else whose folders, have the terms."""
+        found = [
+            Matches(which, rows + base, counts)
+            for segment, base in zip(self.segments, self._file_base, strict=True)
+            for which, rows, counts in ((segment.stems if stems else segment.folders).find(terms),)
+        ]
+        return self._alive(found, None)
+
+    def find_names(self, names: Iterable[str]) -> Matches:
+        """The symbols with these names, as spelled."""
+        ids = np.unique(name_ids(names))
+        found = [
+            Matches(which, rows + base, counts)
+            for segment, base in zip(self.segments, self._passage_base, strict=True)
+            for which, rows, counts in (segment.names.find(ids),)
+        ]
+        return self._alive(found, self.passage_file)
+
+    def files_named(self, name: str) -> list[int]:
+        """The files with that name, with or without its ending."""
+        return [
+            int(base) + row
+            for segment, base in zip(self.segments, self._file_base, strict=True)
+            for row in segment.by_name.get(name, ())
+            if not self.dead[base + row]
+        ]
+
+    def passages_of(self, file: int) -> tuple[int, int]:
+        """The passages of a file: the first, and the one after the last."""
+        first, last = np.searchsorted(self.passage_file, [file, file + 1]).tolist()
+        return first, last
+
+    def place_of(self, passage: int) -> Place:
+        file = self.files[int(self.passage_file[passage])]
+        at = passage - self.passages_of(int(self.passage_file[passage]))[0]
+        packed = file.packed
+        return Place(
+            file.path,
+            file.blob,
+            file.language,
+            KINDS[self.passage_kind[passage]],
+            packed.names[at],
+            packed.owners[at],
+            packed.starts[at],
+            packed.ends[at],
+        )
+
+    def cosines(self, vector: Floats) -> Floats:
+        """The cosine of each passage with a vector of length 1; 0 for those without a vector."""
+        found = [
+            np.zeros(len(segment.passage_file), np.float32)
+            if segment.vectors is None
+            else products(vector, segment.vectors)
+            for segment in self.segments
+        ]
+        return np.concatenate([np.zeros(0, np.float32), *found])
+
+    def _alive(self, found: Sequence[Matches], owner: Ints | None) -> Matches:
+        joined = Matches(*(np.concatenate(column) for column in zip(*found, strict=True)))
+        if not self.dead.any():
+            return joined
+        files = joined.rows if owner is None else owner[joined.rows]
+        alive = ~self.dead[files]
+        return Matches(joined.which[alive], joined.rows[alive], joined.counts[alive])
+
+
+def folder_of(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def stem_of(path: str) -> str:
+    """The name of a file without its ending, with its folder's name where the file stands for the folder."""
+    folder, _, name = path.rpartition("/")
+    stem = name.rpartition(".")[0] or name
+    return f"{folder.rpartition('/')[2]} {stem}" if stem in _PACKAGE else stem
+
+
+def name_ids(names: Iterable[str]) -> Terms:
+    """Names as spelled, as numbers; of a qualname the last part."""
+    last = (name.rpartition(".")[2].encode("utf-8", "replace") for name in names)
+    return np.array([zlib.crc32(name) for name in last], np.uint32)
+
+
+def _slim(packed: Packed) -> Packed:
+    """Without what the arrays of a segment already hold."""
+    return msgspec.structs.replace(packed, kinds=b"", lengths=b"", terms=b"", rows=b"", counts=b"")
+
+
+def _passage_names(contents: Sequence[Content], kinds: Counts) -> Postings:
+    rows = np.flatnonzero(kinds < len(SYMBOL_KINDS)).astype(np.int32)
+    names = [name for content in contents for name in content.packed.names]
+    ids = name_ids(names[row] for row in rows)
+    return _sorted(ids, rows, np.ones((len(ids), 1), np.uint8))
+
+
+def _file_names(contents: Sequence[Content]) -> dict[str, list[int]]:
+    """Files by the last part of their path, with its ending and without."""
+    names: dict[str, list[int]] = {}
+    for row, content in enumerate(contents):
+        name = content.path.rpartition("/")[2]
+        for key in {name, name.partition(".")[0], stem_of(content.path).partition(" ")[0]}:
+            names.setdefault(key, []).append(row)
+    return names
+
+
+def _body(texts: Sequence[Packed], first: Ints) -> Postings:
+    terms = [np.frombuffer(text.terms, "<u4") for text in texts]
+    rows = np.concatenate([np.zeros(0, np.int32), *(np.frombuffer(text.rows, "<u2") for text in texts)], dtype=np.int32)
+    rows += np.repeat(first.astype(np.int32), [len(term) for term in terms])
+    counts = np.frombuffer(b"".join(text.counts for text in texts), np.uint8).reshape(-1, FIELDS)
+    return _sorted(np.concatenate([np.zeros(0, np.uint32), *terms], dtype=np.uint32), rows, counts)
+
+
+def _path_terms(texts: Sequence[str]) -> Postings:
+    found = [
+        (term, row)
+        for row, text in enumerate(texts)
+        for term in {term for word in _WORD.findall(text) for term in terms_of(word)}
+    ]
+    terms, rows = (np.array([pair[at] for pair in found], np.int64) for at in (0, 1))
+    return _sorted(terms.astype(np.uint32), rows.astype(np.int32), np.ones((len(found), 1), np.uint8))
+
+
+def _sorted(terms: Terms, rows: Rows, counts: Counts) -> Postings:
+    """Sorts in place where it can: for a large folder, most of the time of building goes here."""
+    keys = terms.astype(np.uint64)
+    keys <<= np.uint64(32)
+    keys |= np.arange(len(terms), dtype=np.uint64)
+    keys.sort()
+    order = keys.astype(np.uint32)
+    keys >>= np.uint64(32)
+    found = keys.astype(np.uint32)
+    starts = np.flatnonzero(np.diff(found, prepend=found[:1] + np.uint32(1)))
+    return Postings(found[starts], np.append(starts, len(terms)), rows[order], counts[order])
+
+
+def _vectors(contents: Sequence[Content], sizes: Ints, dimension: int) -> CompactVectors:
+    total = int(sizes.sum())
+    found = CompactVectors(np.zeros((total, dimension), np.int8), np.zeros(total, np.float32))
+    first = 0
+    for content, size in zip(contents, sizes.tolist(), strict=True):
+        if len(content.vectors) == size * (dimension + SCALE_BYTES):
+            codes, scales = content.vectors[: size * dimension], content.vectors[size * dimension :]
+            found.codes[first : first + size] = np.frombuffer(codes, np.int8).reshape(-1, dimension)
+            found.scales[first : first + size] = np.frombuffer(scales, "<f4")
+        first += size
+    return found
+
+
+def _bases(sizes: Sequence[int]) -> Ints:
+    return np.cumsum([0, *sizes], dtype=np.int64)[:-1]

@@ -1,0 +1,392 @@
+"""The search index over a folder's files: words and vectors of their passages.
+
+Rows live in the code store by content, so equal content is indexed once. Searches run over arrays in memory, which are
+refreshed first, so each search sees what other threads and processes wrote.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from clew.errors import Corrupted
+from clew.knowledge.code.facts import FileFacts
+from clew.knowledge.code.issue_text import IssueText, parse_issue_text
+from clew.knowledge.code.passages import Packed, pack, read_texts
+from clew.knowledge.code.postings import Bools, Content, Floats, Ints, Place, View, build_segment
+from clew.knowledge.code.ranking import (
+    SYMBOL_DENSE_SHARE,
+    Ranked,
+    Shares,
+    Totals,
+    rank,
+    rank_passages,
+    rank_symbols,
+    rarity,
+)
+from clew.knowledge.code.store import CodeStore, Sql, read_meta
+from clew.knowledge.code.vectors import compact
+from clew.knowledge.code.words import spelled_terms, terms_of
+from clew.trail.store import Embedder
+
+SMALL = 64
+"""Up to so many changed files go into a second segment; beyond an eighth of all files, everything is built again."""
+SOURCE_SHARES = {"all-minilm-l6-v2": 0.85}
+"""Embedders that understand source code, and their share where symbols are searched."""
+FORMAT = 3
+"""Changes with the stored form of vectors: vectors in another format are made again."""
+MAX_WORDS = 5
+CORRECTED_FROM, SUBSTITUTED_FROM = 4, 8
+"""Shorter words are not corrected; in shorter words no letter is exchanged for another."""
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_MARK = "text"
+_TABLES = """
+CREATE TABLE IF NOT EXISTS text_files (path TEXT PRIMARY KEY, blob TEXT NOT NULL, language TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS text_contents (
+    blob TEXT NOT NULL, language TEXT NOT NULL, packed BLOB NOT NULL, texts BLOB NOT NULL,
+    model TEXT NOT NULL DEFAULT '', vectors BLOB,
+    PRIMARY KEY (blob, language)
+);
+"""
+_HAS_TABLES = "SELECT count(*) FROM sqlite_schema WHERE name = 'text_contents'"
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Packed).decode
+
+
+class EncodedText(NamedTuple):
+    """The passages of a content, and their texts for an embedder."""
+
+    packed: bytes
+    texts: bytes
+
+
+class Hit(NamedTuple):
+    """A file or symbol that a text may be about. `name` is empty for a file in which no symbol stands out; `why` names
+    the words that were found."""
+
+    path: str
+    blob: str
+    name: str
+    line: int
+    score: float
+    why: str
+
+
+class PassageHit(NamedTuple):
+    """A passage that a question may be about. `cover` is the share of the question's words that it has, by weight."""
+
+    place: Place
+    score: float
+    cover: float
+
+
+class SearchIndex:
+    """May be used from several threads. Raises StorageError where the store cannot be read or written."""
+
+    def __init__(self, store: CodeStore, embedder: Embedder | None = None) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._lock = threading.Lock()
+        self._mark: int | None = None
+        self._base = build_segment([])
+        self._changed: dict[str, Content] = {}
+        self._view = View([], [])
+        self._masks: dict[int, Bools] = {}
+
+    def put(self, path: str, blob: str, facts: FileFacts, text: str) -> None:
+        """Replace the passages of a file. A known content is not packed again."""
+        if not self.link(path, blob, facts.language):
+            self.put_encoded(path, blob, facts.language, encode_text(facts, text))
+
+    def put_encoded(self, path: str, blob: str, language: str, encoded: EncodedText) -> None:
+        """The same with the result of `encode_text`, perhaps of another process."""
+        with self._store.writing() as sql:
+            sql.execute(_TABLES)
+            sql.execute(
+                "INSERT INTO text_contents (blob, language, packed, texts) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (blob, language, *encoded),
+            )
+            _link(sql, path, blob, language)
+
+    def link(self, path: str, blob: str, language: str) -> bool:
+        """Give a file a known content. Returns False, and changes nothing, when the content is not known."""
+        with self._store.writing() as sql:
+            sql.execute(_TABLES)
+            known = sql.execute("SELECT 1 FROM text_contents WHERE blob = ? AND language = ?", (blob, language))
+            if known.fetchone() is None:
+                return False
+            _link(sql, path, blob, language)
+            return True
+
+    def drop(self, path: str) -> None:
+        """Remove a file, if it is there; its content stays until `prune`."""
+        with self._store.writing() as sql:
+            sql.execute(_TABLES)
+            sql.execute("DELETE FROM text_files WHERE path = ?", (path,))
+            _touch(sql)
+
+    def prune(self) -> None:
+        """Delete contents that no file has."""
+        with self._store.writing() as sql:
+            sql.execute(_TABLES)
+            sql.execute(
+                "DELETE FROM text_contents WHERE (blob, language) NOT IN (SELECT blob, language FROM text_files)"
+            )
+
+    def embed(self, limit: int = 100) -> int:
+        """Make the vectors of up to so many contents without them; return how many were made."""
+        if self._embedder is None:
+            return 0
+        with self._store.reading() as sql:
+            waiting = _read_waiting(sql, self._model, limit)
+        made = [(self._model, self._vectors(texts), blob, language) for blob, language, texts in waiting]
+        if made:
+            with self._store.writing() as sql:
+                sql.executemany("UPDATE text_contents SET model = ?, vectors = ? WHERE blob = ? AND language = ?", made)
+                _touch(sql)
+        return len(made)
+
+    def search(self, query: str, *, limit: int = 10, symbols: bool = False) -> list[Hit]:
+        """The files that a text is about, best first, each with its best symbol; with `symbols`, the symbols."""
+        text, view = parse_issue_text(query), self._fresh_view()
+        if not view.files or limit < 1:
+            return []
+        if symbols:
+            return list(_symbol_hits(text, view, self._rank_symbols(text, view), limit))
+        return list(_file_hits(text, view, rank(text, view), limit))
+
+    def passages(
+        self,
+        words: Sequence[str],
+        *,
+        shares: Shares,
+        is_changelog: Callable[[str], bool],
+        limit: int = 60,
+    ) -> list[PassageHit]:
+        """The passages that have the words of a question or are close to them in meaning, best first."""
+        view = self._fresh_view()
+        if not view.files or not words:
+            return []
+        terms = {term: 1.0 for word in words for term in terms_of(word)}
+        mask = self._masks.setdefault(id(view), _mask(view, is_changelog))
+        ranked = rank_passages(terms, view, self._vector_of(" ".join(words)), shares, mask)
+        rows = _best(ranked.passages, limit)
+        cover = self._cover(view, ranked, words, rows)
+        return [PassageHit(view.place_of(row), float(ranked.passages[row]), cover[row]) for row in rows]
+
+    def knows(self, text: str) -> bool:
+        """Whether any word of a text occurs in any file."""
+        terms = np.fromiter(parse_issue_text(text).terms, np.uint32)
+        return bool(self._fresh_view().number_of(terms).any())
+
+    def rarity(self, words: Sequence[str]) -> dict[str, float]:
+        """The inverse document frequency of each word; 0 for a word that occurs nowhere."""
+        view = self._fresh_view()
+        return {word: _word_rarity(view, word) for word in words}
+
+    def correct(self, word: str) -> str:
+        """The word itself where it occurs; else the most frequent word that differs by one letter, or the word."""
+        view = self._fresh_view()
+        if not word.isalpha() or len(word) < CORRECTED_FROM or _occurs(view, word):
+            return word
+        near = {each: _occurs(view, each) for each in _edits(word.lower())}
+        best = max(near, key=lambda each: near[each], default=word)
+        return best if near.get(best) else word
+
+    def _cover(self, view: View, ranked: Ranked, words: Sequence[str], rows: Sequence[int]) -> dict[int, float]:
+        """For each row the share of the words that it has, by their rarity; unknown words count as the rarest."""
+        unknown = math.log1p(len(view.passage_file) / 0.5)
+        weights = {word: _word_rarity(view, word) or unknown for word in words}
+        total = sum(weights.values()) or 1.0
+        held: dict[int, set[int]] = {row: set() for row in rows}
+        chosen = np.array(rows, np.int64)
+        for found in ranked.matches:
+            hit = np.isin(found.rows, chosen)
+            for row, which in zip(found.rows[hit].tolist(), found.which[hit].tolist(), strict=True):
+                held[row].add(int(ranked.terms[which]))
+        return {
+            row: sum(weight for word, weight in weights.items() if set(terms_of(word)[:1]) & terms) / total
+            for row, terms in held.items()
+        }
+
+    def _rank_symbols(self, text: IssueText, view: View) -> Ranked:
+        name = self._embedder.name if self._embedder else ""
+        vector = self._vector_of(text.title if name in SOURCE_SHARES else text.plain)
+        return rank_symbols(text, view, vector, SOURCE_SHARES.get(name, SYMBOL_DENSE_SHARE))
+
+    def _fresh_view(self) -> View:
+        """The view of the present state of the store."""
+        with self._lock, self._store.reading() as sql:
+            if not sql.execute(_HAS_TABLES).fetchone()[0]:
+                self._base, self._changed, self._mark, self._view = build_segment([]), {}, None, View([], [])
+                return self._view
+            mark = read_meta(sql, _MARK)
+            if mark != self._mark:
+                self._load(sql)
+                self._mark = mark
+                self._masks = {}
+            return self._view
+
+    def _load(self, sql: Sql) -> None:
+        """Build the segments of the present files; the large one stays while little has changed."""
+        rows = sql.execute(
+            "SELECT f.path, f.blob, f.language, c.model = ? AND c.vectors IS NOT NULL FROM text_files f"
+            " JOIN text_contents c USING (blob, language) ORDER BY f.path",
+            (self._model,),
+        )
+        wanted = {path: (blob, language, bool(has_vectors)) for path, blob, language, has_vectors in rows}
+        dead = [wanted.get(file.path) != _state(file) for file in self._base.files]
+        alive = {file.path for file, is_dead in zip(self._base.files, dead, strict=True) if not is_dead}
+        changed = wanted.keys() - alive
+        dimension = self._embedder.dimension if self._embedder else 0
+        if len(changed) + sum(dead) > max(SMALL, len(wanted) // 8):
+            self._changed = {}
+            self._base = build_segment([self._read(sql, path, *wanted[path]) for path in wanted], dimension)
+            self._view = View([self._base], [np.zeros(len(wanted), bool)])
+            return
+        self._changed = {path: self._read(sql, path, *wanted[path]) for path in sorted(changed)}
+        segments = [self._base, *([build_segment(list(self._changed.values()), dimension)] if changed else [])]
+        self._view = View(segments, [np.array(dead, bool), np.zeros(len(changed), bool)][: len(segments)])
+
+    def _read(self, sql: Sql, path: str, blob: str, language: str, has_vectors: bool) -> Content:
+        """The content of a file; one that was read before is not read again."""
+        known = self._changed.get(path)
+        if known and _state(known) == (blob, language, has_vectors):
+            return known
+        packed, vectors = sql.execute(
+            "SELECT packed, vectors FROM text_contents WHERE blob = ? AND language = ?", (blob, language)
+        ).fetchone()
+        try:
+            return Content(path, blob, language, _decode(packed), vectors if has_vectors else b"")
+        except msgspec.DecodeError as error:
+            raise Corrupted(f"the words of {path} cannot be read from {self._store.path}") from error
+
+    @property
+    def _model(self) -> str:
+        """The embedder and the format of its vectors."""
+        return f"{self._embedder.name} {FORMAT}" if self._embedder else ""
+
+    def _vectors(self, texts: bytes) -> bytes:
+        """The vectors of all passages of a content: a byte for each number, then a scale for each vector."""
+        if self._embedder is None:
+            return b""
+        read = read_texts(texts)
+        floats = np.frombuffer(b"".join(self._embedder.embed(read)), "<f4")
+        small = compact(floats.reshape(len(read), -1))
+        return small.codes.tobytes() + small.scales.astype("<f4").tobytes()
+
+    def _vector_of(self, text: str) -> Floats | None:
+        """The vector of a text; None without an embedder, or where it knows no word of it."""
+        if self._embedder is None or not text:
+            return None
+        vector = np.frombuffer(self._embedder.embed([text])[0], "<f4")
+        return vector if vector.any() else None
+
+
+def encode_text(facts: FileFacts, text: str) -> EncodedText:
+    """What the index stores of a content. Pure: may run in another process."""
+    packed, texts = pack(facts, text)
+    return EncodedText(_encode(packed), texts)
+
+
+def _file_hits(text: IssueText, view: View, ranked: Ranked, limit: int) -> Iterator[Hit]:
+    files = _best(ranked.files, limit)
+    words = _words_of(text, ranked, view.passage_file, files)
+    for file in files:
+        first, last = view.passages_of(file)
+        best = first + int(np.argmax(ranked.passages[first:last]))
+        yield _hit(view.place_of(best), float(ranked.files[file]), words.get(file, []))
+
+
+def _symbol_hits(text: IssueText, view: View, ranked: Ranked, limit: int) -> Iterator[Hit]:
+    rows = _best(ranked.passages, limit)
+    words = _words_of(text, ranked, np.arange(len(view.passage_file)), rows)
+    for row in rows:
+        yield _hit(view.place_of(row), float(ranked.passages[row]), words.get(row, []))
+
+
+def _hit(place: Place, score: float, words: Iterable[str]) -> Hit:
+    name = place.name if place.kind not in ("section", "text") else ""
+    return Hit(place.path, place.blob, name, place.start, round(score, 4), ", ".join(words) or "close in meaning")
+
+
+def _best(scores: Totals, limit: int) -> list[int]:
+    """The rows with the highest scores above 0, best first, equal ones in their order."""
+    if limit < len(scores):
+        floor = np.partition(scores, -limit)[-limit]
+        rows = np.flatnonzero(scores >= max(floor, 1e-12))
+    else:
+        rows = np.flatnonzero(scores > 0)
+    found: list[int] = rows[np.argsort(-scores[rows], kind="stable")][:limit].tolist()
+    return found
+
+
+def _words_of(text: IssueText, ranked: Ranked, owner: Ints, rows: Sequence[int]) -> dict[int, list[str]]:
+    """For each row the words of the text that it has, the most telling first."""
+    wanted = np.zeros(len(owner) + 1, bool)
+    wanted[list(rows)] = True
+    words: dict[int, dict[str, None]] = {row: {} for row in rows}
+    for found in ranked.matches:
+        places = owner[found.rows]
+        hit = np.flatnonzero(wanted[places])
+        for row, which in sorted(set(zip(places[hit].tolist(), found.which[hit].tolist(), strict=True))):
+            words[row][text.spelling[int(ranked.terms[which])]] = None
+    return {row: list(found)[:MAX_WORDS] for row, found in words.items()}
+
+
+def _mask(view: View, is_wanted: Callable[[str], bool]) -> Bools:
+    return np.fromiter((is_wanted(file.path) for file in view.files), bool, len(view.files))
+
+
+def _word_rarity(view: View, word: str) -> float:
+    terms = np.fromiter((term for term, _ in spelled_terms(word)), np.uint32)
+    numbers = view.number_of(terms)[:1]
+    return float(rarity(numbers, len(view.passage_file))[0]) if numbers.any() else 0.0
+
+
+def _occurs(view: View, word: str) -> int:
+    terms = np.fromiter(terms_of(word), np.uint32)
+    return int(view.number_of(terms).max(initial=0))
+
+
+def _edits(word: str) -> set[str]:
+    """Words with one letter less or more, two letters swapped, or in a long word one letter exchanged."""
+    cuts = [(word[:at], word[at:]) for at in range(len(word) + 1)]
+    found = {head + tail[1:] for head, tail in cuts[1:] if tail}
+    found |= {head + tail[1] + tail[0] + tail[2:] for head, tail in cuts if len(tail) > 1}
+    found |= {head + letter + tail for head, tail in cuts[1:] for letter in _LETTERS}
+    if len(word) >= SUBSTITUTED_FROM:
+        found |= {head + letter + tail[1:] for head, tail in cuts[2:] if tail for letter in _LETTERS}
+    return found - {word}
+
+
+def _state(file: Content) -> tuple[str, str, bool]:
+    """What a file must still be like to count."""
+    return file.blob, file.language, bool(file.vectors)
+
+
+def _link(sql: Sql, path: str, blob: str, language: str) -> None:
+    sql.execute("INSERT OR REPLACE INTO text_files VALUES (?, ?, ?)", (path, blob, language))
+    _touch(sql)
+
+
+def _touch(sql: Sql) -> None:
+    """Let every reader see that something has changed."""
+    sql.execute("INSERT INTO meta VALUES (?, random()) ON CONFLICT DO UPDATE SET value = excluded.value", (_MARK,))
+
+
+def _read_waiting(sql: Sql, model: str, limit: int) -> list[tuple[str, str, bytes]]:
+    """Contents of present files without vectors of this model."""
+    if not sql.execute(_HAS_TABLES).fetchone()[0]:
+        return []
+    query = (
+        "SELECT DISTINCT blob, language, texts FROM text_contents JOIN text_files USING (blob, language)"
+        " WHERE model <> ? LIMIT ?"
+    )
+    found: list[tuple[str, str, bytes]] = sql.execute(query, (model, limit)).fetchall()
+    return found
