@@ -100,7 +100,7 @@ class App:
         workspace.catalog.knows = self._tell_known
 
     async def _tell_known(self, question: str, by: Principal) -> Known:
-        return await self.knowledge().tell(question, by)
+        return await self.knowledge().answer(question, by)
 
     async def _open_knowledge(self) -> Knowledge:
         return self.knowledge()

@@ -51,35 +51,48 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     more: int = 0
 
 
-class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an answer rests on: where it is, what it is, how far it is believed, and what a reader should know. The
-    answer calls it by its number, in brackets."""
+class Cited(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A passage, commit or note that answers a question. `path`, `start`, `end` and `blob` lead to lines of a file at a
+    content, `commit` to a commit, `id` to a note. `text` is what it says on one line, `owner` the class or headings
+    around it, `place` all of its address in a few characters. `score` is from 0 to 1."""
 
     number: int
     id: str
-    place: str
-    name: str
-    trust: str
+    text: str
+    kind: str
+    path: str = ""
+    start: int = 0
+    end: int = 0
+    blob: str = ""
+    commit: str = ""
+    owner: str = ""
+    score: float = 0.0
+    place: str = ""
+    trust: str = ""
     warning: str = ""
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known that answers a question, a line each with its source, and these sources."""
+    """What answers a question: citations, sentences about them (`notes`), and the words of a model where one is used.
+    `more` counts citations that had no room."""
 
-    lines: Sequence[str] = ()
-    sources: Sequence[Source] = ()
+    items: Sequence[Cited] = ()
+    notes: Sequence[str] = ()
+    text: str = ""
+    more: int = 0
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What `ask` found. `is_relevant` is False when nothing is close enough to the question; `hint` says what to do;
-    `cut` says what was left out for the budget; `known` is what answers the question already, each line with its
-    source, and `sources` are these."""
+    `cut` says what was left out for the budget; `known` are the citations that answer the question already, `notes`
+    sentences about them, and `text` the words of a model, if one is used."""
 
     handle: str
     sections: Sequence[Section]
     is_relevant: bool
-    known: Sequence[str] = ()
-    sources: Sequence[Source] = ()
+    known: Sequence[Cited] = ()
+    notes: Sequence[str] = ()
+    text: str = ""
     is_repeated: bool = False
     hint: str = ""
     cut: str = ""

@@ -125,12 +125,11 @@ def with_hint(answer: Answer, hint: str) -> Answer:
 
 
 def with_known(answer: Answer, known: Known) -> Answer:
-    """The answer with what is known in front. What has a source is close to the question, whatever can be done."""
-    is_answered = any(line.startswith("- ") for line in known.lines)
-    hint = "" if is_answered and answer.hint == NOTHING_CLOSE else answer.hint
-    is_relevant = answer.is_relevant or is_answered
-    told = msgspec.structs.replace(answer, known=known.lines, sources=known.sources)
-    return _rendered(msgspec.structs.replace(told, hint=hint, is_relevant=is_relevant))
+    """The answer with the citations that answer the question already. Such an answer is never far from the question."""
+    hint = "" if known.items and answer.hint == NOTHING_CLOSE else answer.hint
+    notes = [*known.notes, *([f"{known.more:,} more places are left out."] if known.more else [])]
+    full = msgspec.structs.replace(answer, known=known.items, notes=notes, text=known.text)
+    return _rendered(msgspec.structs.replace(full, hint=hint, is_relevant=answer.is_relevant or bool(known.items)))
 
 
 def tell_awaiting(number: int) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.answers import Answer, Entry, Item, Known, Question, Results
+from clew.catalog.answers import Answer, Cited, Entry, Item, Known, Question, Results
 from clew.catalog.ask import STILL_READING, Asking, check_question, tell_awaiting, with_hint, with_known
 from clew.catalog.bringing import Bringing, Brought, bring_nothing
 from clew.catalog.defined import with_defined
@@ -18,6 +17,7 @@ from clew.catalog.domain import Domain
 from clew.catalog.get import Getting, Report
 from clew.catalog.indexing import SCHEMA as RESOURCE_SCHEMA
 from clew.catalog.lookup import Lookup, Whole
+from clew.catalog.markdown import cited_line, known_lines
 from clew.catalog.registry import Registry
 from clew.catalog.route import parse_route
 from clew.catalog.skills.files import SkillFiles
@@ -33,7 +33,6 @@ from clew.trail.bootstrap import bootstrap
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
 
-_MORE = re.compile(r"- … and ([\d,]{1,20}) more")
 NAMED_DOMAINS = 30
 NAMED_KINDS = ("skill", "toolset", "tool")
 NO_SKILLS = "This folder defines no skills."
@@ -134,9 +133,10 @@ class Catalog:
         check_question(question)
         is_current = self.keep_up is None or await self.keep_up()
         known = await self._tell_known(question, by)
-        rest = msgspec.structs.replace(question, budget=question.budget - sum(map(estimate_tokens, known.lines)))
+        lines = [*known_lines(known.notes, known.text), *map(cited_line, known.items)]
+        rest = msgspec.structs.replace(question, budget=question.budget - sum(map(estimate_tokens, lines)))
         answer = await self._for(by).asking.ask(rest, by=by, reader=self._reader(by))
-        answer = with_known(answer, known) if known.lines else answer
+        answer = with_known(answer, known) if lines else answer
         answer = answer if is_current else with_hint(answer, STILL_READING)
         if loaded := await self._tell_loaded(question, by):
             answer = with_hint(answer, loaded)
@@ -247,10 +247,7 @@ class Catalog:
         """What answers the question already, as far as it fits into a quarter of the budget."""
         if self.knows is None or question.domain is not None or not self._may_look(by):
             return Known()
-        known = await self.knows(question.query, by)
-        kept = fitted(known.lines, question.budget // 4)
-        text = "\n".join(kept)
-        return Known(lines=kept, sources=[each for each in known.sources if f"[{each.number}]" in text])
+        return fitted(await self.knows(question.query, by), question.budget // 4)
 
     def _for(self, by: Principal) -> Operations:
         return self._mine if self._may_look(by) else self._nothing
@@ -286,25 +283,16 @@ class Operations:
         self.explaining = Explaining(registry, self.lookup, exposures, strict=strict, bringing=bringing)
 
 
-def fitted(lines: Sequence[str], budget: int) -> list[str]:
-    """The lines of a list that fit into a budget; what is left out is counted at its end, with what a last line of the
-    list says is left out already."""
-    if sum(map(estimate_tokens, lines)) <= budget:
-        return list(lines)
-    said = _MORE.fullmatch(lines[-1])
-    rows = lines[:-1] if said else lines
-    left, kept = int(said[1].replace(",", "")) if said else 0, list[str]()
-    room = budget - estimate_tokens(_more(len(rows) + left))
-    for row in rows:
-        room -= estimate_tokens(row)
-        if room < 0:
+def fitted(known: Known, budget: int) -> Known:
+    """The notes and as many citations as fit into a budget of tokens, at least the first."""
+    room = budget - sum(map(estimate_tokens, known_lines(known.notes, known.text)))
+    kept: list[Cited] = []
+    for item in known.items:
+        room -= estimate_tokens(cited_line(item))
+        if kept and room < 0:
             break
-        kept.append(row)
-    return [*kept, _more(len(rows) - len(kept) + left)] if kept else []
-
-
-def _more(left: int) -> str:
-    return f"- … and {left:,} more"
+        kept.append(item)
+    return msgspec.structs.replace(known, items=kept, more=known.more + len(known.items) - len(kept))
 
 
 def _info(domain: Domain, registry: Registry, by: Principal) -> DomainInfo:

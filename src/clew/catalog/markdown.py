@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from clew.catalog.answers import Answer, Entry, Result, Results, Section
-from clew.catalog.text import inline
+from clew.catalog.answers import Answer, Cited, Entry, Result, Results, Section
+from clew.catalog.text import inline, one_line
 from clew.fences import is_unseen
 from clew.tools import Guidance
 
@@ -90,8 +90,8 @@ def _names(section: Section) -> str:
 def render_answer(answer: Answer) -> str:
     """The whole answer of `ask`."""
     parts = [answer.hint] if answer.hint else []
-    if answer.known:
-        parts.append("\n".join(("## Known", QUOTED, "", *answer.known)))
+    if known := [*known_lines(answer.notes, answer.text), *map(cited_line, answer.known)]:
+        parts.append("\n".join(("## Known", QUOTED, "", *known)))
     parts += [render_section(section) for section in answer.sections if not section.is_folded]
     folded = [render_folded(section) for section in answer.sections if section.is_folded]
     if folded:
@@ -100,6 +100,17 @@ def render_answer(answer: Answer) -> str:
         parts.append(f"*{answer.cut}*")
     parts.append(f"*Handle: `{answer.handle}`. Pass it to `get` and to further calls of `ask`.*")
     return "\n\n".join(parts)
+
+
+def known_lines(notes: Sequence[str], text: str) -> list[str]:
+    """What stands before the citations: sentences about them, and the words of a model."""
+    return [*(f"*{note}*" for note in notes), *(f"- {one_line(line)}" for line in text.splitlines() if line.strip())]
+
+
+def cited_line(item: Cited) -> str:
+    """A citation on one line, with its owner where the text does not name it."""
+    owner = f"{inline(item.owner)} › " if item.owner and item.owner.rpartition(" ")[2] not in item.text else ""
+    return f"- [{item.number}] {item.place}: {owner}{item.text}"
 
 
 def render_results(results: Results) -> str:

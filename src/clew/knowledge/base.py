@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -14,9 +14,15 @@ import msgspec
 from clew.access import Principal
 from clew.beside import beside
 from clew.catalog.answers import Known
-from clew.catalog.text import one_line
 from clew.clock import Clock
 from clew.errors import ClewError, NotFound
+from clew.knowledge.answering.cache import AnswerCache
+from clew.knowledge.answering.finder import Finder
+from clew.knowledge.answering.history import History
+from clew.knowledge.answering.notes import Notes
+from clew.knowledge.answering.project import ProjectFacts
+from clew.knowledge.answering.resolver import MAX_QUESTION, Resolved, Resolver
+from clew.knowledge.answering.wording import MODEL_SECONDS, Wording
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.indexer import Indexed, Until
 from clew.knowledge.code.opening import open_code
@@ -24,12 +30,12 @@ from clew.knowledge.code.runs import Progress
 from clew.knowledge.code.watching import CodeWatch
 from clew.knowledge.evidence.firewall import Firewall
 from clew.knowledge.evidence.grounds import KnowledgeGround
-from clew.knowledge.evidence.provenance import cited
 from clew.knowledge.expiry import remove_expired
 from clew.knowledge.history.anchors import ensure_anchors
 from clew.knowledge.history.archive import Archive
 from clew.knowledge.history.beliefs import BeliefLedger
 from clew.knowledge.history.blame import file_of
+from clew.knowledge.history.changelogs import is_changelog
 from clew.knowledge.history.chronicle import Chronicle
 from clew.knowledge.history.commit_shelf import Commits, HistoryShelf
 from clew.knowledge.history.commits import NEWEST
@@ -37,19 +43,10 @@ from clew.knowledge.history.mistakes import Mistakes
 from clew.knowledge.history.preferences import UserPreferences
 from clew.knowledge.history.why import NOWHERE, Around, Why, blame_why
 from clew.knowledge.project.devtools import ToolDiscovery
-from clew.knowledge.project.devtools_records import ToolDiscoveryRequest
 from clew.knowledge.project.devtools_research import shelf_research
-from clew.knowledge.project.devtools_telling import NOT_KNOWN, categories_in, used_lines
-from clew.knowledge.project.manifest_questions import tell_manifest
-from clew.knowledge.project.people import tell_people
 from clew.knowledge.prose import Prose
 from clew.knowledge.references.packages import Packages
 from clew.knowledge.references.research import Library
-from clew.knowledge.resolving.answers import NOTHING, Resolved
-from clew.knowledge.resolving.cache import IntentCache
-from clew.knowledge.resolving.phrases import Target
-from clew.knowledge.resolving.resolver import MAX_QUESTION, MODEL_SECONDS, Resolver
-from clew.knowledge.resolving.routing import Router
 from clew.knowledge.searching import Shelves
 from clew.knowledge.shelves import CodeShelf, NodeShelf
 from clew.knowledge.told_trail import Consent, ToldTrail
@@ -60,16 +57,18 @@ from clew.trail.ownership import Ownership
 from clew.trail.store import Embedder, Trail
 
 WAIT_SECONDS = 1.5
-"""So long an answer waits for what is known, where nobody says otherwise."""
+"""The longest that an answer takes by default."""
 READING_SECONDS = 4.0
-"""The same while not all files have been read yet, and little else is there to be told."""
-LATE = "*What is known could not be looked up in time. Ask again in a moment.*"
-UNKNOWN = f"*{NOTHING}*"
-KNOWING = (Target.LIBRARIAN, Target.ARCHIVALIST, Target.ACADEMIC)
+"""The same while the files are read for the first time."""
+LATE = "The answer could not be looked up in time. Ask again in a moment."
 SWEEP_SECONDS = 3_600.0
-"""The time from one removal of what has expired to the next."""
+"""The time between two removals of expired records."""
 
-_HOW = re.compile(r"\s*(?:so |and )?how\b", re.IGNORECASE)
+_ASKS = re.compile(
+    r"\?\s*$|^\W*(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|could|should|has|have"
+    r"|explain|describe|show|find|locate|list|tell)\b",
+    re.IGNORECASE,
+)
 _log = logging.getLogger(__name__)
 
 
@@ -100,7 +99,7 @@ class Knowledge:
         ownership: Ownership | None = None,
     ) -> None:
         self._trail = trail
-        self.consent = Consent(ownership, lambda: self.resolver.cache.history_grew())
+        self.consent = Consent(ownership, lambda: self.resolver.cache.clear())
         self._told = ToldTrail(trail, self.consent)
         self._owner = owner
         self._model = model
@@ -108,28 +107,32 @@ class Knowledge:
         self.clock = clock
         self.code = code
         self.patience = WAIT_SECONDS
-        self.prose = Prose(trail, clock, root, owner, code, lambda: self.resolver.cache.history_grew(), self.consent)
+        self.prose = Prose(trail, clock, root, owner, code, lambda: self.resolver.cache.clear(), self.consent)
         self._history = NodeShelf(trail, NodeDomain.HISTORY, owner, self.prose)
         self._literature = NodeShelf(trail, NodeDomain.ACADEMIC, owner, self.prose)
         self._shelf = CodeShelf(code)
-        self.commits = Commits(code.store, root, lambda: self.resolver.cache.history_grew())
+        self.commits = Commits(code.store, root, lambda: self.resolver.cache.clear())
         self.shelves: Shelves = {
             NodeDomain.CODE: self._shelf,
             NodeDomain.HISTORY: HistoryShelf(self._history, self.commits),
             NodeDomain.ACADEMIC: self._literature,
         }
+        finder = Finder(
+            code,
+            History(self.commits, self.prose.changes, code),
+            Notes(self._told, (self._history, self._literature)),
+            ProjectFacts(),
+            clock,
+            is_changelog=is_changelog,
+        )
+        ground = KnowledgeGround(self._shelf, NodeGraph(self._told, owner), owner, code.source)
         self.resolver = Resolver(
             self._told,
             clock,
-            self.shelves,
-            Router(model),
-            IntentCache(clock, embedder),
-            model=model,
-            ground=KnowledgeGround(self._shelf, NodeGraph(self._told, owner), owner, code.source),
-            hashes=self._hashes,
-            code=code,
-            changes=self.prose.changes,
-            truth=self.prose,
+            finder,
+            AnswerCache[Resolved](self._told, code),
+            Wording(model, ground, clock) if model is not None else None,
+            code.contains,
         )
 
     async def gather(self, report: Progress | None = None, *, until: Until = "followed") -> Gathered:
@@ -153,28 +156,25 @@ class Knowledge:
             documents=kept.documents,
         )
 
-    async def tell(self, question: str, by: Principal) -> Known:
-        """What is known that answers a question, a line for each source. Where that takes longer than `patience`, as it
-        may while all is read for the first time, a line that says so."""
+    async def answer(self, question: str, by: Principal) -> Known:
+        """The citations that answer a question. Where they take longer than `patience`, as they may while all files are
+        read for the first time, a note that says so."""
         patience = self.patience if self.code.is_whole else max(self.patience, READING_SECONDS)
         patience += MODEL_SECONDS if self._model is not None else 0.0
         try:
             async with asyncio.timeout(patience):
                 await self.code.mending(self.commits.catch_up)
                 await self.prose.catch_up()
-                tools = [*await self._tell_tools(question, by), *await tell_manifest(question, self.code)]
-                tools += await tell_people(question, self.code)
                 asked, session = question[:MAX_QUESTION], by.session or ""
                 found = await self.code.mending(lambda: self.resolver.resolve(asked, by=by, session_id=session))
-                withheld = [f"*{line}*" for line in await self.consent.withheld()]
+                withheld = await self.consent.withheld()
         except TimeoutError:
-            return Known(lines=[LATE])
+            return Known(notes=[LATE])
         except ClewError as error:
-            _log.info("nothing is told of what is known: %s", error)
+            _log.info("a question was not answered: %s", error)
             return Known()
-        told = told_lines(found)
-        lines = tools if tools and told == [UNKNOWN] else _in_order(question, tools, told)
-        return Known(lines=[*lines, *withheld], sources=found.sources)
+        notes = found.notes if found.items or _ASKS.search(question) else ()
+        return Known(items=found.items, notes=[*notes, *withheld], text=found.text, more=found.more)
 
     async def keep_up(self, *, sweeps: bool = True, on_read: Callable[[], None] = lambda: None) -> None:
         """Watch the files, and keep what is known as they are, until it is cancelled; with `sweeps`, remove what has
@@ -200,7 +200,6 @@ class Knowledge:
             _log.warning("what has expired stays for now: %s", error)
 
     async def _note_changes(self, paths: Sequence[str], is_bulk: bool) -> None:
-        self.resolver.cache.files_changed(paths)
         await self.prose.catch_up()
 
     async def why(self, path: str, line: int, last_line: int = 0, *, by: Principal) -> Why:
@@ -244,17 +243,6 @@ class Knowledge:
         research = shelf_research(self._literature, by)
         return ToolDiscovery(self.root, self._told, self.clock, by, research=research)
 
-    async def _tell_tools(self, question: str, by: Principal) -> list[str]:
-        """The tools that a question wants to know of, as the project or the user says, or that neither does."""
-        found = []
-        for category in categories_in(question):
-            request = ToolDiscoveryRequest(
-                session_id=by.session or "", requesting_agent=by.agent_id, tool_category=category
-            )
-            response = await self.discovery(by).discover(request)
-            found += used_lines(category, response)
-        return found
-
     def library(self, by: Principal) -> Library:
         """What others wrote, as the caller sees it."""
         packages = Packages(self._trail, self.clock, self.root, by=self._owner)
@@ -277,35 +265,6 @@ class Knowledge:
         if inner is None:
             return NOWHERE
         return Around(qualname=inner.id.partition("#")[2], first=inner.line_start or 0, last=inner.line_end or 0)
-
-    async def _hashes(self, paths: Sequence[str]) -> Mapping[str, str]:
-        found: dict[str, str] = {}
-        for path in paths:
-            try:
-                found[path] = (await self.code.symbol(path)).content_hash or ""
-            except NotFound:
-                continue
-        return found
-
-
-def told_lines(found: Resolved) -> list[str]:
-    """An answer as a list. What a model put into words begins with who did it, and with the sources that it cites. That
-    nothing answers is said to who asks for something that is known, and not to who wants something done."""
-    if found.text == NOTHING and not found.sources:
-        return [UNKNOWN] if found.target in KNOWING else []
-    if not found.is_worded:
-        return [f"- {line}" for line in (*found.text.splitlines(), *filter(None, [found.problem]))]
-    numbers = set(cited(found.text))
-    sources = "; ".join(f"[{each.number}] {each.place}" for each in found.sources if each.number in numbers)
-    said = [one_line(line) for line in found.text.splitlines() if line.strip()]
-    return [f"- layer: {found.layer}, {found.tokens:,} tokens, from {sources}", *(f"- {line}" for line in said)]
-
-
-def _in_order(question: str, tools: Sequence[str], told: Sequence[str]) -> list[str]:
-    """What the tools say before what else is told; that none is known comes last where it is asked how something is
-    done: what is told may say that without naming a tool."""
-    last = [line for line in tools if line.startswith(NOT_KNOWN)] if _HOW.match(question) else []
-    return [*(line for line in tools if line not in last), *told, *last]
 
 
 def open_knowledge(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,10 +28,11 @@ from clew.knowledge.code.lookups import (
     to_links,
 )
 from clew.knowledge.code.parsing import readable_text
+from clew.knowledge.code.ranking import Shares
 from clew.knowledge.code.refs import readings
 from clew.knowledge.code.rows import FILE_KIND, SymbolRow
 from clew.knowledge.code.runs import Progress
-from clew.knowledge.code.search_index import SearchIndex
+from clew.knowledge.code.search_index import PassageHit, SearchIndex
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.code.tree import Tree
 from clew.knowledge.code.views import Callers, FileInfo, Folder, LeftOut, Link, Located, build_folder, to_kind, to_node
@@ -51,6 +53,8 @@ EDGE_TYPES = {
 }
 MAX_DEPTH, MAX_LIMIT = 10, 200
 ROUNDS = 8
+SHOWN = 20
+"""So many of the best passages are checked against their files."""
 EXACT, PREFIX = 1.0, 0.9
 """How near a symbol is whose name is the query, and one whose name begins with it."""
 UNWATCHED_SECONDS = 1.0
@@ -155,6 +159,39 @@ class CodeGraph:
 
         found = await self._answer(find, lambda hits: (row.path for row, _ in hits), looks=True)
         return [ScoredNode(node=to_node(row), similarity=score) for row, score in found]
+
+    async def passages(
+        self,
+        words: Sequence[str],
+        *,
+        shares: Shares,
+        is_changelog: Callable[[str], bool],
+        limit: int = 60,
+    ) -> list[PassageHit]:
+        """The passages of code and documents that have these words or are close in meaning, best first."""
+
+        def find() -> list[PassageHit]:
+            return self._text.passages(words, shares=shares, is_changelog=is_changelog, limit=limit)
+
+        return await self._answer(find, lambda hits: {hit.place.path for hit in hits[:SHOWN]}, looks=True)
+
+    async def named(self, name: str, *, limit: int = 20) -> list[Node]:
+        """The symbols with a name, which may be qualified: the same spelling first."""
+        find = partial(self._read, find_named, name, limit)
+        return [to_node(row) for row in await self._answer(find, lambda rows: (row.path for row in rows), looks=True)]
+
+    async def lines(self, path: str, start: int, end: int) -> list[str]:
+        """Lines of a file without keys, the last one included; none where there is no such file."""
+
+        def read() -> list[str]:
+            content = read_content(self.tree.root, path)
+            return readable_text(content.body).split("\n")[start - 1 : end] if content is not None else []
+
+        return await asyncio.to_thread(read)
+
+    def correct(self, word: str) -> tuple[str, ...]:
+        """A word as the files spell it: itself, two words that it is made of, or one that differs by a letter."""
+        return self._text.correct(word)
 
     async def locate(self, query: str, *, limit: int = 10) -> list[Located]:
         """The files that a text, such as that of an issue, is about, best first."""

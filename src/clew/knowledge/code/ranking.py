@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.knowledge.code.issue_text import IssueText
-from clew.knowledge.code.path_kinds import ASIDE, TEST, TEXT
+from clew.knowledge.code.passages import KINDS
+from clew.knowledge.code.path_kinds import ALL_KINDS, ASIDE, LOCK, TEST, TEXT
 from clew.knowledge.code.postings import Floats, Ints, Matches, Terms, View
 
 FILE_FIELDS = np.array([5.0, 0.5, 1.0], np.float32)
@@ -52,8 +53,10 @@ MAX_MATCHES = 100_000
 MAX_DEFINED = 4
 """A name that more files define points at none of them."""
 
-TEST_SHARE, ASIDE_SHARE, TEXT_SHARE = 0.5, 0.6, 0.35
-"""Priors of a test, of a file beside the product and of a file that is not code."""
+TEST_SHARE, ASIDE_SHARE, TEXT_SHARE, LOCK_SHARE = 0.5, 0.6, 0.35, 0.1
+"""Priors of a test, of a file beside the product, of a file that is not code, and of a lock file."""
+MODULE_SHARE = 0.85
+"""The prior of module-level code, which is mostly imports."""
 
 _ASKS_TESTS = re.compile(r"\btests?\b", re.I)
 _ASKS_TEXT = re.compile(r"\b(docs?|documentation|readme|typos?|examples?)\b", re.I)
@@ -123,7 +126,9 @@ def rank_passages(
     aside = {TEST: shares.test, ASIDE: shares.aside, TEXT: shares.text / shares.aside}  # documents stand aside anyway
     prior = np.where(view.path_kinds & (ASIDE | TEXT) == TEXT, shares.aside, 1.0) * _table(aside, view)
     prior[is_changelog] = shares.changelog
-    return Ranked(np.zeros(0), total * np.where(view.dead, 0.0, prior)[view.passage_file], terms, matches)
+    total = total * np.where(view.dead, 0.0, prior)[view.passage_file]
+    total[view.passage_kind == KINDS.index("module")] *= MODULE_SHARE
+    return Ranked(np.zeros(0), total, terms, matches)
 
 
 def choose_terms(wanted: Mapping[int, float], view: View) -> tuple[Terms, Floats]:
@@ -199,9 +204,8 @@ def priors(view: View, text: IssueText) -> Totals:
 
 def _table(shares: Mapping[int, float], view: View) -> Totals:
     """For each file the product of the shares of its path's kinds."""
-    table = [
-        math.prod(share for bit, share in shares.items() if kind & bit) for kind in range((TEST | ASIDE | TEXT) + 1)
-    ]
+    shares = {LOCK: LOCK_SHARE, **shares}
+    table = [math.prod(share for bit, share in shares.items() if kind & bit) for kind in ALL_KINDS]
     return np.array(table)[view.path_kinds]
 
 

@@ -41,7 +41,8 @@ SOURCE_SHARES = {"all-minilm-l6-v2": 0.85}
 FORMAT = 3
 """Changes with the stored form of vectors: vectors in another format are made again."""
 MAX_WORDS = 5
-CORRECTED_FROM, SUBSTITUTED_FROM = 4, 8
+CORRECTED_FROM, SUBSTITUTED_FROM = 6, 8
+SHORTEST_PART, FREQUENT = 4, 10
 """Shorter words are not corrected; in shorter words no letter is exchanged for another."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MARK = "text"
@@ -189,14 +190,19 @@ class SearchIndex:
         view = self._fresh_view()
         return {word: _word_rarity(view, word) for word in words}
 
-    def correct(self, word: str) -> str:
-        """The word itself where it occurs; else the most frequent word that differs by one letter, or the word."""
+    def correct(self, word: str) -> tuple[str, ...]:
+        """The word itself where it occurs; else two frequent words that it is made of, or the most frequent word that
+        differs by one letter; else the word."""
         view = self._fresh_view()
         if not word.isalpha() or len(word) < CORRECTED_FROM or _occurs(view, word):
-            return word
+            return (word,)
         near = {each: _occurs(view, each) for each in _edits(word.lower())}
         best = max(near, key=lambda each: near[each], default=word)
-        return best if near.get(best) else word
+        if near.get(best):
+            return (best,)
+        cuts = [(word[:at], word[at:]) for at in range(SHORTEST_PART, len(word) - SHORTEST_PART + 1)]
+        parts = max(cuts, key=lambda cut: min(_occurs(view, part) for part in cut), default=(word,))
+        return parts if min(_occurs(view, part) for part in parts) >= FREQUENT else (word,)
 
     def _cover(self, view: View, ranked: Ranked, words: Sequence[str], rows: Sequence[int]) -> dict[int, float]:
         """For each row the share of the words that it has, by their rarity; unknown words count as the rarest."""

@@ -118,7 +118,7 @@ def _of_sessions(known: OpenKnowledge) -> Sequence[Tool]:
         stored = await knowledge.archive(ctx.by).store_summary(
             content, summary_type, session, code_references, tags, inspired_by=inspired_by, title=title, outcome=outcome
         )
-        knowledge.resolver.cache.history_grew()
+        knowledge.resolver.cache.clear()
         if summary_type == "mistake" and outcome.strip():
             await knowledge.mistakes(ctx.by).report_mistake(title.strip() or content, content, outcome, tags=tags)
         if summary_type == "preference" and title.strip():

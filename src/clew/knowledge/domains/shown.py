@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from clew.catalog.text import inline
+from clew.knowledge.answering.sources import describe
 from clew.knowledge.evidence.naming import citation_of
-from clew.knowledge.resolving.answers import gist
 from clew.tools import Effects
 from clew.trail.nodes import Node, ScoredNode
 
@@ -26,7 +26,7 @@ def symbol_ref(node: Node) -> str:
 
 def node_line(node: Node) -> str:
     """One node on a line: what it is, and where it is from."""
-    return f"- {gist(node)} ({citation_of(node)})"
+    return f"- {describe(node)} ({citation_of(node)})"
 
 
 def node_lines(found: Sequence[ScoredNode]) -> str:

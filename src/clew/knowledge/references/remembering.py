@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -15,8 +16,6 @@ from clew.catalog.text import inline
 from clew.clock import Clock
 from clew.knowledge.history.keyed import find_keyed, keep_keyed
 from clew.knowledge.references.answers import Worded
-from clew.knowledge.resolving.cache import LIFETIMES
-from clew.knowledge.resolving.phrases import Intent, Target
 from clew.secrecy import mask_keys
 from clew.trail.breadcrumb import Draft
 from clew.trail.node import as_text
@@ -24,7 +23,7 @@ from clew.trail.nodes import Node
 from clew.trail.store import Trail
 
 SCHEMA = "system.research.v1"
-LIFETIME = LIFETIMES[Target.ACADEMIC, Intent.GENERAL]
+LIFETIME = timedelta(hours=24)
 
 
 class _Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,8 +53,6 @@ class Memory:
 
     async def keep(self, asked: Mapping[str, Any], nodes: Sequence[Node], worded: Worded) -> None:
         """Keep what was said for the next who asks, if the caller may write at all."""
-        if LIFETIME is None:
-            return
         until = as_text(self._clock.now() + LIFETIME, "until")
         kept = _Kept(rests_on=rests_on(nodes), until=until, text=worded.text, tokens=worded.tokens)
         title = inline(mask_keys(f"{asked['skill']}: {asked['question']}"), 200)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from clew.knowledge.answering.question import content_words
 from clew.knowledge.code.words import terms_of
-from clew.knowledge.resolving.subjects import subject_words
 from clew.trail.readable import find_words
 
 MOST_LETTERS = 20_000
@@ -30,6 +30,6 @@ def excerpt(text: str, question: str, room: int) -> str:
 
 def _best(sentences: list[str], question: str) -> int:
     """Which of the sentences has most of what is asked for; the first of several, and 0 where none has any."""
-    wanted = {term for word in subject_words(question) for term in terms_of(word)}
+    wanted = {term for word in content_words(question) for term in terms_of(word)}
     found = [len(wanted & {term for word in find_words(each) for term in terms_of(word)}) for each in sentences]
     return found.index(max(found)) if found else 0

@@ -40,6 +40,7 @@ def find_heir_lines(source: Iterable[str], name: str) -> Iterator[Line]:
     pattern = re.compile(
         rf"(?:unsafe\s+)?impl\b(?:<[^{{]*?>)?\s+(?:[\w:]+::)?{said}(?:<[^{{]*>)?\s+for\b"
         rf"|(?:[a-z]+\s+)*(?:class|interface|struct|enum|record)\s+[^({{]*\b(?:extends|implements)\b[^{{]*{said}"
+        rf"|(?:include|extend|prepend)\s+(?:[\w:]+::)?{said}\s*$"
         rf"|class\s+\w+\s*\([^)]*{said}|class\s+\w+\s*<\s*(?:[\w:]+::)?{said}|class\s+\w+[^{{]*:[^{{]*{said}"
     )
     return ((number, line) for number, line in _lines(source) if pattern.match(line))

@@ -1,0 +1,280 @@
+"""Finds the sources of an answer: relation, history and project handlers first, then one search over everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from clew.access import Principal
+from clew.catalog.text import code_span
+from clew.clock import Clock
+from clew.errors import ClewError, InvalidInput, NotFound
+from clew.knowledge.answering.history import History, Told
+from clew.knowledge.answering.notes import ABOUT, Notes
+from clew.knowledge.answering.project import ProjectFacts
+from clew.knowledge.answering.question import Kind, Question, Tests
+from clew.knowledge.answering.search import SHOWN, Found, Passages, search
+from clew.knowledge.answering.sources import passage_node, used_line, with_symbol
+from clew.knowledge.answering.uses import CodeLinks, Relation, Use, find_uses, read_relation
+from clew.knowledge.code.passages import SYMBOL_KINDS
+from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
+from clew.knowledge.code.search_index import PassageHit
+from clew.trail.kinds import NodeType
+from clew.trail.nodes import Node, ScoredNode
+
+SHOWN_USES = 10
+MAX_DEFINITIONS = 3
+FEW_WORDS = 2
+"""With so few words beside its names, a question asks for the definitions of the names."""
+COMMIT_COVER = 0.6
+"""Commits that cover this share of a question answer it, whatever its kind."""
+NOTHING = "Nothing in this folder answers that."
+_MEANT = "Did you mean"
+
+
+class Findings(NamedTuple):
+    """The sources of an answer, best first. `texts` replaces what a source says, by its id; `is_listing` where the
+    sources are a complete list, which needs no wording."""
+
+    sources: list[ScoredNode]
+    notes: list[str]
+    texts: Mapping[str, str] = {}
+    more: int = 0
+    is_listing: bool = False
+
+
+class Code(Passages, CodeLinks, Protocol):
+    @property
+    def is_whole(self) -> bool: ...
+
+
+class Finder:
+    """Looks a parsed question up in code, documents, history, manifests and notes."""
+
+    def __init__(
+        self,
+        code: Code,
+        history: History,
+        notes: Notes,
+        facts: ProjectFacts,
+        clock: Clock,
+        *,
+        is_changelog: Callable[[str], bool],
+    ) -> None:
+        self._code, self._history, self._notes, self._facts = code, history, notes, facts
+        self._clock, self._is_changelog = clock, is_changelog
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all files have been read."""
+        return self._code.is_whole
+
+    async def find(self, question: Question, *, by: Principal, session_id: str = "") -> Findings:
+        """The sources of an answer; none, with a note, where nothing answers."""
+        relation = await read_relation(question, self._code)
+        if relation is not None:
+            return await self._uses(question, relation)
+        weights = self._weights(question)
+        if noted := await self._notes.of_kind(question, weights, by):
+            return Findings(noted, [], is_listing=True)
+        told = await self._history.answer(question, self._clock.now())
+        if told is not None:
+            return _told(told)
+        if question.kind is Kind.OVERVIEW:
+            return Findings(await self._overview(), [])
+        return await self._search(question, weights, by)
+
+    async def _search(self, question: Question, weights: Mapping[str, float], by: Principal) -> Findings:
+        if question.names and not any(self._code.rarity([question.names[0]]).values()):
+            return await self._unknown_name(question.names[0])
+        found = await search(self._code, question, is_changelog=self._is_changelog)
+        notes = await self._notes.search(question, weights, by)
+        facts = await self._facts.search(question, weights)
+        commits = await self._commits(question, weights, found)
+        first = [each for each in notes if each.similarity >= ABOUT]
+        named = await self._definitions(question)
+        passages = await self._nodes(found.hits)
+        if question.kind is Kind.HISTORY:
+            passages = _merged(passages, found.hits, commits)
+        sources = _unique([*first, *named, *facts, *passages, *commits, *notes])[: SHOWN + len(facts)]
+        if sources:
+            return Findings(sources, [])
+        return Findings([], [_nothing(found)])
+
+    async def _uses(self, question: Question, relation: Relation) -> Findings:
+        uses = await find_uses(self._code, relation, question)
+        if not uses:
+            return await self._no_uses(relation)
+        shown = uses[:SHOWN_USES]
+        nodes = [await self._use_node(use) for use in shown]
+        texts = {
+            node.id: used_line(use.user, use.does, use.used, is_guess=use.is_guess)
+            for node, use in zip(nodes, shown, strict=True)
+        }
+        sources = [ScoredNode(node=node, similarity=1.0) for node in nodes]
+        return Findings(sources, [], texts, more=len(uses) - len(shown), is_listing=True)
+
+    async def _no_uses(self, relation: Relation) -> Findings:
+        """That nothing uses a name, and where it is defined."""
+        name = code_span(relation.name)
+        if not relation.definitions:
+            return await self._unknown_name(relation.name)
+        sure = "" if self._code.is_current else " so far: not all files are linked yet"
+        verb = {"tests": "No test reaches", "imports": "Nothing imports", "extends": "Nothing extends"}
+        sources = [ScoredNode(node=node, similarity=1.0) for node in relation.definitions[:1]]
+        return Findings(sources, [f"{verb.get(relation.edge, 'Nothing calls or uses')} {name}{sure}."], is_listing=True)
+
+    async def _use_node(self, use: Use) -> Node:
+        """The line of a use as a node."""
+        node = await self._code.symbol(use.path)
+        lines = await self._code.lines(use.path, use.line, use.line)
+        text = lines[0].strip() if lines else ""
+        return msgspec.structs.replace(
+            node,
+            id=f"{node.id}:{use.line}",
+            line_start=use.line,
+            line_end=use.line,
+            content=text,
+            signature=text or None,
+            metadata={"kind": "use"},
+        )
+
+    async def _unknown_name(self, name: str) -> Findings:
+        """That no code has a name, with names close to it."""
+        try:
+            await self._code.symbol(name)
+        except NotFound as error:
+            hint = f" {error.hint}" if (error.hint or "").startswith(_MEANT) else ""
+            return Findings([], [f"Nothing in this folder is named {code_span(name)}.{hint}"])
+        except InvalidInput:  # several have it
+            pass
+        return Findings([], [NOTHING])
+
+    async def _definitions(self, question: Question) -> list[ScoredNode]:
+        """The definitions of the names of a question, or its files, where it has few other words."""
+        parts = {part.lower() for name in question.names for part in _split(name)}
+        others = [word for word in question.words if word.lower() not in parts]
+        if question.paths:
+            return await self._files(question)
+        names = list(question.names)
+        if not names and len(question.words) == 1:
+            names = [question.words[0]]
+        if not names or len(others) > FEW_WORDS or question.kind is Kind.HISTORY:
+            return []
+        found = [node for name in names for node in sorted(await self._code.named(name), key=_definition_order)]
+        wanted = [node for node in found if question.tests is not Tests.ONLY or kind_of(node.path or "") & TEST]
+        return [ScoredNode(node=_with_doc(node), similarity=1.0) for node in wanted[:MAX_DEFINITIONS]]
+
+    async def _files(self, question: Question) -> list[ScoredNode]:
+        """The files that a question names."""
+        found = []
+        for path in question.paths:
+            located = [each.path for each in await self._code.locate(path, limit=MAX_DEFINITIONS)]
+            for each in located:
+                if f"/{each}".endswith(f"/{path}"):
+                    with suppress(ClewError):
+                        found.append(ScoredNode(node=_with_doc(await self._code.symbol(each)), similarity=1.0))
+        return found
+
+    async def _overview(self) -> list[ScoredNode]:
+        """The first sections of the README at the top of the folder."""
+        files = [file.path for file in await self._code.files("[Rr][Ee][Aa][Dd][Mm][Ee]*") if "/" not in file.path]
+        found = []
+        for path in sorted(files)[:1]:
+            node = await self._code.symbol(path)
+            lines = await self._code.lines(path, 1, 40)
+            end = min(len(lines), node.line_end or len(lines)) or 1
+            text = "\n".join(lines)
+            found.append(ScoredNode(node=msgspec.structs.replace(node, line_end=end, content=text), similarity=1.0))
+        return found
+
+    async def _commits(self, question: Question, weights: Mapping[str, float], found: Found) -> list[ScoredNode]:
+        """Commits on the topic: for a question about the past, or where nothing else answers."""
+        if question.kind is not Kind.HISTORY and found.hits:
+            return []
+        commits = await self._history.search(question, weights, self._clock.now())
+        least = 0.0 if question.kind is Kind.HISTORY and found.hits else COMMIT_COVER
+        return [each for each in commits if each.similarity > least]
+
+    async def _nodes(self, hits: Sequence[PassageHit]) -> list[ScoredNode]:
+        found = []
+        for hit in hits:
+            place = hit.place
+            lines = await self._code.lines(place.path, place.start, place.end)
+            node = passage_node(hit, lines, is_changelog=self._is_changelog(place.path))
+            if place.kind in SYMBOL_KINDS:
+                with suppress(ClewError):  # several have the name, or it is gone
+                    node = with_symbol(node, await self._code.symbol(f"{place.path}#{place.name}"))
+            found.append(node)
+        return found
+
+    def _weights(self, question: Question) -> dict[str, float]:
+        """How much each word of a question tells; words that occur nowhere count as the rarest."""
+        rarity = self._code.rarity(question.words)
+        most = max(rarity.values(), default=0.0) or 1.0
+        return {word: rarity[word] or most for word in question.words}
+
+
+def _told(told: Told) -> Findings:
+    sources = [ScoredNode(node=node, similarity=1.0) for node in told.nodes]
+    return Findings(sources, list(told.notes), more=max(0, told.total - len(sources)), is_listing=True)
+
+
+def _merged(
+    passages: Sequence[ScoredNode], hits: Sequence[PassageHit], commits: Sequence[ScoredNode]
+) -> list[ScoredNode]:
+    """Passages and commits by the share of the question's words that they have; the best passage stays first unless a
+    commit has clearly more."""
+    scored = [(hit.cover, 0, each) for hit, each in zip(hits, passages, strict=True)]
+    scored += [(each.similarity, 1, each) for each in commits]
+    return [each for _, _, each in sorted(scored, key=lambda one: (-round(one[0], 1), one[1]))]
+
+
+def _unique(found: Sequence[ScoredNode]) -> list[ScoredNode]:
+    """Sources without repeats: each id, and each place, once."""
+    kept: list[ScoredNode] = []
+    for each in found:
+        node = each.node
+        if not any(node.id == one.node.id or _is_same_place(node, one.node) for one in kept):
+            kept.append(each)
+    return kept
+
+
+def _is_same_place(one: Node, other: Node) -> bool:
+    if not one.path or one.path != other.path or one.line_start is None or other.line_start is None:
+        return False
+    if NodeType.FILE in (one.node_type, other.node_type) and one.metadata.get("kind") == "file":
+        return False
+    return one.line_start <= (other.line_end or other.line_start) and other.line_start <= (
+        one.line_end or one.line_start
+    )
+
+
+def _nothing(found: Found) -> str:
+    """That nothing answers, the words that occur nowhere, and the nearest passage."""
+    missing = f" It does not mention {', '.join(map(code_span, found.missing))}." if found.missing else ""
+    if found.nearest is None:
+        return f"{NOTHING}{missing}"
+    place = found.nearest.place
+    name = f" ({code_span(place.name)})" if place.name else ""
+    return f"{NOTHING}{missing} The nearest is {code_span(f'{place.path}:{place.start}')}{name}."
+
+
+def _split(name: str) -> list[str]:
+    return [part for part in name.replace("::", ".").replace("#", ".").replace("_", ".").split(".") if part] + [name]
+
+
+def _with_doc(node: Node) -> Node:
+    doc = node.content.removeprefix(node.signature or "").strip()
+    return msgspec.structs.replace(node, metadata={**node.metadata, "doc": doc})
+
+
+def _definition_order(node: Node) -> tuple[int, int, int]:
+    """Product before tests, types before functions, then the longest."""
+    bits = kind_of(node.path or "")
+    distance = 2 if bits & TEST else 1 if bits & ASIDE else 0
+    is_type = node.node_type in (NodeType.STRUCT, NodeType.INTERFACE)
+    return distance, 0 if is_type else 1, -((node.line_end or 0) - (node.line_start or 0))

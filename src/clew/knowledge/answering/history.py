@@ -1,0 +1,225 @@
+"""Questions about the past: a commit, the changes of a version, the changes of a file, folder or symbol in a period,
+and commits on a topic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime, time
+from typing import NamedTuple, Protocol
+
+from clew.knowledge.answering.question import Kind, Question
+from clew.knowledge.code.views import FileInfo
+from clew.knowledge.code.words import terms_of
+from clew.knowledge.history.changelogs import ChangeNote
+from clew.knowledge.history.commit_queries import CommitFilter
+from clew.knowledge.history.commit_shelf import Commits, commit_node
+from clew.knowledge.history.versions import version_key
+from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.trail.nodes import Node, ScoredNode
+from clew.trail.readable import find_words
+
+SHOWN = 8
+CANDIDATES, LEAST_COVER = 40, 0.3
+SUBJECT_SHARE = 0.3
+"""How much more a word counts in the subject of a commit than in its body."""
+CHANGELOG = "changelog"
+_NAMED = 200
+
+_OF_CHANGES = re.compile(
+    r"\b(?:changes?|changed|commits?|committed|history|touched|modified|edited|happened|worked on|done|new|log)\b",
+    re.IGNORECASE,
+)
+_LAST = re.compile(r"\b(?:last|latest|newest|most recent|recent|recently|lately)\b", re.IGNORECASE)
+_FIRST = re.compile(
+    r"\bwho (?:first )?(?:wrote|created|made|authored)\b|\bfirst commit\b|\bwhen was .* created\b", re.I
+)
+_WHO_CHANGED = re.compile(
+    r"\bwho (?:last |has |have )?(?:\w+ly )?(?:changed|touched|modified|edited|worked on|updated)\b", re.I
+)
+_HOW_MANY = re.compile(r"^how many (?:\w+ )?commits\b", re.IGNORECASE)
+_ASKING_WORDS = """
+    what which who when show list commit commits committed change changed changes happen happened done did touch touched
+    modify modified update updated new work worked working activity history log git here everything anything made make
+    merged merge release released project repository repo codebase last latest recent recently newest lately wrote
+    created added version author authored first
+"""
+_ASKING = frozenset(_ASKING_WORDS.split())
+_PERSON = re.compile(r"\b(?:did|has|have|by|from|of) ([A-Z][\w'-]+(?: [A-Z][\w'.-]+){0,3})")
+
+
+class CodePlaces(Protocol):
+    """Where the symbols and files of the code are."""
+
+    async def named(self, name: str, *, limit: int = 20) -> list[Node]: ...
+
+    async def files(self, pattern: str = "") -> list[FileInfo]: ...
+
+
+class Told(NamedTuple):
+    """An answer of history: nodes in order, how many there are in all, and sentences before them."""
+
+    nodes: Sequence[Node]
+    total: int = 0
+    notes: tuple[str, ...] = ()
+
+
+ReadChanges = Callable[[], Awaitable[Sequence[ChangeNote]]]
+
+
+class History:
+    """Answers from the git log and the changelogs of one repository."""
+
+    def __init__(self, commits: Commits, changes: ReadChanges, code: CodePlaces) -> None:
+        self._commits, self._changes, self._code = commits, changes, code
+
+    async def answer(self, question: Question, now: datetime) -> Told | None:
+        """The answer where a question names a commit, a version, a period or a thing whose changes it wants."""
+        if question.commit:
+            found = await self._commits.find(question.commit)
+            return Told([commit_node(found)], 1) if found is not None else None
+        if question.kind is not Kind.HISTORY and not _HOW_MANY.search(question.text):
+            return None
+        if question.version and (told := await self._of_version(question, now)):
+            return told
+        if _HOW_MANY.search(question.text):
+            return await self._count(question)
+        return await self._of_thing(question)
+
+    async def search(
+        self, question: Question, weights: Mapping[str, float], now: datetime, limit: int = SHOWN
+    ) -> list[ScoredNode]:
+        """Notes of changelogs and commits that have the words of a question, best first, scored by the share of the
+        words that they have. Of equal ones notes come first: they say which version it was."""
+        wanted = {word: weight for word, weight in weights.items() if word.lower() not in _ASKING} or dict(weights)
+        commits = [each.node for each in await self._commits.search(" ".join(wanted), limit=CANDIDATES)]
+        notes = [note_node(note, now) for note in await self._changes()]
+        scored = [ScoredNode(node=node, similarity=cover_of(node, wanted)) for node in (*notes, *commits)]
+        best = sorted(scored, key=lambda each: -each.similarity)
+        return [each for each in best if each.similarity > LEAST_COVER][:limit]
+
+    async def _of_version(self, question: Question, now: datetime) -> Told | None:
+        """The notes of a version, those with the words of the question first; else the commits of its tag."""
+        notes = await self._changes()
+        wanted = version_key(question.version)
+        same = [note for note in notes if wanted is not None and version_key(note.version) == wanted]
+        found = same or [note for note in notes if note.version.startswith(f"{question.version}.")]
+        if found:
+            words = [word.lower() for word in question.words if word.lower() not in _ASKING]
+            ranked = sorted(found, key=lambda note: -_shared(words, f"{note.kind} {note.text}"))
+            return Told([note_node(note, now) for note in ranked[:SHOWN]], len(found))
+        tagged = await self._commits.of_version(question.version, SHOWN)
+        if tagged is not None:
+            note = f"No changelog has {question.version}; these are the commits of the tag {tagged.tag}."
+            return Told([commit_node(commit) for commit in tagged.commits], tagged.total, (note,))
+        if _OF_CHANGES.search(question.text):
+            return Told([], 0, (f"No changelog and no tag here has {question.version}.",))
+        return None
+
+    async def _of_thing(self, question: Question) -> Told | None:
+        """Commits that touched what the question names, or all commits of a period or an author."""
+        authors = await self._authors(question)
+        paths, is_unknown = await self._paths(question)
+        is_asked = question.period is not None or _LAST.search(question.text) or _WHO_CHANGED.search(question.text)
+        named = {part.lower() for path in paths for part in _stems(path)}
+        named |= {part for name in question.names for part in re.split(r"\W+", name.lower())}
+        topic = [word for word in question.words if word.lower() not in _ASKING | named]
+        if is_unknown and _OF_CHANGES.search(question.text):
+            return Told([], 0, (f"No commit here touched {question.paths[0]}.",))
+        is_of_changes = _OF_CHANGES.search(question.text) or _FIRST.search(question.text)
+        if topic and not (authors or question.period):
+            return None
+        if not (authors or is_asked or (paths and is_of_changes)):
+            return None
+        wanted = CommitFilter(
+            since=question.period.since if question.period else None,
+            until=question.period.until if question.period else None,
+            paths=tuple(paths),
+            authors=tuple(authors),
+        )
+        oldest_first = _FIRST.search(question.text) is not None
+        nodes, total = await self._commits.among(wanted, SHOWN, oldest_first=oldest_first)
+        if nodes or question.period is None:
+            return Told(nodes, total) if nodes else None
+        before = CommitFilter(until=question.period.since, paths=tuple(paths), authors=tuple(authors))
+        earlier, _ = await self._commits.among(before, 1)
+        return Told(
+            earlier, len(earlier), (f"No commit {question.period.label}{': the last before it' if earlier else ''}.",)
+        )
+
+    async def _count(self, question: Question) -> Told:
+        authors = await self._authors(question)
+        period = question.period
+        wanted = CommitFilter(
+            since=period.since if period else None, until=period.until if period else None, authors=tuple(authors)
+        )
+        nodes, total = await self._commits.among(wanted, 1)
+        by = f" by {', '.join(authors)}" if authors else ""
+        when = f" {period.label}" if period is not None else ""
+        return Told(nodes, 1, (f"{total:,} commit{'' if total == 1 else 's'}{by}{when}.",))
+
+    async def _authors(self, question: Question) -> list[str]:
+        for found in _PERSON.finditer(question.text):
+            if authors := await self._commits.authors_of(found[1]):
+                return authors
+        return []
+
+    async def _paths(self, question: Question) -> tuple[list[str], bool]:
+        """The files that a question names by path, symbol, folder or stem, and whether it names one without commits."""
+        if question.paths:
+            paths = [path for name in question.paths for path in await self._commits.paths_of(name)]
+            return paths, not paths
+        for name in question.names:
+            if nodes := await self._code.named(name):
+                return list(dict.fromkeys(node.path for node in nodes if node.path)), False
+        words = {word.lower() for word in question.words} - _ASKING
+        files = await self._code.files()
+        return [file.path for file in files if words & _stems(file.path)] if words else [], False
+
+
+def cover_of(node: Node, weights: Mapping[str, float]) -> float:
+    """The share of the words that a commit or note has, by weight; words of its title count more."""
+    total = sum(weights.values()) or 1.0
+    title, body = _terms(node.name), _terms(node.content)
+    held = 0.0
+    for word, weight in weights.items():
+        terms = set(terms_of(word)[:1])
+        held += (
+            weight * ((terms <= title) * SUBJECT_SHARE + (terms <= body | title) * (1 - SUBJECT_SHARE)) if terms else 0
+        )
+    return held / total
+
+
+def note_node(note: ChangeNote, now: datetime) -> Node:
+    """A line of a changelog as a node of history."""
+    at = datetime.combine(note.day, time(), UTC) if note.day else None
+    return Node(
+        id=note.cited,
+        name=note.text.split("\n", 1)[0][:_NAMED],
+        domain=NodeDomain.HISTORY,
+        node_type=NodeType.HISTORY_ENTRY,
+        content=note.text,
+        path=note.path,
+        line_start=note.line,
+        content_hash=note.hash,
+        timestamp=at,
+        created_at=at or now,
+        verified=True,
+        verification=Verification.CODE,
+        trust=Trust.RECENT,
+        metadata={"kind": CHANGELOG, "status": note.kind, "version": note.version},
+    )
+
+
+def _terms(text: str) -> set[int]:
+    return {term for word in find_words(text) for term in terms_of(word)}
+
+
+def _shared(words: Sequence[str], text: str) -> int:
+    terms = _terms(text)
+    return sum(bool(set(terms_of(word)) & terms) for word in words)
+
+
+def _stems(path: str) -> set[str]:
+    *folders, name = path.lower().split("/")
+    return {*folders, name.partition(".")[0]}

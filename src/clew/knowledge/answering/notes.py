@@ -1,0 +1,66 @@
+"""Notes on the trail: decisions, failures, preferences and ingested documents that a question asks for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from clew.access import Principal
+from clew.knowledge.answering.history import cover_of
+from clew.knowledge.answering.question import Question
+from clew.knowledge.history.chronicle import list_all
+from clew.knowledge.history.decisions import REPOSITORY
+from clew.knowledge.history.moments import newest_first
+from clew.knowledge.shelves import Shelf
+from clew.trail.kinds import NodeDomain, NodeType
+from clew.trail.nodes import Node, NodeFilter, NodeGraph, ScoredNode, to_selector
+from clew.trail.store import Trail
+
+SHOWN = 6
+MAX_LISTED = 1_000
+RELATED, ABOUT = 0.34, 0.6
+"""A note that covers this share of the question is related to it; from ABOUT on it comes before code."""
+
+_KINDS: tuple[tuple[re.Pattern[str], NodeType | str], ...] = (
+    (re.compile(r"\b(?:prefer\w*)\b", re.IGNORECASE), "preference"),
+    (re.compile(r"\b(?:mistakes?|failures?|broke|broken|went wrong|failed)\b", re.IGNORECASE), NodeType.FAILURE),
+    (re.compile(r"\b(?:decided|decisions?|chose|chosen|agreed)\b", re.IGNORECASE), NodeType.DECISION),
+)
+_OURS = re.compile(r"\b(?:we|i|my|our|the user|noted|was|were|did)\b", re.IGNORECASE)
+_KIND_WORDS = """
+    mistake mistakes failure failures broke broken break fail failed went wrong gone make made note noted prefer prefers
+    preferred preference preferences user before known past list all ever again far decided decision decisions chose
+    chosen agreed
+"""
+_ASKING = frozenset(_KIND_WORDS.split())
+
+
+class Notes:
+    """The notes that a caller may see."""
+
+    def __init__(self, trail: Trail, shelves: Sequence[Shelf]) -> None:
+        self._trail, self._shelves = trail, shelves
+
+    async def of_kind(self, question: Question, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
+        """Notes of the kind that a question names, those on its topic first, newest first; none where it names none."""
+        kind = next((kind for pattern, kind in _KINDS if pattern.search(question.text)), None)
+        if kind is None or not _OURS.search(question.text):
+            return []
+        types = (kind,) if isinstance(kind, NodeType) else ()
+        wanted = to_selector(NodeFilter(domain=NodeDomain.HISTORY, node_types=types))
+        nodes = await NodeGraph(self._trail, by).as_nodes(await list_all(self._trail, wanted, by, MAX_LISTED))
+        noted = [node for node in newest_first(nodes) if types or node.metadata.get("summary_type") == kind]
+        topic = {word: weight for word, weight in weights.items() if word.lower() not in _ASKING}
+        scored = [ScoredNode(node=node, similarity=cover_of(node, topic) if topic else 1.0) for node in noted]
+        meant = [each for each in scored if not topic or each.similarity >= RELATED]
+        return sorted(meant, key=lambda each: -each.similarity)[:SHOWN]
+
+    async def search(self, question: Question, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
+        """Notes and ingested documents that have the words of a question, scored by the share that they have."""
+        found: dict[str, Node] = {}
+        for shelf in self._shelves:
+            for each in await shelf.search(question.text, by=by, limit=SHOWN):
+                if each.node.source != REPOSITORY:  # files are searched as passages
+                    found.setdefault(each.node.id, each.node)
+        scored = [ScoredNode(node=node, similarity=cover_of(node, weights)) for node in found.values()]
+        return sorted((each for each in scored if each.similarity >= RELATED), key=lambda each: -each.similarity)

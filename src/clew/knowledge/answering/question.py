@@ -1,0 +1,187 @@
+"""A question, parsed once: its words, names, paths, version, period and kind.
+
+Kinds are told by how people begin a question in English, in any repository; no pattern stands for one question.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from clew.knowledge.answering.period import Period, read_period
+from clew.knowledge.code.issue_text import find_paths
+from clew.trail.readable import find_words
+from clew.trail.text import STOP
+
+MAX_PARSED = 2_000
+MAX_NAMES = 4
+
+_PIECE = r"[A-Za-z_$][\w$]*"
+_TOKEN = re.compile(
+    rf"`(?P<ticked>[^`\s]{{1,120}})`|(?<![\w.])(?P<plain>{_PIECE}(?:(?:\.|::|#){_PIECE})*)(?P<call>\(\))?"
+)
+_IDENTIFIER = re.compile(r"[a-z\d][A-Z]|\w_\w|^_\w|\w(?:\.|::|#)\w|^[A-Z]+[a-z]\w*[A-Z]")
+_ABBREVIATIONS = frozenset(("i.e", "e.g", "etc", "node.js", "a.k.a"))
+_VERSION = re.compile(
+    r"(?<![\w.])v?(\d{1,4}(?:\.\d{1,4}){1,3}(?:[-.]?(?:a|b|rc|alpha|beta|dev|post|pre)[-.]?\d*)?)(?![\w.]*\w)"
+)
+_COMMIT = re.compile(
+    r"\bcommit:? ['\"`]?([0-9a-f]{4,40})\b|(?<!\w)((?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40})(?!\w)"
+)
+_CHANGED = (
+    r"(?:add|introduc|remov|delet|drop|chang|renam|replac|revert|fix|deprecat|wr(?:ote|itten)|creat|implement|mov|split"
+    r"|bump|broke|kick|rewr|refactor|updat|switch|releas|merg|touch|modif|commit|contribut)\w*"
+)
+_CHANGE = re.compile(rf"\b{_CHANGED}\b|\bnew\b", re.IGNORECASE)
+_HISTORY = re.compile(
+    r"\b(?:why|how come) (?:was|were|did|has|have|had|is|are|does|do)\b|^why\b|\bsince (?:which|what|when)\b"
+    r"|\b(?:which|what) (?:\w+ ){0,2}?(?:version|release|commit|change)s?\b|\bwhen (?:was|were|did|has|have|had)\b"
+    rf"|\bwho (?:\w+ )?{_CHANGED}\b|\b(?:was|were|been|got|gets) (?:\w+ )?{_CHANGED}\b|\bwhat(?:'s| is)? new\b"
+    r"|\bwhat changed\b|\bchange ?log\b|\brelease notes\b|\bcommits?\b|\bno longer\b|\banymore\b|\btook out\b"
+    r"|\bused to (?:be|have|live|work)\b"
+    r"|\b(?:recently|lately)\b|\bhistory of\b|\bdecided\b|\bdecisions?\b|\bchose\b|\bchosen\b",
+    re.IGNORECASE,
+)
+_HOWTO = re.compile(
+    r"\bhow (?:do|can|should|would|could|to|must) ?(?:i|we|you|one)?\b|\b(?:can|could|should|may) (?:i|we|you)\b"
+    r"|\bhow\?|\bhow would\b|\bwhat (?:should|can|do) i\b|\bi (?:need|want|would like|am trying)\b|\bi'd like\b"
+    r"|\bis there (?:a|an|any)\b(?: [\w-]+){0,2} (?:way|hook|option|setting)\b|\b(?:docs?|readme|guide|manual)\b",
+    re.IGNORECASE,
+)
+_EXPLAIN = re.compile(
+    r"^(?:so |please |can you )?(?:explain|describe|walk me through|how (?:does|do|is|are)|what happens|summari[sz]e)\b"
+    r"|\b(?:strategy|pattern|convention|architecture)\b",
+    re.IGNORECASE,
+)
+_NOT_HOWTO = re.compile(r"\b(?:where|show me|which (?:file|function|class|method|line|module))\b", re.IGNORECASE)
+QUANTITY = re.compile(
+    r"(?:^(?:so |and |but )?(?:roughly |about |approximately )?how (?:many|much)"
+    r"|\bwhat(?:'s| is| are) the (?:default|maximum|max|minimum|typical|average|usual) (?:number|amount|count|rate) of)"
+    r" (?P<what>[\w-]+(?: [\w-]+)?)",
+    re.IGNORECASE,
+)
+_OVERVIEW = re.compile(
+    r"^(?:so |please )?(?:what(?:'s| is| does)|explain|describe|summari[sz]e|tell me about|give me an overview of"
+    r"|overview of|introduce) (?:this|the|our) (?:project|repo|repository|code ?base|package|library|program|code)"
+    r"(?: (?:about|for|do|does|all about))*[\s?.!]*$",
+    re.IGNORECASE,
+)
+_TESTS = re.compile(
+    r"\b(?:which|what|any|are there|list|show|find|where are)\b.{0,30}\btests?\b|\btests? (?:for|of|that|which)\b", re.I
+)
+_NO_TESTS = re.compile(
+    r"\bnon[- ]tests?\b|\b(?:without|excluding|except|outside of|not in) (?:the )?tests?\b", re.IGNORECASE
+)
+_WITH_TESTS = re.compile(
+    r"\btests? (?:too|included|as well)\b|\b(?:including|with|and) (?:the )?(?:\w+ and )?tests\b", re.I
+)
+_ASKING_WORDS = """
+    explain describe show find locate list file files function functions method methods class classes line lines code
+    place spot implemented implementation defined definition located responsible happens happen work works exactly
+    actually currently whats wheres hows everything inside hood decide decides piece bit part whole called calls call
+    want please somehow
+"""
+_ASKING = frozenset(_ASKING_WORDS.split())
+"""Words that say how a question is asked and seldom what it is about."""
+
+
+class Kind(StrEnum):
+    """The form of a question. CODE asks where something is in the code, and is the default."""
+
+    CODE = "code"
+    EXPLAIN = "explain"
+    HOWTO = "howto"
+    HISTORY = "history"
+    QUANTITY = "quantity"
+    OVERVIEW = "overview"
+
+
+class Tests(StrEnum):
+    """How tests take part in an answer: after the implementation, on a par with it, alone, or not at all."""
+
+    LAST = "last"
+    ALSO = "also"
+    ONLY = "only"
+    NEVER = "never"
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """A parsed question. `words` are its content words in order; `names` are words that can only be identifiers;
+    `paths` are words that look like paths or file names. `version`, `commit` and `period` are empty by default."""
+
+    text: str
+    kind: Kind
+    words: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    version: str = ""
+    commit: str = ""
+    period: Period | None = None
+    tests: Tests = Tests.LAST
+
+
+def parse_question(text: str, now: datetime) -> Question:
+    """Parse a question; of a very long one the beginning. `now` is the moment that `last week` counts from."""
+    line = " ".join(text[:MAX_PARSED].split())
+    period = read_period(line, now)
+    rest = period.rest if period is not None else line
+    version, commit = _VERSION.search(rest), _COMMIT.search(rest)
+    paths = tuple(dict.fromkeys(find_paths(line)))
+    return Question(
+        text=line,
+        kind=_kind_of(line, has_period=period is not None),
+        words=tuple(content_words(rest)),
+        names=tuple(dict.fromkeys(name for name in _names(rest) if name not in paths))[:MAX_NAMES],
+        paths=paths,
+        version=version[1] if version is not None else "",
+        commit=(commit[1] or commit[2]) if commit is not None else "",
+        period=period,
+        tests=_tests_of(line),
+    )
+
+
+def content_words(text: str) -> list[str]:
+    """The words of a text without function words and words of asking, each once; all where nothing else is left."""
+    words = list(dict.fromkeys(find_words(text)))
+    telling = [
+        word
+        for word in words
+        if word.lower() not in STOP and (len(word) > 1 or not word.isalpha() or not word.isascii())
+    ]
+    return [word for word in telling if word.lower() not in _ASKING] or telling or words
+
+
+def is_identifier(word: str) -> bool:
+    """Whether a word can only be a name of code, by its capitals, underscores or dots."""
+    return _IDENTIFIER.search(word) is not None and word.lower() not in _ABBREVIATIONS
+
+
+def _names(line: str) -> Iterator[str]:
+    for found in _TOKEN.finditer(line):
+        word = (found["ticked"] or found["plain"]).removesuffix("()").strip("\"'")
+        if word and (found["ticked"] or found["call"] or is_identifier(word)):
+            yield word
+
+
+def _kind_of(line: str, *, has_period: bool) -> Kind:
+    if _OVERVIEW.match(line):
+        return Kind.OVERVIEW
+    if QUANTITY.search(line):
+        return Kind.QUANTITY
+    if has_period or _HISTORY.search(line) or (_VERSION.search(line) and _CHANGE.search(line)):
+        return Kind.HISTORY
+    if _HOWTO.search(line) and not _NOT_HOWTO.search(line):
+        return Kind.HOWTO
+    return Kind.EXPLAIN if _EXPLAIN.search(line) else Kind.CODE
+
+
+def _tests_of(line: str) -> Tests:
+    if _NO_TESTS.search(line):
+        return Tests.NEVER
+    if _WITH_TESTS.search(line):
+        return Tests.ALSO
+    return Tests.ONLY if _TESTS.search(line) else Tests.LAST

@@ -1,0 +1,183 @@
+"""From a question to an answer with its sources: cache, typed handlers, hybrid search, and a model for wording only.
+
+Every answer leaves a breadcrumb with the layer that gave it, its latency, its cost and its sources. Where a model
+fails, is late or cites nothing, the sources answer for themselves.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any, Literal
+
+import msgspec
+
+from clew.access import Principal
+from clew.catalog.answers import Cited
+from clew.catalog.text import inline
+from clew.clock import Clock
+from clew.errors import InvalidInput
+from clew.knowledge.answering.cache import AnswerCache
+from clew.knowledge.answering.finder import Finder, Findings
+from clew.knowledge.answering.question import Kind, Question, parse_question
+from clew.knowledge.answering.sources import cite
+from clew.knowledge.answering.wording import Wording
+from clew.knowledge.evidence.conflicts import Conflict, detect
+from clew.knowledge.evidence.quality import Evidence, evidence_of, fitting
+from clew.secrecy import mask_keys
+from clew.trail.breadcrumb import Draft, Ttl
+from clew.trail.kinds import Trust
+from clew.trail.store import Trail
+
+Layer = Literal["cache", "graph", "model"]
+SCHEMA = "system.answer.v1"
+MAX_QUESTION = 4_000
+MAX_CONFLICTS = 3
+GOOD, ENOUGH = 0.8, 2
+"""So many sources above this quality answer a question without a model."""
+KEPT = timedelta(days=90)
+"""The lifetime of the breadcrumbs of answers."""
+STILL_READING = "Not all files have been read yet: ask again in a moment."
+
+
+class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer. `items` are its citations, `notes` sentences about them; `text` are the words of a model, where one
+    put the answer into words. `is_verified` says whether the sources bear the text out, and `problem` why a model that
+    was asked did not answer. `more` counts sources beyond the citations."""
+
+    question: str
+    kind: Kind
+    layer: Layer
+    items: tuple[Cited, ...] = ()
+    notes: tuple[str, ...] = ()
+    text: str = ""
+    more: int = 0
+    is_verified: bool = True
+    problem: str = ""
+    tokens: int = 0
+    saved_tokens: int = 0
+    latency_ms: float = 0.0
+
+    @property
+    def status(self) -> Literal["ok", "no_matches"]:
+        return "ok" if self.items or self.text else "no_matches"
+
+
+class Resolver:
+    """Answers questions about one folder."""
+
+    def __init__(
+        self,
+        trail: Trail,
+        clock: Clock,
+        finder: Finder,
+        cache: AnswerCache[Resolved],
+        wording: Wording | None = None,
+        stands_in_code: Callable[[str], bool] | None = None,
+    ) -> None:
+        self._trail, self._clock = trail, clock
+        self._finder, self.cache = finder, cache
+        self._wording, self._stands_in_code = wording, stands_in_code
+
+    async def resolve(self, text: str, *, by: Principal, session_id: str = "") -> Resolved:
+        """The answer with its sources. Raises InvalidInput for an empty or too long question."""
+        by.require("read")
+        _check(text)
+        began = time.perf_counter()
+        question = parse_question(text, self._clock.now())
+        key = await self.cache.key(text, by, session_id)
+        answer = self.cache.get(key)
+        if answer is not None:
+            answer = msgspec.structs.replace(
+                answer, layer="cache", question=text, tokens=0, saved_tokens=answer.tokens + answer.saved_tokens
+            )
+        else:
+            answer = await self._work_out(question, text, by, session_id)
+            if answer.is_verified and not answer.problem and self._finder.is_whole:
+                self.cache.put(key, answer)
+        answer = msgspec.structs.replace(answer, latency_ms=round(1_000 * (time.perf_counter() - began), 2))
+        await self._leave_trace(answer, by, session_id)
+        return answer
+
+    async def _work_out(self, question: Question, text: str, by: Principal, session_id: str) -> Resolved:
+        found = await self._finder.find(question, by=by, session_id=session_id)
+        now = self._clock.now()
+        nodes = {each.node.id: each.node for each in found.sources}
+        chosen = fitting([evidence_of(each, now) for each in found.sources])
+        used = [nodes[each.id] for each in chosen]
+        conflicts = detect(used, now, in_code=self._stands_in_code)[:MAX_CONFLICTS]
+        notes = [
+            *found.notes,
+            *(f"Sources disagree: {each.description}; believe {each.resolution}" for each in conflicts),
+        ]
+        if not found.sources and not self._finder.is_whole:
+            notes.append(STILL_READING)
+        plain = Resolved(
+            question=text,
+            kind=question.kind,
+            layer="graph",
+            items=_with_uses(cite(chosen, used, question.text), found),
+            notes=tuple(notes),
+            more=found.more,
+            is_verified=bool(found.sources) or self._finder.is_whole,
+        )
+        if self._wording is None or not chosen or suffices(question, chosen, conflicts, found):
+            return plain
+        worded = await self._wording.word(text, chosen, used, conflicts)
+        return msgspec.structs.replace(
+            plain,
+            text=worded.text,
+            layer="model" if worded.text else "graph",
+            problem=worded.problem,
+            tokens=worded.tokens,
+            is_verified=worded.is_verified,
+            notes=(*plain.notes, *worded.warnings),
+        )
+
+    async def _leave_trace(self, answer: Resolved, by: Principal, session_id: str) -> None:
+        if not by.may("create"):
+            return
+        context: dict[str, Any] = {
+            "question": mask_keys(answer.question[:500]),
+            "kind": answer.kind.value,
+            "layer": answer.layer,
+            "latency_ms": answer.latency_ms,
+            "tokens": answer.tokens,
+            "saved_tokens": answer.saved_tokens,
+            "status": answer.status,
+            "is_verified": answer.is_verified,
+            "sources": [{"id": each.id, "place": each.place, "trust": each.trust} for each in answer.items],
+        }
+        tags = [f"layer:{answer.layer}", *([f"session:{session_id}"] if session_id else [])]
+        title = inline(mask_keys(answer.question), 120)
+        ttl = Ttl(kind="datetime", expires_at=self._clock.now() + KEPT)
+        draft = Draft(title=title, schema_name=SCHEMA, context=context, tags=tags, ttl=ttl, embed="never")
+        await self._trail.records.create(draft, by=by)
+
+
+def suffices(
+    question: Question, chosen: Sequence[Evidence], conflicts: Sequence[Conflict], found: Findings | None = None
+) -> bool:
+    """Whether the sources answer a question without a model: always where it asks for a place, a use or a change;
+    else where at least ENOUGH of them are good, trusted and agree."""
+    if question.kind is Kind.CODE or (found is not None and found.is_listing):
+        return bool(chosen)
+    if question.kind is Kind.EXPLAIN or conflicts:
+        return False
+    good = [each for each in chosen if each.score > GOOD and each.parts.trust >= Trust.RECENT]
+    return len(good) >= ENOUGH
+
+
+def _with_uses(items: tuple[Cited, ...], found: Findings) -> tuple[Cited, ...]:
+    """Citations of uses say who uses what."""
+    return tuple(
+        msgspec.structs.replace(item, text=found.texts[item.id]) if item.id in found.texts else item for item in items
+    )
+
+
+def _check(text: str) -> None:
+    if not text.strip():
+        raise InvalidInput("question", "is empty", hint="Ask in a few words what you want to know")
+    if len(text) > MAX_QUESTION:
+        raise InvalidInput("question", f"has over {MAX_QUESTION:,} characters", hint="Ask for one thing at a time")

@@ -1,0 +1,149 @@
+"""Hybrid search over the passages of a folder: words and vectors, implementation before tests, near-identical hits
+folded, and an honest "not here" where the words of a question are not in the repository."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from clew.knowledge.answering.question import QUANTITY, Kind, Question, Tests, content_words, is_identifier
+from clew.knowledge.code.passages import SYMBOL_KINDS
+from clew.knowledge.code.path_kinds import TEST, kind_of
+from clew.knowledge.code.postings import Place
+from clew.knowledge.code.ranking import Shares
+from clew.knowledge.code.search_index import PassageHit
+from clew.trail.text import STOP
+
+SHOWN = 6
+LOOKED_AT = 60
+WEAK, FAINT = 0.45, 0.05
+"""A best passage that covers less of the question is weak; below FAINT it has nothing to do with it."""
+FOCUS = 3
+"""A question is about its first content words: what occurs of the others, does not answer it."""
+MAX_NUMBER_GAP = 2
+"""Lines between the words of a quantity and its number."""
+
+SHARES = {
+    Kind.CODE: Shares(text=0.75, changelog=0.6),
+    Kind.EXPLAIN: Shares(text=0.75, changelog=0.6),
+    Kind.HOWTO: Shares(text=1.1, changelog=0.6),
+    Kind.HISTORY: Shares(text=1.0, changelog=1.2),
+    Kind.QUANTITY: Shares(text=1.0, changelog=0.6),
+    Kind.OVERVIEW: Shares(text=1.2, changelog=0.6),
+}
+_BEFORE_VERB_WORDS = """
+    i you we they he she it who what which that to will would can could should may might must do does did not be been
+    being am is are was were has have had get gets got getting still never always just also only and
+"""
+_BEFORE_VERBS = frozenset(_BEFORE_VERB_WORDS.split())
+_AFTER_VERB_WORDS = "up out off away down back over around behind into onto me him it us them itself"
+_AFTER_VERBS = frozenset(_AFTER_VERB_WORDS.split())
+_OTHER_WORDS = """
+    big small large huge little long short old new good bad whole ordinary normal usual common simple certain various
+    different several universal proper right wrong first last next former latter upper lower inner outer brought took
+    went came said told kept held left built sent meant found ran wrote broke chose thought caught taught felt says
+    thousand hundred million dozen forever halfway apart underneath besides inside outside anyway instead nobody
+"""
+_NO_NOUNS = frozenset(_OTHER_WORDS.split())
+"""Common adjectives, irregular verbs and adverbs that have no ending to tell them by."""
+_DESCRIPTIVE = re.compile(r"(?:ly|ed|ing|est|ful)$")
+_TOKEN = re.compile(r"[A-Za-z][\w']*|[^\sA-Za-z]")
+_NUMBER = re.compile(r"(?<![\w.])\d")
+
+
+class Passages(Protocol):
+    """The search of the code graph."""
+
+    async def passages(
+        self, words: Sequence[str], *, shares: Shares, is_changelog: Callable[[str], bool], limit: int = LOOKED_AT
+    ) -> list[PassageHit]: ...
+
+    async def lines(self, path: str, start: int, end: int) -> list[str]: ...
+
+    def correct(self, word: str) -> Sequence[str]: ...
+
+    def rarity(self, words: Sequence[str]) -> Mapping[str, float]: ...
+
+
+class Found(NamedTuple):
+    """The passages for a question, best first. `nearest` is the best where nothing answers the question, and `missing`
+    are its nouns that occur nowhere."""
+
+    hits: list[PassageHit]
+    nearest: PassageHit | None = None
+    missing: tuple[str, ...] = ()
+
+
+async def search(
+    code: Passages, question: Question, *, is_changelog: Callable[[str], bool], limit: int = SHOWN
+) -> Found:
+    """Search for all words of a question."""
+    words = [known for word in question.words for known in code.correct(word)]
+    shares = SHARES[question.kind]
+    if question.tests in (Tests.ALSO, Tests.ONLY):
+        shares = shares._replace(test=1.0)
+    hits = await code.passages(words, shares=shares, is_changelog=is_changelog, limit=LOOKED_AT)
+    hits = [hit for hit in hits if _is_wanted(hit.place, question)]
+    if not hits:
+        return Found([], missing=tuple(missing_nouns(question.text, code)))
+    missing = tuple(missing_nouns(question.text, code))
+    best = max(hit.cover for hit in hits[:limit])
+    is_absent = best < FAINT or (best < WEAK and not set(question.words[:FOCUS]).isdisjoint(missing))
+    if is_absent or (question.kind is Kind.QUANTITY and not await _has_number(code, question, hits[:limit])):
+        return Found([], hits[0], missing)
+    return Found(fold(hits)[:limit])
+
+
+def fold(hits: Iterable[PassageHit]) -> list[PassageHit]:
+    """Hits without those that overlap a better one, or are the same function in a sibling file."""
+    kept: list[PassageHit] = []
+    for hit in hits:
+        if not any(_overlap(hit.place, one.place) or _are_twins(hit.place, one.place) for one in kept):
+            kept.append(hit)
+    return kept
+
+
+def missing_nouns(text: str, code: Passages) -> list[str]:
+    """Words of a question that stand where a noun does and occur nowhere, not even with another spelling."""
+    tokens = _TOKEN.findall(text)
+    lower = [token.lower() for token in tokens]
+    found = []
+    for at, word in enumerate(lower):
+        before, after = (lower[at - 1] if at else ""), (lower[at + 1] if at + 1 < len(lower) else "")
+        if len(word) < 3 or not word.isalpha() or before in _BEFORE_VERBS or after in _AFTER_VERBS:
+            continue
+        if word not in STOP | _NO_NOUNS and not _DESCRIPTIVE.search(word) and not is_identifier(tokens[at]):
+            found.append(tokens[at])
+    known = code.rarity(found)
+    return [word for word in found if not known[word] and code.correct(word) == (word,)]
+
+
+def _is_wanted(place: Place, question: Question) -> bool:
+    is_test = bool(kind_of(place.path) & TEST)
+    return not (is_test and question.tests is Tests.NEVER) and (is_test or question.tests is not Tests.ONLY)
+
+
+def _overlap(one: Place, other: Place) -> bool:
+    return one.path == other.path and one.start <= other.end and other.start <= one.end
+
+
+def _are_twins(one: Place, other: Place) -> bool:
+    """Whether two symbols have one qualified name and about the same length in different files."""
+    is_same = one.kind in SYMBOL_KINDS and (one.kind, one.name) == (other.kind, other.name) and one.path != other.path
+    return is_same and abs((one.end - one.start) - (other.end - other.start)) <= 1 + (one.end - one.start) // 10
+
+
+async def _has_number(code: Passages, question: Question, hits: Sequence[PassageHit]) -> bool:
+    """Whether a passage has a number next to the words for what is counted and half of the other words."""
+    asked = QUANTITY.search(question.text)
+    counted = [word.lower().rstrip("s") for word in content_words(asked["what"])] if asked is not None else []
+    wanted = {word.lower().rstrip("s") for word in question.words}
+    for hit in hits:
+        lines = await code.lines(hit.place.path, hit.place.start, min(hit.place.end, hit.place.start + 200))
+        for at, line in enumerate(lines):
+            near = " ".join(lines[max(0, at - MAX_NUMBER_GAP) : at + MAX_NUMBER_GAP + 1]).lower()
+            is_near = all(word in near for word in counted) and 2 * sum(word in near for word in wanted) >= len(wanted)
+            if is_near and _NUMBER.search(line):
+                return True
+    return False

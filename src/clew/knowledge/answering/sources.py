@@ -1,0 +1,161 @@
+"""Passages, commits and notes as nodes, and nodes as citations and lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from clew.catalog.answers import Cited
+from clew.catalog.text import code_span, inline, plain
+from clew.knowledge.answering.excerpt import MOST_LETTERS, excerpt
+from clew.knowledge.code.passages import SYMBOL_KINDS
+from clew.knowledge.code.refs import node_id
+from clew.knowledge.code.search_index import PassageHit
+from clew.knowledge.evidence.naming import COMMIT_PREFIX, citation_of
+from clew.knowledge.evidence.quality import Evidence
+from clew.knowledge.evidence.trust import level_of
+from clew.secrecy import mask_keys
+from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.trail.nodes import UNVERIFIED, Node, ScoredNode
+
+EXCERPT = 160
+MAX_CONTENT = 4_000
+SHORTEST_DOC = 20
+"""A shorter description is not worth the room."""
+
+_TYPES = {
+    "function": NodeType.FUNCTION,
+    "method": NodeType.METHOD,
+    "class": NodeType.STRUCT,
+    "interface": NodeType.INTERFACE,
+}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def passage_node(hit: PassageHit, lines: Sequence[str], *, is_changelog: bool) -> ScoredNode:
+    """A passage as a node: documents are literature, changelogs history, everything else code."""
+    place, text = hit.place, mask_keys("\n".join(lines)[:MAX_CONTENT])
+    is_prose = place.kind == "section"
+    domain = NodeDomain.CODE if not is_prose else NodeDomain.HISTORY if is_changelog else NodeDomain.ACADEMIC
+    name = place.name or (next((line.strip() for line in lines if line.strip()), "") or place.path)
+    node = Node(
+        id=f"{node_id(place.path, place.name if place.kind in SYMBOL_KINDS else '')}:{place.start}",
+        name=name,
+        domain=domain,
+        node_type=_node_type(place.kind, domain),
+        content=text,
+        path=place.path,
+        package=place.owner or None,
+        line_start=place.start,
+        line_end=place.end,
+        content_hash=place.blob,
+        signature=_signature(lines, place.kind),
+        metadata={"kind": place.kind, "language": place.language},
+        verified=True,
+        verification=Verification.CODE,
+        trust=Trust.GROUND if domain is NodeDomain.CODE else Trust.STANDARD,
+        created_at=_EPOCH,
+    )
+    return ScoredNode(node=node, similarity=min(1.0, hit.score))
+
+
+def cite(chosen: Sequence[Evidence], used: Sequence[Node], question: str) -> tuple[Cited, ...]:
+    """A citation for each node, numbered from 1."""
+    return tuple(
+        Cited(
+            number=number,
+            id=node.id,
+            path=node.path or "",
+            start=node.line_start or 0,
+            end=node.line_end or node.line_start or 0,
+            blob=node.content_hash or "",
+            commit=node.id.removeprefix(COMMIT_PREFIX) if node.id.startswith(COMMIT_PREFIX) else "",
+            text=describe(node, question),
+            kind=kind_of_node(node),
+            owner=_owner(node),
+            score=round(each.parts.similarity, 3),
+            place=citation_of(node),
+            trust=level_of(each.parts.trust)[0],
+            warning=each.warning or level_of(each.parts.trust)[1],
+        )
+        for number, (each, node) in enumerate(zip(chosen, used, strict=True), 1)
+    )
+
+
+def kind_of_node(node: Node) -> str:
+    """What a source is: a kind of code, `section`, `commit`, `change`, or the type of a note."""
+    if node.id.startswith(COMMIT_PREFIX):
+        return "commit"
+    if node.metadata.get("kind") == "changelog":
+        return "change"
+    kind = node.metadata.get("kind")
+    return kind if isinstance(kind, str) and node.path else node.node_type.label
+
+
+def describe(node: Node, question: str = "") -> str:
+    """What a source says, on one line of markdown: code as written, prose from the sentence that speaks of the
+    question, a commit with its author."""
+    if node.domain is NodeDomain.CODE and node.signature:
+        return _describe_code(node)
+    bare = node.content.removeprefix(UNVERIFIED)
+    said = mask_keys((bare or node.name)[:MOST_LETTERS])  # masked before it is cut: a key may span lines
+    shown = inline(excerpt(said, question, EXCERPT), EXCERPT) + _aside(node)
+    return shown if bare == node.content else f"{UNVERIFIED} {shown}"
+
+
+def used_line(user: str, does: str, used: str, *, is_guess: bool) -> str:
+    """A use in words."""
+    guess = " (by its name alone)" if is_guess else ""
+    return f"{code_span(mask_keys(user), EXCERPT)} {does} {code_span(mask_keys(used), EXCERPT)}{guess}"
+
+
+def _owner(node: Node) -> str:
+    """The class of a method, or the headings above a section."""
+    if node.domain is NodeDomain.CODE:
+        return plain(node.name.rpartition(".")[0], EXCERPT) if node.metadata.get("kind") in SYMBOL_KINDS else ""
+    return plain(node.package or "", EXCERPT)
+
+
+def _aside(node: Node) -> str:
+    """The version and day of a change, the author of a commit."""
+    if node.metadata.get("kind") == "changelog":
+        day = [f"{node.timestamp:%Y-%m-%d}"] if node.timestamp is not None else []
+        return f" · {inline(', '.join([str(node.metadata.get('version') or 'unreleased'), *day]), EXCERPT)}"
+    if node.id.startswith(COMMIT_PREFIX) and node.authors:
+        return f" · {inline(mask_keys(node.authors[0]), EXCERPT)}"
+    return ""
+
+
+def _describe_code(node: Node) -> str:
+    code = code_span(mask_keys((node.signature or node.name)[: EXCERPT * 4]), EXCERPT)
+    doc = str(node.metadata.get("doc") or _doc_of(node))
+    room = EXCERPT - len(code)
+    return f"{code} · {inline(mask_keys(doc[: EXCERPT * 4]), room)}" if doc and room >= SHORTEST_DOC else code
+
+
+def _doc_of(node: Node) -> str:
+    """The description of a symbol, which stands after its signature."""
+    signature = node.signature or ""
+    return node.content.removeprefix(signature).strip() if node.content.startswith(f"{signature}\n") else ""
+
+
+def _node_type(kind: str, domain: NodeDomain) -> NodeType:
+    if domain is NodeDomain.HISTORY:
+        return NodeType.HISTORY_ENTRY
+    return NodeType.DOCUMENTATION if domain is NodeDomain.ACADEMIC else _TYPES.get(kind, NodeType.FILE)
+
+
+def _signature(lines: Sequence[str], kind: str) -> str | None:
+    if kind in SYMBOL_KINDS:
+        return next((line.strip() for line in lines if line.strip()), None)
+    return None
+
+
+def with_symbol(found: ScoredNode, symbol: Node) -> ScoredNode:
+    """A passage with the signature and description of its symbol."""
+    doc = _doc_of(symbol) if symbol.signature else symbol.content
+    metadata = {**found.node.metadata, "doc": doc}
+    node = msgspec.structs.replace(found.node, signature=symbol.signature or found.node.signature, metadata=metadata)
+    return msgspec.structs.replace(found, node=node)

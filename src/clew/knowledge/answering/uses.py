@@ -1,0 +1,268 @@
+"""Questions about uses: what calls, imports, extends, implements or tests something.
+
+A question is one of uses where it has a relation stem and a name that the index knows, in whatever wording.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import Literal, NamedTuple, Protocol
+
+from clew.errors import ClewError, InvalidInput, NotFound
+from clew.knowledge.answering.grep_uses import Line, find_heir_lines, find_import_lines
+from clew.knowledge.answering.question import Kind, Question, Tests, is_identifier
+from clew.knowledge.code.path_kinds import ASIDE, TEST, TEXT, kind_of
+from clew.knowledge.code.views import Callers, FileInfo, Link, Located
+from clew.trail.kinds import NodeType
+from clew.trail.nodes import Node
+
+MAX_DEFINITIONS = 5
+MAX_FILES = 50
+MAX_TEST_DEPTH = 3
+
+Edge = Literal["calls", "imports", "extends", "uses", "tests"]
+
+_STEMS: dict[Edge, str] = {
+    "tests": r"tests?|tested|covers?|covering|covered|exercises?",
+    "calls": (
+        r"calls?|called|calling|callers?|callees?|invok\w+|call ?sites?|instantiat\w+|constructs|constructed"
+        r"|created (?:with|by)"
+    ),
+    "imports": (
+        r"imports?|imported|importing|importers?|requires?|requiring|required by|depends? (?:up)?on|dependents?"
+        r"|includes?|including"
+    ),
+    "extends": (
+        r"extend\w*|inherit\w*|subclass\w*|deriv\w+|implement(?:s|ing|ers?|ors?|ations?)?|overrid\w+|children of"
+    ),
+    "uses": r"uses?|used|using|usages?|users? of|references?|referenced|refers? to|mentions?",
+}
+_STEM = re.compile("|".join(rf"\b(?P<{edge}>{stems})\b" for edge, stems in _STEMS.items()), re.IGNORECASE)
+_EXPLAINS = re.compile(r"^(?:explain|describe|how (?:does|do|is|are)|why)\b", re.IGNORECASE)
+_FORWARD = re.compile(r"\b(?:does|do|did) [`'\"]?(?P<name>[\w.$:#]+)(?:\(\))?[`'\"]? (?:\w+ )?{stem}", re.IGNORECASE)
+_WORD = re.compile(r"[A-Za-z_$@][\w$@/.:#-]*!?")
+_IN = re.compile(r"\b(?:in|below|under|inside|within) (?:the )?[`'\"]?(?P<place>[\w./-]+)[`'\"]?", re.IGNORECASE)
+_SAID = {"calls": "calls", "imports": "imports", "inherits": "inherits from", "implements": "implements"}
+_EDGES: dict[Edge, tuple[str, ...]] = {
+    "calls": ("calls",),
+    "imports": ("imports", "extends"),
+    "extends": ("extends", "implements"),
+    "uses": ("calls", "references", "imports", "extends", "implements"),
+    "tests": ("calls", "references", "imports"),
+}
+
+
+class CodeLinks(Protocol):
+    """The parts of the code graph that tell uses."""
+
+    @property
+    def is_current(self) -> bool: ...
+
+    async def named(self, name: str, *, limit: int = 20) -> list[Node]: ...
+
+    async def dependents(self, ref: str, *, edge_type: str = "all", depth: int = 1) -> list[Link]: ...
+
+    async def dependencies(self, ref: str, *, edge_type: str = "all", depth: int = 1) -> list[Link]: ...
+
+    async def callers(self, ref: str, *, depth: int = 1) -> Callers: ...
+
+    async def locate(self, query: str, *, limit: int = 10) -> list[Located]: ...
+
+    async def symbol(self, ref: str) -> Node: ...
+
+    async def source(self, ref: str) -> str: ...
+
+    async def files(self, pattern: str = "") -> list[FileInfo]: ...
+
+
+class Relation(NamedTuple):
+    """What a question asks of a name. `backwards` asks for users of the name, else for what the name uses. `within` is
+    a folder or file that limits the answer."""
+
+    edge: Edge
+    name: str
+    definitions: Sequence[Node]
+    backwards: bool = True
+    within: str = ""
+
+
+class Use(NamedTuple):
+    """One use: where it stands, in the words `user does used`. `is_guess` where only a name speaks for it."""
+
+    path: str
+    line: int
+    blob: str
+    user: str
+    does: str
+    used: str
+    is_guess: bool = False
+
+
+async def read_relation(question: Question, code: CodeLinks) -> Relation | None:
+    """The relation that a question asks for; None where it asks for something else or names nothing known."""
+    if question.kind in (Kind.HOWTO, Kind.HISTORY, Kind.OVERVIEW) or _EXPLAINS.search(question.text):
+        return None
+    edge, stem = _find_stem(question)
+    if edge is None or stem is None:
+        return None
+    forward = re.search(_FORWARD.pattern.replace("{stem}", rf"(?:{_STEMS[edge]})\b"), question.text, re.I)
+    for name in _candidates(question, stem, edge, forward["name"] if forward else ""):
+        definitions = await code.named(name)
+        exact = [node for node in definitions if _last_part(node.name) == _last_part(name)]
+        if exact or _may_be_foreign(name, edge, question):
+            return Relation(
+                edge=edge,
+                name=name,
+                definitions=sorted(exact, key=_distance)[:MAX_DEFINITIONS],
+                backwards=forward is None,
+                within=await _place_in(question, code),
+            )
+    return None
+
+
+async def find_uses(code: CodeLinks, relation: Relation, question: Question) -> list[Use]:
+    """The uses, certain ones before guesses, the product before its tests."""
+    found: dict[tuple[str, int], Use] = {}
+    for node in relation.definitions:
+        for use in await _linked(code, relation, node):
+            found.setdefault((use.path, use.line), use)
+    for use in await _by_text(code, relation):
+        found.setdefault((use.path, use.line), use)
+    if relation.edge == "tests":
+        wanted = [use for use in found.values() if kind_of(use.path) & TEST]
+    else:
+        wanted = [use for use in found.values() if _is_wanted(use, relation, question)]
+    wanted = [use for use in wanted if not relation.within or _is_within(use.path, relation.within)]
+    return sorted(wanted, key=lambda use: (use.is_guess, _path_distance(use.path), use.path, use.line))
+
+
+async def _linked(code: CodeLinks, relation: Relation, node: Node) -> list[Use]:
+    """Uses along the edges of the graph; heirs of a method are the methods of the same name."""
+    if relation.edge == "extends" and node.node_type in (NodeType.METHOD, NodeType.FUNCTION):
+        return [_definition_use(node)]
+    depth = MAX_TEST_DEPTH if relation.edge == "tests" else 1
+    look = code.dependents if relation.backwards else code.dependencies
+    found = []
+    for edge in _EDGES[relation.edge]:
+        try:
+            links = await look(node.id, edge_type=edge, depth=depth)
+        except (NotFound, InvalidInput):  # the symbol is gone, or another one has its name now
+            continue
+        found += [_use(node, link, backwards=relation.backwards) for link in links]
+    return found
+
+
+async def _by_text(code: CodeLinks, relation: Relation) -> list[Use]:
+    """Uses that only the text tells: calls of a name on an unknown receiver, imports and heirs of foreign names."""
+    if not relation.backwards:
+        return []
+    if relation.edge in ("calls", "uses", "tests") and relation.definitions:
+        return await _named_calls(code, relation)
+    if relation.edge == "imports":
+        heirs = [use async for use in _grep(code, relation.name, find_heir_lines, "includes")]
+        return [*[use async for use in _grep(code, relation.name, find_import_lines, "imports")], *heirs]
+    if relation.edge in ("uses", "tests") and not relation.definitions:
+        return [use async for use in _grep(code, relation.name, find_import_lines, "imports")]
+    if relation.edge == "extends":
+        return [use async for use in _grep(code, relation.name, find_heir_lines, "inherits from")]
+    return []
+
+
+async def _named_calls(code: CodeLinks, relation: Relation) -> list[Use]:
+    try:
+        calls = (await code.callers(relation.name)).places
+    except ClewError:
+        return []
+    return [Use(call.path, call.line, "", call.caller, "calls", relation.name, is_guess=True) for call in calls]
+
+
+async def _grep(
+    code: CodeLinks, name: str, find: Callable[[Iterable[str], str], Iterable[Line]], does: str
+) -> AsyncIterator[Use]:
+    short = re.split(r"[./:#]", name)[-1] if "/" not in name and "-" not in name else name
+    for path in dict.fromkeys(each.path for each in await code.locate(name, limit=MAX_FILES)):
+        if kind_of(path) & TEXT:
+            continue
+        try:
+            source, file = await code.source(path), await code.symbol(path)
+        except ClewError:  # the file went or changes just now
+            continue
+        for line, _ in find(source.split("\n"), short):
+            yield Use(path, line, file.content_hash or "", path, does, name)
+
+
+def _find_stem(question: Question) -> tuple[Edge | None, re.Match[str] | None]:
+    """The relation stem of a question: of several the first that no name is part of."""
+    names = {part for name in question.names for part in re.split(r"\W+", name)}
+    for found in _STEM.finditer(question.text):
+        edge = next(edge for edge in _STEMS if found[edge])
+        is_tests = edge == "tests" and question.tests is not Tests.ONLY
+        if found[0] not in names and not is_tests:
+            return edge, found
+    return None, None
+
+
+def _candidates(question: Question, stem: re.Match[str], edge: Edge, first: str) -> list[str]:
+    """Words that may be the name: identifiers, paths of modules, then plain words after the stem and before it."""
+    plain = [found[0].strip(".,:?").removesuffix("()") for found in _WORD.finditer(question.text[stem.end() :])]
+    before = [found[0] for found in _WORD.finditer(question.text[: stem.start()])]
+    near = [
+        word for word in (*plain[:4], *reversed(before[-3:])) if word in question.words or "-" in word or "/" in word
+    ]
+    return list(dict.fromkeys(filter(None, (first, *question.names, *near))))
+
+
+def _is_telling(word: str, question: Question) -> bool:
+    return word.rstrip("!") in question.words or "-" in word or "/" in word
+
+
+def _may_be_foreign(name: str, edge: Edge, question: Question) -> bool:
+    """Whether a name without a definition may be a package or a class of others."""
+    return edge in ("imports", "extends") and (
+        is_identifier(name) or "-" in name or "/" in name or name in question.words
+    )
+
+
+async def _place_in(question: Question, code: CodeLinks) -> str:
+    """The folder or file that the question limits the answer to."""
+    for found in _IN.finditer(question.text):
+        place = found["place"].strip("./").rstrip(".")
+        if place and any(_is_within(file.path, place) for file in await code.files()):
+            return place
+    return ""
+
+
+def _is_within(path: str, place: str) -> bool:
+    return f"/{path}".startswith(f"/{place}/") or f"/{place}/" in f"/{path}" or f"/{path}".endswith(f"/{place}")
+
+
+def _is_wanted(use: Use, relation: Relation, question: Question) -> bool:
+    is_test = bool(kind_of(use.path) & TEST)
+    return not (is_test and question.tests is Tests.NEVER) and (is_test or question.tests is not Tests.ONLY)
+
+
+def _definition_use(node: Node) -> Use:
+    owner, _, name = node.name.rpartition(".")
+    line = node.line_start or 1
+    return Use(node.path or "", line, node.content_hash or "", owner or (node.path or ""), "implements", name)
+
+
+def _use(node: Node, link: Link, *, backwards: bool) -> Use:
+    user, used = (link.node, node) if backwards else (node, link.node)
+    does = _SAID.get(link.edge_type, "refers to")
+    return Use(user.path or "", link.line, user.content_hash or "", user.name, does, used.name, is_guess=link.is_guess)
+
+
+def _last_part(name: str) -> str:
+    return re.split(r"[./:#]", name.removesuffix("()"))[-1]
+
+
+def _distance(node: Node) -> tuple[int, int, str]:
+    return _path_distance(node.path or ""), -((node.line_end or 0) - (node.line_start or 0)), node.path or ""
+
+
+def _path_distance(path: str) -> int:
+    """How far a file is from the product: 0 for the product, then files beside it, then tests."""
+    bits = kind_of(path)
+    return 2 if bits & TEST else 1 if bits & ASIDE else 0

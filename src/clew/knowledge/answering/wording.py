@@ -1,0 +1,71 @@
+"""A model puts an answer into words; the sources check it. Unverified text is marked, and never cached."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from clew.catalog.text import inline
+from clew.clock import Clock
+from clew.errors import ModelError
+from clew.knowledge.evidence.conflicts import Conflict
+from clew.knowledge.evidence.firewall import Ground, examine
+from clew.knowledge.evidence.prompt import build_trust_prompt, parse_response
+from clew.knowledge.evidence.provenance import annotate
+from clew.knowledge.evidence.quality import Evidence
+from clew.llm.messages import Message
+from clew.llm.requests import Model, ModelRequest
+from clew.llm.tokens import count_tokens
+from clew.secrecy import mask_keys
+from clew.trail.nodes import UNVERIFIED, Node
+
+MODEL_SECONDS = 30.0
+"""The longest that a model may take."""
+
+
+class Worded(msgspec.Struct, frozen=True, kw_only=True):
+    """The words of a model, or the reason why there are none."""
+
+    text: str = ""
+    problem: str = ""
+    tokens: int = 0
+    is_verified: bool = True
+    warnings: tuple[str, ...] = ()
+
+
+class Wording:
+    """One model, and the ground that its claims are checked against."""
+
+    def __init__(self, model: Model, ground: Ground, clock: Clock) -> None:
+        self._model, self._ground, self._clock = model, ground, clock
+
+    async def word(
+        self, question: str, chosen: Sequence[Evidence], used: Sequence[Node], conflicts: Sequence[Conflict]
+    ) -> Worded:
+        """The answer in the words of the model; without text where it fails or cites no source."""
+        prompt = mask_keys(build_trust_prompt(question, chosen, conflicts))
+        try:
+            async with asyncio.timeout(MODEL_SECONDS):
+                said = await self._model.answer(ModelRequest(messages=(Message(role="user", content=prompt),)))
+        except (ModelError, TimeoutError) as error:
+            problem = f"the model did not answer: {inline(str(error)) or 'it took too long'}"
+            return Worded(problem=problem, warnings=(problem,))
+        tokens = said.usage.input_tokens + said.usage.output_tokens
+        tokens = tokens or count_tokens(prompt) + count_tokens(said.content)
+        parsed = parse_response(said.content, chosen)
+        if not parsed.sources:
+            problem = "the model cited no source"
+            return Worded(problem=problem, tokens=tokens, warnings=(problem,))
+        content = mask_keys(said.content)
+        verdict = await examine(content, [node.path for node in used if node.path], self._ground)
+        is_verified = verdict.verified and not parsed.unknown
+        text = annotate(content, used, self._clock.now()).text
+        unknown = (f"it cites [{number}], which is no source" for number in parsed.unknown)
+        return Worded(
+            text=text if is_verified else f"{UNVERIFIED} {text}",
+            tokens=tokens,
+            is_verified=is_verified,
+            warnings=(*verdict.warnings, *unknown),
+        )
