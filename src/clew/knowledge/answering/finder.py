@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Protocol
@@ -22,6 +23,7 @@ from clew.knowledge.answering.uses import CodeLinks, Relation, Use, find_uses, r
 from clew.knowledge.code.passages import SYMBOL_KINDS
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.search_index import PassageHit
+from clew.knowledge.evidence.naming import COMMIT_PREFIX
 from clew.trail.kinds import NodeType
 from clew.trail.nodes import Node, ScoredNode
 
@@ -29,10 +31,14 @@ SHOWN_USES = 10
 MAX_DEFINITIONS = 3
 FEW_WORDS = 2
 """With so few words beside its names, a question asks for the definitions of the names."""
+PREFERRED = 0.2
+"""What a source of the kind that a question asks for counts more."""
 COMMIT_COVER = 0.6
 """Commits that cover this share of a question answer it, whatever its kind."""
 NOTHING = "Nothing in this folder answers that."
 _MEANT = "Did you mean"
+_WHO = re.compile(r"\b(?:who|whom|whose|author|when)\b", re.IGNORECASE)
+_WHICH_VERSION = re.compile(r"\b(?:version|release|since)\b", re.IGNORECASE)
 
 
 class Findings(NamedTuple):
@@ -98,7 +104,7 @@ class Finder:
         named = await self._definitions(question)
         passages = await self._nodes(found.hits)
         if question.kind is Kind.HISTORY:
-            passages = _merged(passages, found.hits, commits)
+            passages = _merged(question, passages, found.hits, commits)
         sources = _unique([*first, *named, *facts, *passages, *commits, *notes])[: SHOWN + len(facts)]
         if sources:
             return Findings(sources, [])
@@ -224,13 +230,18 @@ def _told(told: Told) -> Findings:
 
 
 def _merged(
-    passages: Sequence[ScoredNode], hits: Sequence[PassageHit], commits: Sequence[ScoredNode]
+    question: Question, passages: Sequence[ScoredNode], hits: Sequence[PassageHit], past: Sequence[ScoredNode]
 ) -> list[ScoredNode]:
-    """Passages and commits by the share of the question's words that they have; the best passage stays first unless a
-    commit has clearly more."""
-    scored = [(hit.cover, 0, each) for hit, each in zip(hits, passages, strict=True)]
-    scored += [(each.similarity, 1, each) for each in commits]
-    return [each for _, _, each in sorted(scored, key=lambda one: (-round(one[0], 1), one[1]))]
+    """Passages, notes of changelogs and commits by the share of the question's words that they have. Who or when is
+    told by commits, a version by notes; files tell neither."""
+    wants_person, wants_version = _WHO.search(question.text), _WHICH_VERSION.search(question.text)
+    scored = [
+        (hit.cover - (PREFERRED if wants_person else 0.0), each) for hit, each in zip(hits, passages, strict=True)
+    ]
+    for each in past:
+        is_preferred = wants_person if each.node.id.startswith(COMMIT_PREFIX) else wants_version
+        scored.append((each.similarity + (PREFERRED if is_preferred else 0.0), each))
+    return [each for _, each in sorted(scored, key=lambda one: -round(one[0], 1))]
 
 
 def _unique(found: Sequence[ScoredNode]) -> list[ScoredNode]:
