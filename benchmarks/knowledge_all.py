@@ -4,7 +4,7 @@ kept.
 Usage: knowledge_all.py [--data DIR] [--repos DIR] [--aider PYTHON] [--serena PYTHON] [--kept FILE] [--only PART,...]
                         [FOLDER...]
 
-Parts: beliefs, paraphrases, calls, search, code. Folders are what the speed of the index is measured on; without any,
+Parts: beliefs, calls, search, code. Folders are what the speed of the index is measured on; without any,
 this repository. Ends with 1 when a promise was not kept or a part could not be run.
 """
 
@@ -31,7 +31,6 @@ def commands(given: argparse.Namespace) -> dict[str, list[str]]:
     folders = [str(folder) for folder in given.folders or [HERE.parent]]
     return {
         "beliefs": [],
-        "paraphrases": where,
         "calls": where,
         "search": [*where, *aider, *kept],
         "code": [*folders, *serena],

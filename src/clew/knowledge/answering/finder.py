@@ -18,10 +18,11 @@ from clew.knowledge.answering.notes import ABOUT, Notes
 from clew.knowledge.answering.project import ProjectFacts
 from clew.knowledge.answering.question import Kind, Question, Tests
 from clew.knowledge.answering.search import SHOWN, Found, Passages, search
-from clew.knowledge.answering.sources import passage_node, used_line, with_symbol
+from clew.knowledge.answering.sources import passage_node, used_line, with_doc
 from clew.knowledge.answering.uses import CodeLinks, Relation, Use, find_uses, read_relation
-from clew.knowledge.code.passages import SYMBOL_KINDS
+from clew.knowledge.code.graph import Excerpt
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
+from clew.knowledge.code.postings import Place
 from clew.knowledge.code.search_index import PassageHit
 from clew.knowledge.evidence.naming import COMMIT_PREFIX
 from clew.trail.kinds import NodeType
@@ -55,6 +56,8 @@ class Findings(NamedTuple):
 class Code(Passages, CodeLinks, Protocol):
     @property
     def is_whole(self) -> bool: ...
+
+    async def excerpts(self, places: Sequence[Place]) -> list[Excerpt]: ...
 
 
 class Finder:
@@ -172,7 +175,7 @@ class Finder:
             return []
         found = [node for name in names for node in sorted(await self._code.named(name), key=_definition_order)]
         wanted = [node for node in found if question.tests is not Tests.ONLY or kind_of(node.path or "") & TEST]
-        return [ScoredNode(node=_with_doc(node), similarity=1.0) for node in wanted[:MAX_DEFINITIONS]]
+        return [ScoredNode(node=with_doc(node), similarity=1.0) for node in wanted[:MAX_DEFINITIONS]]
 
     async def _files(self, question: Question) -> list[ScoredNode]:
         """The files that a question names."""
@@ -182,7 +185,7 @@ class Finder:
             for each in located:
                 if f"/{each}".endswith(f"/{path}"):
                     with suppress(ClewError):
-                        found.append(ScoredNode(node=_with_doc(await self._code.symbol(each)), similarity=1.0))
+                        found.append(ScoredNode(node=with_doc(await self._code.symbol(each)), similarity=1.0))
         return found
 
     async def _overview(self) -> list[ScoredNode]:
@@ -206,16 +209,11 @@ class Finder:
         return [each for each in commits if each.similarity > least]
 
     async def _nodes(self, hits: Sequence[PassageHit]) -> list[ScoredNode]:
-        found = []
-        for hit in hits:
-            place = hit.place
-            lines = await self._code.lines(place.path, place.start, place.end)
-            node = passage_node(hit, lines, is_changelog=self._is_changelog(place.path))
-            if place.kind in SYMBOL_KINDS:
-                with suppress(ClewError):  # several have the name, or it is gone
-                    node = with_symbol(node, await self._code.symbol(f"{place.path}#{place.name}"))
-            found.append(node)
-        return found
+        excerpts = await self._code.excerpts([hit.place for hit in hits])
+        return [
+            passage_node(hit, each.lines, each.symbol, is_changelog=self._is_changelog(hit.place.path))
+            for hit, each in zip(hits, excerpts, strict=True)
+        ]
 
     def _weights(self, question: Question) -> dict[str, float]:
         """How much each word of a question tells; words that occur nowhere count as the rarest."""
@@ -276,11 +274,6 @@ def _nothing(found: Found) -> str:
 
 def _split(name: str) -> list[str]:
     return [part for part in name.replace("::", ".").replace("#", ".").replace("_", ".").split(".") if part] + [name]
-
-
-def _with_doc(node: Node) -> Node:
-    doc = node.content.removeprefix(node.signature or "").strip()
-    return msgspec.structs.replace(node, metadata={**node.metadata, "doc": doc})
 
 
 def _definition_order(node: Node) -> tuple[int, int, int]:

@@ -59,6 +59,9 @@ class Notes:
         """Notes and ingested documents that have the words of a question, scored by the share that they have."""
         found: dict[str, Node] = {}
         for shelf in self._shelves:
+            await shelf.catch_up()
+            if not any(shelf.contains(word, by=by) for word in question.words):
+                continue
             for each in await shelf.search(question.text, by=by, limit=SHOWN):
                 if each.node.source != REPOSITORY:  # files are searched as passages
                     found.setdefault(each.node.id, each.node)

@@ -34,7 +34,7 @@ _TYPES = {
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def passage_node(hit: PassageHit, lines: Sequence[str], *, is_changelog: bool) -> ScoredNode:
+def passage_node(hit: PassageHit, lines: Sequence[str], symbol: Node | None, *, is_changelog: bool) -> ScoredNode:
     """A passage as a node: documents are literature, changelogs history, everything else code."""
     place, text = hit.place, mask_keys("\n".join(lines)[:MAX_CONTENT])
     is_prose = place.kind == "section"
@@ -51,8 +51,8 @@ def passage_node(hit: PassageHit, lines: Sequence[str], *, is_changelog: bool) -
         line_start=place.start,
         line_end=place.end,
         content_hash=place.blob,
-        signature=_signature(lines, place.kind),
-        metadata={"kind": place.kind, "language": place.language},
+        signature=symbol.signature if symbol is not None else None,
+        metadata={"kind": place.kind, "language": place.language, "doc": _doc_of(symbol) if symbol else ""},
         verified=True,
         verification=Verification.CODE,
         trust=Trust.GROUND if domain is NodeDomain.CODE else Trust.STANDARD,
@@ -137,8 +137,7 @@ def _describe_code(node: Node) -> str:
 
 def _doc_of(node: Node) -> str:
     """The description of a symbol, which stands after its signature."""
-    signature = node.signature or ""
-    return node.content.removeprefix(signature).strip() if node.content.startswith(f"{signature}\n") else ""
+    return node.content.removeprefix(node.signature or "").strip()
 
 
 def _node_type(kind: str, domain: NodeDomain) -> NodeType:
@@ -147,15 +146,6 @@ def _node_type(kind: str, domain: NodeDomain) -> NodeType:
     return NodeType.DOCUMENTATION if domain is NodeDomain.ACADEMIC else _TYPES.get(kind, NodeType.FILE)
 
 
-def _signature(lines: Sequence[str], kind: str) -> str | None:
-    if kind in SYMBOL_KINDS:
-        return next((line.strip() for line in lines if line.strip()), None)
-    return None
-
-
-def with_symbol(found: ScoredNode, symbol: Node) -> ScoredNode:
-    """A passage with the signature and description of its symbol."""
-    doc = _doc_of(symbol) if symbol.signature else symbol.content
-    metadata = {**found.node.metadata, "doc": doc}
-    node = msgspec.structs.replace(found.node, signature=symbol.signature or found.node.signature, metadata=metadata)
-    return msgspec.structs.replace(found, node=node)
+def with_doc(symbol: Node) -> Node:
+    """A symbol of the graph with its description apart from its signature."""
+    return msgspec.structs.replace(symbol, metadata={**symbol.metadata, "doc": _doc_of(symbol)})

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -28,6 +28,8 @@ from clew.knowledge.code.lookups import (
     to_links,
 )
 from clew.knowledge.code.parsing import readable_text
+from clew.knowledge.code.passages import SYMBOL_KINDS
+from clew.knowledge.code.postings import Place
 from clew.knowledge.code.ranking import Shares
 from clew.knowledge.code.refs import readings
 from clew.knowledge.code.rows import FILE_KIND, SymbolRow
@@ -62,6 +64,13 @@ UNWATCHED_SECONDS = 1.0
 DENIAL_SECONDS = 0.2
 """So old may such a look be where something is said not to be there, also with a watch: it is told of a change a moment
 after it was made."""
+
+
+class Excerpt(NamedTuple):
+    """The lines of a passage, and its symbol where it is one."""
+
+    lines: list[str]
+    symbol: Node | None
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,11 +192,25 @@ class CodeGraph:
     async def lines(self, path: str, start: int, end: int) -> list[str]:
         """Lines of a file without keys, the last one included; none where there is no such file."""
 
-        def read() -> list[str]:
-            content = read_content(self.tree.root, path)
-            return readable_text(content.body).split("\n")[start - 1 : end] if content is not None else []
+        return (await asyncio.to_thread(self._text_of, path))[start - 1 : end]
+
+    async def excerpts(self, places: Sequence[Place]) -> list[Excerpt]:
+        """The lines of passages without keys, each with the symbol that it is."""
+
+        def read() -> list[Excerpt]:
+            texts = {path: self._text_of(path) for path in {place.path for place in places}}
+            with self.store.reading() as sql:
+                rows = [find_place(sql, each.path, each.name) if each.kind in SYMBOL_KINDS else None for each in places]
+            return [
+                Excerpt(texts[place.path][place.start - 1 : place.end], to_node(row) if row is not None else None)
+                for place, row in zip(places, rows, strict=True)
+            ]
 
         return await asyncio.to_thread(read)
+
+    def _text_of(self, path: str) -> list[str]:
+        content = read_content(self.tree.root, path)
+        return readable_text(content.body).split("\n") if content is not None else []
 
     def correct(self, word: str) -> tuple[str, ...]:
         """A word as the files spell it: itself, two words that it is made of, or one that differs by a letter."""
