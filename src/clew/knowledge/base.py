@@ -121,7 +121,7 @@ class Knowledge:
             code,
             History(self.commits, self.prose.changes, code),
             Notes(self._told, (self._history, self._literature)),
-            ProjectFacts(),
+            ProjectFacts(code),
             clock,
             is_changelog=is_changelog,
         )

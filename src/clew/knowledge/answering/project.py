@@ -2,15 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple, Protocol
 
 from clew.knowledge.answering.question import Question
-from clew.trail.nodes import ScoredNode
+from clew.knowledge.code.blobs import read_content
+from clew.knowledge.code.tree import Tree
+from clew.knowledge.code.views import FileInfo
+from clew.knowledge.code.words import terms_of
+from clew.knowledge.project.facts import Fact, is_fact_file, read_facts
+from clew.secrecy import mask_keys
+from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
+from clew.trail.nodes import Node, ScoredNode
+from clew.trail.readable import find_words
+
+SHOWN = 3
+STATED = 0.7
+"""A fact that covers this share of a question answers it."""
+NAME_BONUS = 0.2
+"""How much more a fact counts whose name the question has."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Files(Protocol):
+    """The files of a folder, and a word that changes with any of them."""
+
+    @property
+    def tree(self) -> Tree: ...
+
+    async def state(self) -> str: ...
+
+    async def files(self, pattern: str = "") -> list[FileInfo]: ...
+
+
+class _Indexed(NamedTuple):
+    fact: Fact
+    blob: str
+    name: frozenset[int]
+    asked_by: frozenset[int]
+    said: frozenset[int]
 
 
 class ProjectFacts:
-    """The facts of one folder, read again when a manifest changes."""
+    """The facts of one folder, read again when a file changes."""
+
+    def __init__(self, code: Files) -> None:
+        self._code = code
+        self._state = ""
+        self._facts: list[_Indexed] = []
 
     async def search(self, question: Question, weights: Mapping[str, float]) -> list[ScoredNode]:
-        """The facts that a question asks for, best first."""
-        return []
+        """The facts that a question asks for, best first: they have its words, and words by which such facts are asked
+        for."""
+        await self._refresh()
+        words = {frozenset(terms_of(word)[:1]): weight for word, weight in weights.items() if terms_of(word)}
+        total = sum(words.values())
+        if not total:
+            return []
+        scored = [(_score(each, words, total), each) for each in self._facts]
+        best = sorted((one for one in scored if one[0] >= STATED), key=lambda one: -one[0])
+        return [ScoredNode(node=_node(each), similarity=min(1.0, score)) for score, each in best[:SHOWN]]
+
+    async def _refresh(self) -> None:
+        state = await self._code.state()
+        if state == self._state:
+            return
+        paths = [file.path for file in await self._code.files() if is_fact_file(file.path)]
+        self._facts = await asyncio.to_thread(_read, self._code.tree.root, paths)
+        self._state = state
+
+
+def _read(root: str, paths: Sequence[str]) -> list[_Indexed]:
+    contents = {path: content for path in paths if (content := read_content(root, path)) is not None}
+    facts = read_facts((path, content.body) for path, content in contents.items())
+    return [
+        _Indexed(
+            fact,
+            contents[fact.path].blob,
+            _terms(fact.name),
+            _terms(fact.keywords),
+            _terms(f"{fact.name} {fact.value} {fact.text} {fact.path}"),
+        )
+        for fact in facts
+    ]
+
+
+def _score(each: _Indexed, words: Mapping[frozenset[int], float], total: float) -> float:
+    """The share of the words that a fact has; 0 unless some word asks for facts of its kind."""
+    if not any(term <= each.asked_by for term in words):
+        return 0.0
+    held = sum(weight for term, weight in words.items() if term <= each.asked_by or term <= each.said)
+    return held / total + (NAME_BONUS if any(term <= each.name for term in words) else 0.0)
+
+
+def _node(each: _Indexed) -> Node:
+    fact = each.fact
+    return Node(
+        id=f"fact:{fact.path}:{fact.start}:{fact.name}",
+        name=f"{fact.kind} {fact.name}",
+        domain=NodeDomain.CODE,
+        node_type=NodeType.FILE,
+        content=mask_keys(fact.text),
+        path=fact.path,
+        line_start=fact.start,
+        line_end=fact.end,
+        content_hash=each.blob,
+        signature=mask_keys(fact.text.split("\n", 1)[0].strip()) or None,
+        metadata={"kind": fact.kind, "doc": f"{fact.kind} {fact.name}: {fact.value}"},
+        verified=True,
+        verification=Verification.CODE,
+        trust=Trust.GROUND,
+        created_at=_EPOCH,
+    )
+
+
+def _terms(text: str) -> frozenset[int]:
+    return frozenset(term for word in find_words(text) for term in terms_of(word))
