@@ -22,6 +22,7 @@ from clew.knowledge.code.indexer import Indexed, Until
 from clew.knowledge.code.opening import open_code
 from clew.knowledge.code.runs import Progress
 from clew.knowledge.code.watching import CodeWatch
+from clew.knowledge.domains.devtools import NOT_KNOWN, used_lines
 from clew.knowledge.evidence.firewall import Firewall
 from clew.knowledge.evidence.grounds import KnowledgeGround
 from clew.knowledge.evidence.provenance import cited
@@ -37,11 +38,9 @@ from clew.knowledge.history.mistakes import Mistakes
 from clew.knowledge.history.preferences import UserPreferences
 from clew.knowledge.history.why import NOWHERE, Around, Why, blame_why
 from clew.knowledge.project.devtools import ToolDiscovery
-from clew.knowledge.project.devtools_records import ToolDiscoveryRequest
-from clew.knowledge.project.devtools_research import shelf_research
-from clew.knowledge.project.devtools_telling import NOT_KNOWN, categories_in, used_lines
-from clew.knowledge.project.manifest_questions import tell_manifest
-from clew.knowledge.project.people import tell_people
+from clew.knowledge.project.questions import categories_in, tell_manifest, tell_people
+from clew.knowledge.project.tool_choice import shelf_research
+from clew.knowledge.project.tool_records import ToolDiscoveryRequest
 from clew.knowledge.prose import Prose
 from clew.knowledge.references.packages import Packages
 from clew.knowledge.references.research import Library

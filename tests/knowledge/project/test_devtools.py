@@ -14,9 +14,8 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import InvalidInput, SourceError
 from clew.knowledge.history.preferences import UserPreferences
-from clew.knowledge.project.devtools import ToolDiscovery
-from clew.knowledge.project.devtools_cache import SCHEMA
-from clew.knowledge.project.devtools_records import (
+from clew.knowledge.project.devtools import SCHEMA, ToolDiscovery
+from clew.knowledge.project.tool_records import (
     DiscoveredTool,
     Recommendation,
     ToolChoice,
@@ -24,9 +23,6 @@ from clew.knowledge.project.devtools_records import (
     ToolDiscoveryRequest,
     ToolOption,
 )
-from clew.knowledge.project.devtools_skill import TOOLSET, discovery_skill
-from clew.skills.registry import ToolRegistry
-from clew.tools.tool import ToolContext
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
 from tests.knowledge.history.repository import Repository
@@ -263,22 +259,3 @@ async def test_a_choice_without_a_tool_is_refused_and_not_kept(begin: Open, name
     user = User(ToolChoice(name="ruff"))
     await begin(user).discover(ask())
     assert len(user.shown) == 1
-
-
-@pytest.mark.req("SYL-35", "O20")
-async def test_the_skill_registers_what_it_finds_in_the_tool_registry(root: Path, begin: Open, me: Principal) -> None:
-    (root / "mypy.ini").touch()
-    registry = ToolRegistry()
-    skill = discovery_skill(begin(), registry, session_id="s1", requesting_agent="tester")
-    arguments = skill.tool.check({"category": "type_checker", "path": "."})
-    await skill.tool.call(arguments, ToolContext(by=me))
-    found = registry.find(f"{TOOLSET}.type-checker-mypy")
-    assert found is not None
-    assert "mypy ." in found.description
-    assert "config_file" in str(await found.call({}, ToolContext(by=me)))
-    with pytest.raises(InvalidInput):
-        skill.tool.check({"category": "compiler", "path": "."})
-
-    waiting = discovery_skill(begin(), registry, session_id="s1", requesting_agent="tester")
-    await waiting.tool.call({"category": "linter", "path": "."}, ToolContext(by=me))
-    assert list(registry.get_tools(TOOLSET) or ()) == ["type-checker-mypy"]

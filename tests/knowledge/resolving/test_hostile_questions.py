@@ -12,8 +12,6 @@ PATIENCE = 120
 READ = """
 import sys
 from clew.catalog.text import inline
-from clew.knowledge.project.devtools_telling import categories_in
-from clew.knowledge.project.manifest_questions import read_question
 from clew.knowledge.resolving.about_commits import read_authors, read_sha, read_thing
 from clew.knowledge.resolving.about_origins import read_origin, speaks_of
 from clew.knowledge.resolving.about_versions import read_version
@@ -28,7 +26,7 @@ from clew.knowledge.resolving.periods import read_period
 from clew.knowledge.resolving.phrases import Intent
 from clew.knowledge.resolving.rewording import reword
 from clew.knowledge.resolving.worded import asks_for_default
-from clew.knowledge.project.people import asks_for_people
+from clew.knowledge.project.questions import asks_for_people, categories_in, read_question
 from clew.secrecy import mask_keys
 from datetime import UTC, datetime
 

@@ -16,11 +16,11 @@ from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.views import FileInfo
 from clew.knowledge.lines import clip
-from clew.knowledge.manifests.reading import is_manifest, parse_manifest
-from clew.knowledge.manifests.records import Declared, Manifest, PackageType, normal_name
+from clew.knowledge.project.manifests import normal_name
 from clew.knowledge.project.needs import Need, read_need, terms_in
-from clew.knowledge.project.tables import load_table
+from clew.knowledge.project.packages import Declared, Manifest, PackageType, is_copied, is_manifest, parse_manifest
 from clew.knowledge.project.texts import MAX_TEXT, FileText, own_files, read_file, read_files
+from clew.knowledge.project.tool_data import load_table
 
 MAX_MANIFESTS, MAX_CODE = 200, 1_000
 _EXAMPLES = 3
@@ -35,7 +35,6 @@ _LANGUAGES = {
     "ruby": ("ruby",),
     "java": ("java",),
 }
-_COPIED = re.compile(r"(?:^|/)(?:node_modules|vendor|vendored|third_party)/")
 _FILLER = frozenset(
     ("package", "packages", "library", "libraries", "dependency", "dependencies", "module", "tool", "way")
 )
@@ -102,11 +101,6 @@ async def list_packages(code: CodeGraph) -> list[Declared]:
     """All packages that the manifests of a project declare, those of the upper folders first."""
     files = await code.files()
     return _declared(await asyncio.to_thread(_read_manifests, code, files))
-
-
-def is_copied(path: str) -> bool:
-    """Whether a file stands where the packages of others are put."""
-    return _COPIED.search(path) is not None
 
 
 def _check(code: CodeGraph, files: Sequence[FileInfo], need: Need) -> DependencyAnswer:

@@ -1,9 +1,12 @@
-"""Which linter, formatter, type checker, test framework or language server a project uses, or should: first what the
-project says, then what research recommends, then what the user chooses. Nothing that is found is run."""
+"""Discovery of development tools: which linter, formatter, type checker, test framework or language server a project
+uses or should use. The project decides first, then research, then the user. Nothing that is found is run.
+
+Discoveries are cached on the trail for all sessions of an owner."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,22 +15,14 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.errors import ClewError, InvalidInput
+from clew.errors import ClewError, InvalidInput, SourceError
+from clew.knowledge.git import run_git
+from clew.knowledge.git_home import find_head
+from clew.knowledge.history.keyed import find_keyed, keep_keyed, keyed_id
 from clew.knowledge.history.preferences import UserPreferences
-from clew.knowledge.project.devtools_cache import DiscoveryCache, Grounds, checkout_of
-from clew.knowledge.project.devtools_choice import (
-    ToolPreferences,
-    build_options,
-    checked_choice,
-    chosen_tool,
-    default_tool,
-    find_choice,
-    quoted_path,
-)
-from clew.knowledge.project.devtools_data import command_of, install_of, normal_language
-from clew.knowledge.project.devtools_files import ProjectFiles
-from clew.knowledge.project.devtools_installed import is_installed
-from clew.knowledge.project.devtools_records import (
+from clew.knowledge.project.tool_choice import Offer, ToolPreferences, check_choice, find_choice
+from clew.knowledge.project.tool_data import normal_language
+from clew.knowledge.project.tool_records import (
     CATEGORIES,
     AskUser,
     DiscoveredTool,
@@ -35,19 +30,28 @@ from clew.knowledge.project.devtools_records import (
     Research,
     ToolCategory,
     ToolChoice,
+    ToolDiscoveryEntry,
     ToolDiscoveryRequest,
     ToolDiscoveryResponse,
 )
-from clew.knowledge.project.devtools_scan import Scan, scan_project
+from clew.knowledge.project.tool_scan import ProjectFiles, Scan, is_installed, scan_project
+from clew.trail.breadcrumb import Draft
 from clew.trail.store import Trail
 
-_NOTHING = Recommendation()
+SCHEMA = "system.devtools.v1"
+
+
+class CacheKey(msgspec.Struct, frozen=True, kw_only=True):
+    """The state that a discovery is valid for: branch and commit, content of the files, choices of the user."""
+
+    checkout: str
+    files: dict[str, str]
+    user_overrides: dict[str, str]
 
 
 class ToolDiscovery:
-    """Discovers the tools of one project. `scans` counts how often its files were searched: a discovery that is kept
-    and still holds takes no scan. Calls raise what the trail, the user's door and a wrong request raise; no file of
-    the project makes them fail."""
+    """Discovers the tools of one project. `scans` counts searches of its files: a valid cache entry needs none. Calls
+    raise what the trail and the user's door raise, and InvalidInput; no file of the project makes them fail."""
 
     def __init__(
         self,
@@ -61,32 +65,37 @@ class ToolDiscovery:
         self._root = os.path.realpath(code_root)
         self._trail, self._clock, self._by = trail, clock, by
         self._ask_user, self._research = ask_user, research
-        self._cache = DiscoveryCache(trail, clock, by, self._root)
         self._locks = {category: asyncio.Lock() for category in CATEGORIES}
         self.scans = 0
 
     async def discover(self, request: ToolDiscoveryRequest, force_refresh: bool = False) -> ToolDiscoveryResponse:
-        """The tools for a request. What the user chose once is not asked again, with `force_refresh` neither.
+        """Return the tools for a request. A choice of the user is never asked for twice.
 
         Raises InvalidInput for a target outside of the project, and for a choice that names no tool.
         """
-        request = self._checked(request)
-        async with self._locks[request.tool_category]:  # who asks at the same time waits for one answer of the user
-            chosen = self._choices(request)
+        request = self._check(request)
+        async with self._locks[request.tool_category]:  # concurrent requests share one answer of the user
+            preferences = UserPreferences(self._trail, self._by, self._clock, request.session_id)
+            chosen = ToolPreferences(preferences, request.tool_category)
             files = await asyncio.to_thread(ProjectFiles, self._root, request.target_path)
-            grounds = await self._grounds(files, chosen)
-            known = None if force_refresh else await self._cache.recall(request, grounds)
-            if known is not None:
-                return await asyncio.to_thread(self._refreshed, known)
-            response = await self._discover(request, files, chosen, grounds.user_overrides)
-            after = msgspec.structs.replace(grounds, user_overrides=await chosen.read())
-            await self._cache.keep(request, after, response)
+            state = CacheKey(
+                checkout=await asyncio.to_thread(checkout_of, Path(self._root)),
+                files=await asyncio.to_thread(files.fingerprint),
+                user_overrides=await chosen.read(),
+            )
+            cached = None if force_refresh else await self._find_cached(request, state)
+            if cached is not None:
+                return cached
+            response = await self._discover(request, files, chosen, state.user_overrides)
+            if not response.requires_user:
+                after = msgspec.structs.replace(state, user_overrides=await chosen.read())
+                await self._store(request, after, response)
             return response
 
     async def prefer(self, category: ToolCategory, choice: ToolChoice, language: str = "") -> str:
-        """Remember what the user chose, for all sessions, and return for which language: without one it is that of most
-        files, and empty where none is known. Raises InvalidInput for a choice that names no tool."""
-        checked = checked_choice(choice)
+        """Store the choice of the user for all sessions and return its language: the given one, that of most files, or
+        none. Raises InvalidInput for a choice that names no tool."""
+        checked = check_choice(choice)
         files = await asyncio.to_thread(ProjectFiles, self._root, "")
         found = normal_language(language) or next(iter(await asyncio.to_thread(files.languages)), "")
         preferences = UserPreferences(self._trail, self._by, self._clock)
@@ -100,9 +109,8 @@ class ToolDiscovery:
         scan = await asyncio.to_thread(scan_project, files, request.tool_category, request.languages)
         if scan.confidence == "high":
             return ToolDiscoveryResponse(tier=1, confidence="high", tools=scan.tools)
-        in_question = scan.open_languages or ("",)
         settled = [tool for tool in scan.tools if tool.config_path]
-        answers = [await self._settle(request, language, scan, chosen, before) for language in in_question]
+        answers = [await self._settle(request, each, scan, chosen, before) for each in scan.open_languages or ("",)]
         return ToolDiscoveryResponse(
             tier=max(answer.tier for answer in answers),
             confidence=scan.confidence,
@@ -114,74 +122,41 @@ class ToolDiscovery:
     async def _settle(
         self, request: ToolDiscoveryRequest, language: str, scan: Scan, chosen: ToolPreferences, before: dict[str, str]
     ) -> ToolDiscoveryResponse:
-        """The second and third tier for one language; empty is one that is not known."""
-        category, path = request.tool_category, quoted_path(request.target_path)
+        """The second and third tier for one language, which may be unknown."""
+        offer = Offer(self._root, request.tool_category, language, request.target_path)
         inferred = scan.tools_for(language)
-        asked = msgspec.structs.replace(request, languages=(language,) if language else ())
+        request = msgspec.structs.replace(request, languages=(language,) if language else ())
+        response = ToolDiscoveryResponse(tier=3, confidence=scan.confidence)
         if (choice := find_choice(before, language)) is not None:
-            tool = chosen_tool(self._root, category, language, choice, inferred, path)
-            return ToolDiscoveryResponse(tier=3, confidence=scan.confidence, tools=(tool,))
-        advice = await self._researched(asked, language, inferred)
+            return msgspec.structs.replace(response, tools=(offer.chosen(choice, inferred),))
+        advice = await self._recommend(request, offer, inferred)
         if advice.satisfactory and advice.tools:
             named = {tool.name for tool in advice.tools}
-            agreed = tuple(tool for tool in inferred if tool.name in named)  # with the places that speak for it
-            return ToolDiscoveryResponse(tier=2, confidence=scan.confidence, tools=agreed or advice.tools)
-        options = build_options(self._root, category, language, inferred, advice, path)
-        answer = await self._ask_user(asked, options) if self._ask_user is not None else None
+            agreed = tuple(tool for tool in inferred if tool.name in named)  # these name their place in the project
+            return msgspec.structs.replace(response, tier=2, tools=agreed or advice.tools)
+        options = offer.options(inferred, advice)
+        answer = await self._ask_user(request, options) if self._ask_user is not None else None
         if answer is None:
-            usual = default_tool(self._root, category, language, path)
+            usual = offer.default()
             tools = inferred or ((usual,) if usual is not None else ())
-            return ToolDiscoveryResponse(
-                tier=3, confidence=scan.confidence, tools=tools, requires_user=True, user_options=options
-            )
-        choice = checked_choice(answer)
-        await chosen.write(language, choice)
-        tool = chosen_tool(self._root, category, language, choice, (each.tool for each in options), path)
-        return ToolDiscoveryResponse(tier=3, confidence=scan.confidence, tools=(tool,))
+            return msgspec.structs.replace(response, tools=tools, requires_user=True, user_options=options)
+        checked = check_choice(answer)
+        await chosen.write(language, checked)
+        return msgspec.structs.replace(response, tools=(offer.chosen(checked, (each.tool for each in options)),))
 
-    async def _researched(
-        self, request: ToolDiscoveryRequest, language: str, inferred: Sequence[DiscoveredTool]
+    async def _recommend(
+        self, request: ToolDiscoveryRequest, offer: Offer, inferred: Sequence[DiscoveredTool]
     ) -> Recommendation:
         if self._research is None:
-            return _NOTHING
+            return Recommendation()
         try:
             found = await self._research(request, inferred)
         except ClewError:
-            return _NOTHING  # what cannot be found out now is for the user to decide
-        tools = tuple(self._completed(tool, request, language) for tool in found.tools if tool.name.strip())
+            return Recommendation()  # the user decides where research fails
+        tools = tuple(offer.completed(tool) for tool in found.tools if tool.name.strip())
         return msgspec.structs.replace(found, tools=tools)
 
-    def _completed(self, tool: DiscoveredTool, request: ToolDiscoveryRequest, language: str) -> DiscoveredTool:
-        category, path = request.tool_category, quoted_path(request.target_path)
-        command = tool.run_command or command_of(tool.name, category, path)
-        return msgspec.structs.replace(
-            tool,
-            category=category,
-            language=tool.language or language,
-            run_command=command,
-            install_cmd=tool.install_cmd or install_of(tool.name, category, language),
-            is_installed=is_installed(self._root, tool.name, command),
-            source="academic_research",
-        )
-
-    async def _grounds(self, files: ProjectFiles, chosen: ToolPreferences) -> Grounds:
-        content = await asyncio.to_thread(files.fingerprint)
-        checkout = await asyncio.to_thread(checkout_of, Path(self._root))
-        return Grounds(checkout=checkout, files=content, user_overrides=await chosen.read())
-
-    def _choices(self, request: ToolDiscoveryRequest) -> ToolPreferences:
-        preferences = UserPreferences(self._trail, self._by, self._clock, request.session_id)
-        return ToolPreferences(preferences, request.tool_category)
-
-    def _refreshed(self, known: ToolDiscoveryResponse) -> ToolDiscoveryResponse:
-        """What is installed changes without any file of the project changing."""
-        tools = (
-            msgspec.structs.replace(tool, is_installed=is_installed(self._root, tool.name, tool.run_command))
-            for tool in known.tools
-        )
-        return msgspec.structs.replace(known, tools=tuple(tools))
-
-    def _checked(self, request: ToolDiscoveryRequest) -> ToolDiscoveryRequest:
+    def _check(self, request: ToolDiscoveryRequest) -> ToolDiscoveryRequest:
         try:
             real = Path(os.path.realpath(os.path.join(self._root, request.target_path)))
         except ValueError:
@@ -191,3 +166,53 @@ class ToolDiscovery:
         target = real.relative_to(self._root).as_posix()
         languages = tuple(dict.fromkeys(filter(None, map(normal_language, request.languages))))
         return msgspec.structs.replace(request, target_path="" if target == "." else target, languages=languages)
+
+    async def _find_cached(self, request: ToolDiscoveryRequest, state: CacheKey) -> ToolDiscoveryResponse | None:
+        """The cached response, where it is valid; what is installed is looked up again."""
+        found = await find_keyed(self._trail, self._key(request), by=self._by)
+        try:
+            is_entry = found is not None and found.schema_name == SCHEMA
+            entry = msgspec.convert(found.context, ToolDiscoveryEntry) if found and is_entry else None
+        except msgspec.ValidationError:
+            return None  # somebody else wrote something there
+        if entry is None or state != CacheKey(
+            checkout=entry.checkout, files=entry.files, user_overrides=entry.user_overrides
+        ):
+            return None
+        tools = await asyncio.to_thread(lambda: tuple(map(self._refresh, entry.tools)))
+        return ToolDiscoveryResponse(tier=entry.tier, confidence=entry.confidence, tools=tools)
+
+    def _refresh(self, tool: DiscoveredTool) -> DiscoveredTool:
+        return msgspec.structs.replace(tool, is_installed=is_installed(self._root, tool.name, tool.run_command))
+
+    async def _store(self, request: ToolDiscoveryRequest, state: CacheKey, response: ToolDiscoveryResponse) -> None:
+        """Replace the cache entry of a request, if the caller may write at all."""
+        key = self._key(request)
+        entry = ToolDiscoveryEntry(
+            id=keyed_id(self._by.owner_id, key),
+            session_id=request.session_id,
+            project_path=self._root,
+            discovered_at=self._clock.now(),
+            tools=response.tools,
+            tier=response.tier,
+            user_overrides=state.user_overrides,
+            confidence=response.confidence,
+            checkout=state.checkout,
+            files=state.files,
+        )
+        draft = Draft(title=f"Tools: {request.tool_category}", context=msgspec.to_builtins(entry), schema_name=SCHEMA)
+        await keep_keyed(self._trail, key, draft, by=self._by)
+
+    def _key(self, request: ToolDiscoveryRequest) -> str:
+        """The key of a cache entry; principals of other scopes have entries of their own."""
+        asked = [self._root, request.tool_category, request.target_path, request.languages, sorted(self._by.scopes)]
+        return f"devtools:{hashlib.sha256(msgspec.json.encode(asked)).hexdigest()}"
+
+
+def checkout_of(root: Path) -> str:
+    """The branch and commit that are checked out; empty where there is no git."""
+    try:
+        branch = run_git(root, ["symbolic-ref", "--quiet", "HEAD"]).decode(errors="replace").strip()
+    except SourceError:
+        branch = ""
+    return f"{branch} {find_head(root) or ''}".strip()

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import combinations
 
 from clew.knowledge.code.facts import Import
-from clew.knowledge.project.tables import load_table
+from clew.knowledge.project.tool_data import load_table
 
 Shapes = Mapping[str, Mapping[str, re.Pattern[str]]]
 

@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from clew.errors import InvalidInput
-from clew.knowledge.project.devtools_data import ConfigRule, PackageRule, default_toolsets, detection, known_tools
-from clew.knowledge.project.devtools_files import ProjectFiles
-from clew.knowledge.project.devtools_installed import is_installed
-from clew.knowledge.project.devtools_records import (
+from clew.knowledge.project.tool_data import ConfigRule, PackageRule, default_toolsets, detection, known_tools
+from clew.knowledge.project.tool_records import (
     CATEGORIES,
     DiscoveredTool,
     ToolCategory,
@@ -21,7 +19,7 @@ from clew.knowledge.project.devtools_records import (
     ToolDiscoveryResponse,
     ToolOption,
 )
-from clew.knowledge.project.devtools_scan import Scan, scan_project
+from clew.knowledge.project.tool_scan import ProjectFiles, Scan, is_installed, scan_project
 
 LANGUAGES = [
     "go", "python", "javascript", "typescript", "rust", "ruby", "java", "kotlin", "c", "cpp", "csharp", "elixir",

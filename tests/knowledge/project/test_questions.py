@@ -1,4 +1,4 @@
-"""Questions that the manifests of a project answer, through the catalog, and questions that they do not."""
+"""Recognised questions on manifests and people, and questions that are not recognised."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 
 from clew.app import open_app
 from clew.config import Config, HygieneConfig
-from clew.knowledge.project.manifest_facts import read_facts
-from clew.knowledge.project.manifest_questions import read_question, tell_manifest
+from clew.knowledge.project.questions import read_question, tell_manifest, tell_people
 from tests.knowledge.code.repositories import make_repository
 from tests.knowledge.code.sampling import opened
 from tests.knowledge.doors import known
@@ -162,11 +161,54 @@ async def test_what_a_manifest_says_is_no_markup(tmp_path: Path) -> None:
     assert licence.endswith(r"licence # \<b>")
 
 
-@pytest.mark.parametrize("path", ["pyproject.toml", "package.json", "pom.xml", "go.mod", "Cargo.toml", "LICENSE"])
-@pytest.mark.parametrize("text", ["", "{", "[[[[", "<project><parent>", "version =", "\x00", "[" * 5_000])
-def test_a_broken_manifest_says_less_and_never_fails(path: str, text: str) -> None:
-    assert len(read_facts(path, text)) <= 1
-
-
 def test_a_long_question_is_read_up_to_a_limit() -> None:
     assert read_question("which version of " + "x " * 100_000) is not None
+
+
+FILES = {
+    "MAINTAINERS": "# Those who answer\n\n- Ada Byron <ada@example.org>\n- bolind\n",
+    ".github/CODEOWNERS": "# owners\ndocs/* @ada\n",
+    "parts/deep/AUTHORS": "Somebody Else\n",
+    "pyproject.toml": '[project]\nname = "letters"\nauthors = [\n  { name = "Cy Dee", email = "cy@example.org" },\n]\n',
+    "package.json": '{"name": "letters", "author": "Eve Fay <eve@example.org> (https://example.org)"}\n',
+}
+TOLD = [
+    "- MAINTAINERS:3: Ada Byron",
+    "- MAINTAINERS:4: bolind",
+    "- .github/CODEOWNERS:2: docs/\\* @ada",
+    "- package.json:1: author: Eve Fay",
+    "- pyproject.toml:4: authors: Cy Dee",
+]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "who maintains it",
+        "who are the maintainers?",
+        "who maintains letters",
+        "who are the code owners of this project",
+    ],
+)
+async def test_files_and_manifests_tell_who_stands_behind_a_project(tmp_path: Path, question: str) -> None:
+    async with opened(make_repository(tmp_path / "shop", FILES)) as code:
+        await code.look()
+        assert await tell_people(question, code) == TOLD
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["who maintains the parser", "who calls maintainers", "who owns lodash", "where are the maintainers", ""],
+)
+async def test_other_questions_are_not_about_the_people_of_the_project(tmp_path: Path, question: str) -> None:
+    async with opened(make_repository(tmp_path / "shop", FILES)) as code:
+        await code.look()
+        assert await tell_people(question, code) == []
+
+
+@pytest.mark.parametrize("text", ["", "[", "authors = [", '{"author": [1, {"name": 2}]}', "\x00", "- \n* \n"])
+async def test_a_broken_file_says_less_and_never_fails(tmp_path: Path, text: str) -> None:
+    files = dict.fromkeys(("MAINTAINERS", "pyproject.toml", "package.json", "Cargo.toml"), text)
+    async with opened(make_repository(tmp_path / "shop", files)) as code:
+        await code.look()
+        assert isinstance(await tell_people("who maintains it", code), list)

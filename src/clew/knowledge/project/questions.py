@@ -1,23 +1,29 @@
-"""Questions that the manifests of a project answer: which version of a package or language it needs, its own version
-and licence, and what it depends on. Any other question is answered by nothing here."""
+"""Recognisers of questions on manifests, people and development tools, by regular expressions. The search over the
+facts of `facts.py` is to replace them."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from collections.abc import Iterable, Sequence
+from os.path import basename
 from typing import Literal, NamedTuple
 
 from clew.catalog.text import inline
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.evidence.naming import on_one_line
-from clew.knowledge.manifests.records import Declared, PackageType, normal_name
-from clew.knowledge.project.dependencies import is_copied, list_packages
-from clew.knowledge.project.manifest_facts import LICENCE, NAME, VERSION, Fact, has_facts, read_facts
+from clew.knowledge.lines import clip
+from clew.knowledge.project.dependencies import list_packages
+from clew.knowledge.project.formats import TextFile
+from clew.knowledge.project.manifests import normal_name, reader_of
+from clew.knowledge.project.packages import Declared, PackageType, is_copied
+from clew.knowledge.project.people import people_reader_of
 from clew.knowledge.project.texts import read_files
+from clew.knowledge.project.tool_records import ToolCategory
 from clew.trail.text import STOP
 
+LICENCE, NAME, VERSION = "license", "name", "version"
 MAX_LINES = 5
 MAX_LISTED, MAX_FURTHER = 12, 5
 """Packages that are named in the first line of a list, and in each further one."""
@@ -68,6 +74,14 @@ _COMMON = (
     frozenset(("version", "versions", "project", "package", "library", "required", "needed", "used", "here")) | STOP
 )
 _NEEDED: dict[PackageType, str] = {"runtime": "to run", "dev": "for development", "peer": "beside it"}
+
+
+class Stated(NamedTuple):
+    """A statement of a manifest, at `source`, `path:line`."""
+
+    what: str
+    value: str
+    source: str
 
 
 class Asked(NamedTuple):
@@ -122,23 +136,29 @@ def _unknown(question: str, names: Sequence[str]) -> list[str]:
     return [f"- No manifest here names {inline(name)}."] if name.lower() in names else []
 
 
-async def _facts(code: CodeGraph) -> list[Fact]:
-    files = [file.path for file in await code.files() if has_facts(file.path) and not is_copied(file.path)]
+async def _facts(code: CodeGraph) -> list[Stated]:
+    files = [file.path for file in await code.files() if reader_of(file.path) and not is_copied(file.path)]
     own = [path for path in files if not kind_of(path) & (TEST | ASIDE)] or files
     paths = sorted(own, key=lambda path: (path.count("/"), path))[:MAX_FILES]
     return await asyncio.to_thread(_read, code, paths)
 
 
-def _read(code: CodeGraph, paths: Sequence[str]) -> list[Fact]:
-    return [fact for file in read_files(code, paths) for fact in read_facts(file.path, file.text)]
+def _read(code: CodeGraph, paths: Sequence[str]) -> list[Stated]:
+    return [
+        Stated(each.name, clip(each.value, 100), f"{file.path}:{each.start}")
+        for file in read_files(code, paths)
+        if (read := reader_of(file.path)) is not None
+        for each in read(TextFile(file.path, file.text))
+        if each.kind in ("runtime", "metadata") or (each.group == "managed" and each.value)
+    ]
 
 
-def _languages(name: str, facts: Sequence[Fact]) -> list[str]:
+def _languages(name: str, facts: Sequence[Stated]) -> list[str]:
     what = _LANGUAGES.get(name, "")
     return _told(what, facts) if what else []
 
 
-def _packages(name: str, packages: Sequence[Declared], facts: Iterable[Fact]) -> list[str]:
+def _packages(name: str, packages: Sequence[Declared], facts: Iterable[Stated]) -> list[str]:
     """Each version that a package of this name is asked for in, where that is said first; with what only says the
     version, for others to ask for."""
     fitting = [each for each in packages if name in _names(each)]
@@ -161,22 +181,22 @@ def _package_line(package: Declared) -> str:
     return f"- {on_one_line(package.source)}: {said} ({package.ecosystem}, needed {_NEEDED[package.type]})"
 
 
-def _own_names(facts: Sequence[Fact]) -> frozenset[str]:
+def _own_names(facts: Sequence[Stated]) -> frozenset[str]:
     return frozenset(fact.value.lower() for fact in facts if fact.what == NAME)
 
 
-def _beside(names: Sequence[str], facts: Sequence[Fact]) -> list[Fact]:
+def _beside(names: Sequence[str], facts: Sequence[Stated]) -> list[Stated]:
     """What the manifests say that give one of the names to the project, or to a part of it."""
     paths = {_path(fact) for fact in facts if fact.what == NAME and fact.value.lower() in names}
     found = [fact for fact in facts if _path(fact) in paths]
     return found if any(fact.what == VERSION for fact in found) else []
 
 
-def _path(fact: Fact) -> str:
+def _path(fact: Stated) -> str:
     return fact.source.rpartition(":")[0]
 
 
-def _told(what: str, facts: Sequence[Fact]) -> list[str]:
+def _told(what: str, facts: Sequence[Stated]) -> list[str]:
     """What is said of one thing, each value once. The folders below say it only where the upper ones do not."""
     fitting = [fact for fact in facts if fact.what == what]
     depth = min((fact.source.count("/") for fact in fitting), default=0)
@@ -199,3 +219,84 @@ def _listed(packages: Sequence[Declared], *, is_dev: bool) -> list[str]:
         more = f", and {len(named) - most:,} more" if len(named) > most else ""
         lines.append(f"- {len(named):,} packages needed {why}: {', '.join(map(inline, named[:most]))}{more}")
     return lines
+
+
+# -- people ----------------------------------------------------------------------------------------------------
+
+MAX_PEOPLE, MAX_TEXT = 8, 160
+_WHOSE = (
+    r"(?:it|this|(?:this|the|our) (?:project|package|library|crate|repo|repository|tool|app)|(?P<name>[\w.-]{1,60}))"
+)
+_ROLES = r"(?:(?:current|core|main|code|project) )*(?:maintainers?|authors?|owners?|contributors?|developers?|team)"
+_ASKS_PEOPLE = re.compile(
+    rf"who (?:maintains|owns|leads|develops|is behind) {_WHOSE}"
+    rf"|who(?: is| are|'s) (?:the )?{_ROLES}(?: (?:of|for|behind) {_WHOSE.replace('name', 'of')}| here)?",
+    re.IGNORECASE,
+)
+
+
+def asks_for_people(question: str) -> re.Match[str] | None:
+    """The question as one for those who stand behind a project, or None."""
+    return _ASKS_PEOPLE.fullmatch(" ".join(question[:300].split()).rstrip(" ?!."))
+
+
+async def tell_people(question: str, code: CodeGraph) -> list[str]:
+    """A line for each place that names people of the project, `path:line` first; none for another question."""
+    found = asks_for_people(question)
+    if found is None:
+        return []
+    named = [file.path for file in await code.files() if not is_copied(file.path)]
+    manifests = [path for path in named if reader_of(path) and "/" not in path]
+    paths = [*sorted((path for path in named if people_reader_of(path)), key=lambda path: (path.count("/"), path))]
+    lines, names = await asyncio.to_thread(_people, code, [*paths, *sorted(manifests)])
+    name = (found["name"] or found["of"] or "").lower()
+    is_of_this = not name or name in (basename(str(code.tree.root)).lower(), *names)
+    return lines[:MAX_PEOPLE] if is_of_this else []
+
+
+def _people(code: CodeGraph, paths: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The lines that name people, and the names of the project."""
+    lines, names = [], []
+    for file in read_files(code, paths):
+        is_list = people_reader_of(file.path) is not None
+        read = people_reader_of(file.path) or reader_of(file.path)
+        for each in read(TextFile(file.path, file.text)) if read else ():
+            if each.kind == "people":
+                role = "" if is_list and each.name in file.path.lower() else each.name
+                said = f"{role} {each.value}".strip() if is_list else f"{role}: {each.value}"
+                lines.append(f"- {on_one_line(file.source(each.start))}: {inline(clip(said, MAX_TEXT))}")
+            elif each.kind == "metadata" and each.name == NAME:
+                names.append(each.value.lower())
+    return lines, names
+
+
+# -- development tools -----------------------------------------------------------------------------------------
+
+MAX_SHORT = 60
+_ASKS_TOOL = re.compile(r"^\W*(?:which|what|how)\b", re.IGNORECASE)
+_HERE = re.compile(
+    r"\b(?:use[sd]?|using|run|runs|running|here|configured|project|repo|repository|we|our|i)\b", re.IGNORECASE
+)
+_SHORT = re.compile(r"\W*(?:(?:which|what|the|our|what is the|what's the) )?(?:\w+[ -])?\w+\W*", re.IGNORECASE)
+"""A question of little more than the name of a kind of tools."""
+_KIND = re.compile(
+    r"(?:linter|formatter|type[ -]?checker|test(?:ing)? (?:runner|framework|tool)|language server|lsp)s?\W*\Z",
+    re.IGNORECASE,
+)
+_NAMED: dict[ToolCategory, re.Pattern[str]] = {
+    "linter": re.compile(r"\blint(?:er|ers|ing)?\b", re.IGNORECASE),
+    "formatter": re.compile(r"\bformatters?\b|\bformat (?:the |our )?code\b", re.IGNORECASE),
+    "type_checker": re.compile(r"\btyp(?:e|es|ing)[ -]?check(?:er|ers|ing)?\b", re.IGNORECASE),
+    "test_framework": re.compile(
+        r"\btest(?:ing)? (?:runner|framework|tool|library)s?\b|\brun (?:\w+ )?tests\b", re.IGNORECASE
+    ),
+    "lsp": re.compile(r"\blanguage servers?\b|\blsp\b", re.IGNORECASE),
+}
+
+
+def categories_in(question: str) -> list[ToolCategory]:
+    """The kinds of tools that a question wants to know of this project; none for any other question."""
+    is_short = len(question) <= MAX_SHORT and _SHORT.fullmatch(question) and _KIND.search(question)
+    if not is_short and (not _ASKS_TOOL.search(question) or not _HERE.search(question)):
+        return []
+    return [category for category, pattern in _NAMED.items() if pattern.search(question)]

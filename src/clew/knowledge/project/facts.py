@@ -1,0 +1,165 @@
+"""The facts that the files of a project state of it: runtimes, dependencies, scripts, tools, metadata and people, each
+with its lines. Reading is bounded and never raises; keys are not masked here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import islice
+
+import msgspec
+
+from clew.knowledge.lines import clip
+from clew.knowledge.project.formats import TextFile, parse, table
+from clew.knowledge.project.manifests import Kind, Reader, Statement, reader_of
+from clew.knowledge.project.packages import is_copied
+from clew.knowledge.project.people import people_reader_of
+from clew.knowledge.project.scripts import script_reader_of
+from clew.knowledge.project.tool_data import config_rules, detection, find_configured, used_tools
+from clew.knowledge.project.tool_records import CATEGORIES
+
+MAX_TEXT = 500_000
+"""Of a larger file only its name is read."""
+MAX_FACTS = 2_000
+"""Facts that are taken from one file."""
+MAX_LINES, MAX_WIDTH = 30, 400
+"""Lines of a fact that are shown, and characters of each."""
+MAX_VALUE = 1_000
+
+_WORKFLOWS = ".github/workflows/"
+_KEYWORDS = {
+    "runtime": "version minimum required supported supports needs works with runtime language",
+    "runtime CI": "tested continuous integration matrix",
+    "dependency": "dependency dependencies depends package library requirement requires version",
+    "dependency runtime": "needed to run installed",
+    "dependency dev": "development dev test testing",
+    "dependency peer": "peer beside provided",
+    "dependency indirect": "indirect transitive",
+    "dependency managed": "managed",
+    "script": "run command script task how to",
+    "script CI": "continuous integration pipeline workflow job step checks",
+    "script make": "make target",
+    "script npm run": "npm yarn pnpm",
+    "tool": "tool used uses configured configuration",
+    "tool linter": "linter lint linting code style static analysis",
+    "tool formatter": "formatter format formatting code style",
+    "tool type_checker": "type checker check types typing static",
+    "tool test_framework": "test runner testing run tests framework",
+    "tool lsp": "language server editor",
+    "tool coverage": "test coverage report",
+    "tool build": "build backend system builds compile bundler packaging",
+    "tool package manager": "package manager install dependencies lock file",
+    "tool CI": "continuous integration pipeline workflow server",
+    "tool task runner": "task runner automation run tasks",
+    "tool pre-commit hook": "commit hook check before",
+    "tool release": "release publish changelog",
+    "tool documentation": "documentation docs site",
+    "tool dependency updates": "dependency update automatic",
+    "metadata name": "project package name called",
+    "metadata version": "project current own version release",
+    "metadata license": "license licence licensed under",
+    "metadata description": "project description summary about purpose",
+    "metadata homepage": "home page website link",
+    "metadata repository": "source repository link",
+    "metadata url": "home page website link",
+    "metadata command": "command line program executable installed entry point",
+    "metadata entry point": "entry point plugin",
+    "people": "who maintains maintainer author owner owns contact people responsible team",
+}
+"""Words by which people ask for a fact: by its kind, with its group, and with its name."""
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """One fact. `start` and `end` are lines, counted from 1; `text` is these lines as written, up to a limit."""
+
+    path: str
+    start: int
+    end: int
+    kind: Kind
+    name: str
+    value: str
+    text: str
+    keywords: str
+
+
+def is_fact_file(path: str) -> bool:
+    """Whether a file of this name may state facts of its project."""
+    if is_copied(path):
+        return False
+    name = path.rpartition("/")[2]
+    return name in config_rules() or path.startswith(_WORKFLOWS) or bool(_readers(path))
+
+
+def read_facts(files: Iterable[tuple[str, bytes]]) -> list[Fact]:
+    """The facts of some files, given by path and content, in the order of the files; other files state none."""
+    return [fact for path, body in files if is_fact_file(path) for fact in islice(_read(path, body), MAX_FACTS)]
+
+
+def _read(path: str, body: bytes) -> Iterator[Fact]:
+    text = body.decode("utf-8-sig", "replace") if len(body) <= MAX_TEXT else ""
+    file = TextFile(path, text)
+    for read in (*_readers(path), _read_tools):
+        for each in read(file):
+            yield _to_fact(file, each)
+
+
+def _readers(path: str) -> list[Reader]:
+    found = (reader_of(path), script_reader_of(path), people_reader_of(path))
+    return [read for read in found if read is not None]
+
+
+def _read_tools(file: TextFile) -> Iterator[Statement]:
+    """The tools that a file configures. A section `tool` of `pyproject.toml` counts though the tool is not known."""
+    seen = set[str]()
+    for rule, line in find_configured(file):
+        seen.add(rule.section)
+        yield Statement("tool", rule.tool, rule.category.replace("_", " "), line, line, rule.category)
+    for build in detection().builds:
+        at = file.text.find(build.text) if file.name in build.files else -1
+        if at >= 0:
+            line = file.line_at(at)
+            yield Statement("tool", build.tool, build.category.replace("_", " "), line, line, build.category)
+    if file.path.startswith(_WORKFLOWS):
+        yield Statement("tool", "GitHub Actions", "CI", 1, 1, "CI")
+    if file.name == "pyproject.toml":
+        parsed = parse(file)
+        for name in table(parsed.data.get("tool")):
+            if f"tool.{name}" not in seen:
+                line = parsed.span(("tool", name))[0]
+                yield Statement("tool", name, "configuration", line, line)
+
+
+def _to_fact(file: TextFile, stated: Statement) -> Fact:
+    end = min(stated.end, len(file.lines), stated.start + MAX_LINES - 1)
+    shown = (line[:MAX_WIDTH].rstrip("\r") for line in file.lines[stated.start - 1 : end])
+    return Fact(
+        path=file.path,
+        start=stated.start,
+        end=stated.end,
+        kind=stated.kind,
+        name=clip(stated.name),
+        value=stated.value[:MAX_VALUE],
+        text="\n".join(shown),
+        keywords=_keywords(stated),
+    )
+
+
+def _keywords(stated: Statement) -> str:
+    kind = stated.kind
+    groups = {stated.group, stated.name}
+    if kind == "dependency":
+        groups |= _tool_packages().get(stated.name, set())
+    elif kind == "script":
+        groups |= {each for each in CATEGORIES if used_tools(stated.value.replace("\n", " ; "), each)}
+    keys = (kind, *(f"{each} {group}" for group in sorted(groups) for each in dict.fromkeys((kind, "tool"))))
+    words = " ".join(filter(None, (*(_KEYWORDS.get(key, "") for key in keys), stated.words)))
+    return " ".join(dict.fromkeys(words.split()))
+
+
+@cache
+def _tool_packages() -> dict[str, set[str]]:
+    """The categories of the tools that packages bring."""
+    found: dict[str, set[str]] = {}
+    for rule in detection().packages:
+        found.setdefault(rule.package, set()).add(rule.category)
+    return found

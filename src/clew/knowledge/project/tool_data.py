@@ -1,0 +1,228 @@
+"""Data on development tools: how they show in a project, how they are run, and the default toolsets of 22 languages.
+The tables are the JSON files in `data`, read once when first needed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from clew.knowledge.project.formats import TextFile, parse
+from clew.knowledge.project.tool_records import ToolCategory
+
+ANY = "*"
+MAX_LINE = 2_000
+
+_Table = TypeVar("_Table")
+
+
+class ConfigRule(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that configures a tool, by its name; with a `section`, only where the file has it."""
+
+    file: str
+    tool: str
+    category: str
+    language: str = ""
+    section: str = ""
+
+
+class PackageRule(msgspec.Struct, frozen=True, kw_only=True):
+    """A package that brings a tool, where a manifest names it."""
+
+    manifest: str
+    package: str
+    tool: str
+    category: ToolCategory
+    language: str
+
+
+class TextRule(msgspec.Struct, frozen=True, kw_only=True):
+    """A text that speaks for a tool, in the files of a build, which runs it, or in the settings of an editor. One that
+    only names its package does not configure it."""
+
+    text: str
+    tool: str
+    category: ToolCategory
+    language: str
+    files: tuple[str, ...] = ()
+    run: str = ""
+    is_config: bool = True
+
+
+class Detection(msgspec.Struct, frozen=True, kw_only=True):
+    """How tools show. `configs` are files that are enough by themselves, `sections` parts of files that serve other
+    tools too, `others` both for tools that discovery does not offer; `*_folders` say which endings count there."""
+
+    configs: tuple[ConfigRule, ...]
+    sections: tuple[ConfigRule, ...]
+    others: tuple[ConfigRule, ...]
+    packages: tuple[PackageRule, ...]
+    builds: tuple[TextRule, ...]
+    ide: tuple[TextRule, ...]
+    scripts: tuple[str, ...]
+    ci: tuple[str, ...]
+    ci_folders: dict[str, tuple[str, ...]]
+    ide_folders: dict[str, tuple[str, ...]]
+    requirements: tuple[str, ...]
+
+
+class KnownTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool with its command for each category; `seen` is what shows in a script that it is used."""
+
+    languages: tuple[str, ...]
+    run: dict[ToolCategory, str]
+    install_cmd: str = ""
+    binary: str = ""
+    package: str = ""
+    seen: dict[ToolCategory, tuple[str, ...]] = {}
+    pros: tuple[str, ...] = ()
+    cons: tuple[str, ...] = ()
+
+
+class ToolDefault(msgspec.Struct, frozen=True, kw_only=True):
+    """The usual tool of a category, without a name where a language has none. One without an install command comes
+    with the language or its build."""
+
+    name: str
+    install_cmd: str
+
+
+class LanguageToolset(msgspec.Struct, frozen=True, kw_only=True):
+    package_manager: str
+    linter: ToolDefault
+    formatter: ToolDefault
+    type_checker: ToolDefault
+    lsp: ToolDefault
+    test_framework: ToolDefault
+
+    def default(self, category: ToolCategory) -> ToolDefault:
+        found: ToolDefault = getattr(self, category)
+        return found
+
+
+class _Tools(msgspec.Struct, frozen=True):
+    tools: dict[str, KnownTool]
+
+
+class _Toolsets(msgspec.Struct, frozen=True):
+    toolsets: dict[str, LanguageToolset]
+    extensions: dict[str, str]
+    aliases: dict[str, str]
+    covers: dict[str, tuple[str, ...]]
+
+
+class Configured(NamedTuple):
+    """A rule that a file fulfils, and the line that shows it."""
+
+    rule: ConfigRule
+    line: int
+
+
+def load_table(name: str, type: type[_Table]) -> _Table:
+    return msgspec.json.decode(files("clew.knowledge.project").joinpath("data", name).read_bytes(), type=type)
+
+
+@cache
+def detection() -> Detection:
+    return load_table("detection.json", Detection)
+
+
+@cache
+def known_tools() -> dict[str, KnownTool]:
+    return load_table("tools.json", _Tools).tools
+
+
+@cache
+def _languages() -> _Toolsets:
+    return load_table("toolsets.json", _Toolsets)
+
+
+def default_toolsets() -> dict[str, LanguageToolset]:
+    """The default toolset of each language."""
+    return _languages().toolsets
+
+
+def normal_language(name: str) -> str:
+    """The one spelling of a language: `py` and `Python` are python."""
+    plain = name.strip().lower()
+    return _languages().aliases.get(plain, plain)
+
+
+def language_by_extension(name: str) -> str:
+    """The language of a file by the end of its name, or empty."""
+    return _languages().extensions.get(name.rpartition(".")[2].lower(), "") if "." in name else ""
+
+
+def serves(rule_language: str, language: str) -> bool:
+    """Whether a tool of one language is of use for another: those of JavaScript are for TypeScript."""
+    return rule_language in (ANY, language) or language in _languages().covers.get(rule_language, ())
+
+
+def command_of(tool: str, category: ToolCategory, path: str = ".") -> str:
+    """The command that runs a tool on a path, which is quoted already; the name of a tool that is not known."""
+    known = known_tools().get(tool)
+    return known.run[category].replace("{path}", path) if known and category in known.run else tool
+
+
+def install_of(tool: str, category: ToolCategory, language: str) -> str:
+    """The command that installs a tool, as usual for a language; empty where there is nothing to install."""
+    toolset = default_toolsets().get(language)
+    usual = toolset.default(category) if toolset else None
+    if usual is not None and usual.name == tool:
+        return usual.install_cmd
+    return known_tools()[tool].install_cmd if tool in known_tools() else ""
+
+
+@cache
+def config_rules() -> dict[str, list[ConfigRule]]:
+    """All rules on configuration, by the name of the file."""
+    found: dict[str, list[ConfigRule]] = {}
+    for rule in (*detection().configs, *detection().sections, *detection().others):
+        found.setdefault(rule.file, []).append(rule)
+    return found
+
+
+def find_configured(file: TextFile) -> Iterator[Configured]:
+    """The rules on configuration that a file fulfils, in the order of the rules."""
+    for rule in config_rules().get(file.name, ()):
+        if not rule.section:
+            yield Configured(rule, 1)
+            continue
+        parsed = parse(file)
+        keys = tuple(rule.section.split(".")) if file.name.endswith(".toml") else (rule.section,)
+        if any(True for _ in parsed.select("/".join(keys))):
+            yield Configured(rule, parsed.span(keys)[0])
+
+
+def used_tools(line: str, category: ToolCategory) -> dict[str, str]:
+    """The tools of a category that a line of a script runs, each with the pattern that shows it."""
+    line = line[:MAX_LINE]
+    if not _pattern("|".join(_shown(category).values())).search(line):
+        return {}
+    return {tool: words for tool, words in _shown(category).items() if _pattern(words).search(line)}
+
+
+@cache
+def _shown(category: ToolCategory) -> dict[str, str]:
+    """A pattern for each tool: its command up to the first option, or what the data says."""
+    found = {}
+    for name, known in known_tools().items():
+        if category in known.run:
+            shown = known.seen.get(category) or (_command(known.run[category]),)
+            found[name] = "|".join(r"[ \t]+".join(map(re.escape, each.split())) for each in shown)
+    return found
+
+
+@cache
+def _pattern(words: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w@-])(?:{words})(?![\w-])")
+
+
+def _command(template: str) -> str:
+    words = template.removeprefix("npx ").split()
+    end = next((at for at, word in enumerate(words) if word[0] in "-{./@"), len(words))
+    return " ".join(words[:end])
