@@ -1,5 +1,5 @@
-"""The design tokens of a project, and which of them a value has: colours are compared by what they look like, lengths
-by what they measure."""
+"""The design tokens of a project, and which of them has a value: colours are compared by their look, lengths by their
+measure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import get_args
+from typing import Literal, get_args
 
 import msgspec
 
@@ -17,23 +17,67 @@ from clew.knowledge.code.views import FileInfo
 from clew.knowledge.lines import clip
 from clew.knowledge.project.colours import Colour, read_colour
 from clew.knowledge.project.texts import read_files
-from clew.knowledge.project.token_naming import Category, DesignToken, classify
-from clew.knowledge.project.token_sources import Raw, reader_of
+from clew.knowledge.project.token_sources import RawToken, token_reader_of
 
+Category = Literal["colors", "spacing", "typography", "shadows", "radii", "other"]
 CATEGORIES: tuple[str, ...] = get_args(Category)
 MAX_FILES, MAX_TOKENS = 300, 5_000
 MAX_VALUE = 300
-_REFERENCE = re.compile(r"var\(\s*(--[\w-]{1,100})\s*(?:,[^()]{0,100})?\)|\{([\w.$ -]{1,200})\}|([$@][\w-]{1,100})")
-_CHAIN = 8
+MAX_CHAIN = 8
 """Tokens that may refer to each other in a row."""
-_NEAR = 1_200
-"""How far, squared, the colour of a token may be that is shown in the place of one that there is not."""
+NEAR = 1_200
+"""The squared distance up to which a colour is suggested in place of one that has no token."""
+
+_REFERENCE = re.compile(r"var\(\s*(--[\w-]{1,100})\s*(?:,[^()]{0,100})?\)|\{([\w.$ -]{1,200})\}|([$@][\w-]{1,100})")
 _BARE_ZERO = re.compile(r"(?<![\d.])0+(?=\.\d)")
 _COPIED = re.compile(r"(?:^|/)(?:node_modules|vendor|dist|build)/|\.min\.css$")
+_BY_NAME: tuple[tuple[Category, re.Pattern[str]], ...] = (
+    ("shadows", re.compile(r"(?:box-|drop-)?shadows?|elevations?")),
+    ("radii", re.compile(r"(?:border-)?radius|radii|rounded|corners?|corner-radius")),
+    ("colors", re.compile(r"colou?rs?|clr|palette")),
+    ("spacing", re.compile(r"spac(?:ing|es?)|gaps?|sizes?|sizing|margins?|paddings?|gutters?|insets?")),
+    (
+        "typography",
+        re.compile(
+            r"typography|fonts?(?:-(?:size|family|weight)s?)?|text|line-heights?|letter-spacing|leading|tracking"
+            r"|font-families"
+        ),
+    ),
+)
+_BY_TYPE: dict[str, Category] = {
+    "color": "colors",
+    "shadow": "shadows",
+    "boxshadow": "shadows",
+    "borderradius": "radii",
+    "typography": "typography",
+    **dict.fromkeys(("dimension", "spacing", "sizing"), "spacing"),
+    **dict.fromkeys(("fontfamily", "fontsize", "fontweight", "lineheight", "fontfamilies"), "typography"),
+    **dict.fromkeys(("fontsizes", "fontweights", "lineheights"), "typography"),
+}
+_OF_TEXT = frozenset(("font", "line", "leading", "tracking", "text", "letter"))
+_LENGTH = re.compile(r"-?(?:\d{1,6}(?:\.\d{1,6})?|\.\d{1,6})(?:px|rem|em|pt)")
+_SHADOW = re.compile(r"(?:inset\s+)?-?[\d.]+(?:px|rem)?\s+-?[\d.]+(?:px|rem)?\s.*(?:#|rgb|hsl)")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+class DesignToken(msgspec.Struct, frozen=True, kw_only=True):
+    """A named value, at `source`, `path:line`. `value` has all references resolved; `written` is the text of the file
+    where that differs."""
+
+    category: Category
+    name: str
+    value: str
+    source: str
+    written: str = ""
+
+    @property
+    def path(self) -> str:
+        """The token as code would name it: `colors.primary`."""
+        return f"{self.category}.{self.name}"
 
 
 class DesignTokens(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens in the order of their files and lines, and the files that they are from."""
+    """Tokens in the order of their files and lines, and these files."""
 
     tokens: Sequence[DesignToken]
     sources: Sequence[str]
@@ -53,29 +97,23 @@ class TokenMatches(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def get_design_tokens(code: CodeGraph, category: str = "all") -> DesignTokens:
-    """The tokens of one category, or all. Raises InvalidInput for a category that there is not."""
+    """Return the tokens of one category, or all. Raises InvalidInput for an unknown category."""
     if category not in (*CATEGORIES, "all", ""):
         hint = f"Categories are {', '.join(CATEGORIES)} and all"
         raise InvalidInput("category", f"{category[:40]!r} is none", hint=hint)
-    tokens = await _read(code)
-    chosen = [token for token in tokens if category in (token.category, "all", "")]
-    return DesignTokens(tokens=chosen, sources=list(dict.fromkeys(_path(token) for token in chosen)))
+    chosen = [token for token in await _read(code) if category in (token.category, "all", "")]
+    paths = dict.fromkeys(token.source.rpartition(":")[0] for token in chosen)
+    return DesignTokens(tokens=chosen, sources=list(paths))
 
 
 async def find_design_token(code: CodeGraph, value: str) -> TokenMatches:
-    """The tokens that have a value; without one, the colour nearest to it. Raises InvalidInput for an empty value."""
+    """Return the tokens with a value, or suggest the nearest colour. Raises InvalidInput for an empty value."""
     if not value.strip():
         raise InvalidInput("value", "is empty", hint="Give a value such as '#3B82F6' or '16px'")
     wanted = _comparable(value[:MAX_VALUE])
     tokens = await _read(code)
     matches = [token for token in tokens if _comparable(token.value) == wanted]
-    if matches:
-        return TokenMatches(found=True, matches=matches)
-    return TokenMatches(found=False, suggestion=_suggest(wanted, tokens))
-
-
-def _path(token: DesignToken) -> str:
-    return token.source.rpartition(":")[0]
+    return TokenMatches(found=bool(matches), matches=matches, suggestion="" if matches else _suggest(wanted, tokens))
 
 
 async def _read(code: CodeGraph) -> list[DesignToken]:
@@ -84,10 +122,10 @@ async def _read(code: CodeGraph) -> list[DesignToken]:
 
 
 def _tokens(code: CodeGraph, files: Sequence[FileInfo]) -> Iterator[DesignToken]:
-    paths = [file.path for file in files if reader_of(file.path) and not _COPIED.search(file.path)]
-    found: list[tuple[str, Raw]] = []
+    paths = [file.path for file in files if token_reader_of(file.path) and not _COPIED.search(file.path)]
+    found: list[tuple[str, RawToken]] = []
     for file in read_files(code, paths[:MAX_FILES]):
-        read = reader_of(file.path)
+        read = token_reader_of(file.path)
         found += ((file.path, raw) for raw in (islice(read(file), MAX_TOKENS) if read else ()))
     known: dict[str, str] = {}
     for _, raw in found:
@@ -100,17 +138,17 @@ def _tokens(code: CodeGraph, files: Sequence[FileInfo]) -> Iterator[DesignToken]
 
 
 def _resolve(value: str, known: Mapping[str, str]) -> str:
-    """What a value comes to when all tokens that it refers to are put in; one that is not known stays."""
+    """A value with its references replaced; one to an unknown token stays."""
 
-    def put_in(found: re.Match[str]) -> str:
+    def replace(found: re.Match[str]) -> str:
         keys = (found[1], f"{{{(found[2] or '').removesuffix('.$value').removesuffix('.value')}}}", found[3])
         return next((known[key] for key in keys if key and key in known), found[0])
 
-    for _ in range(_CHAIN):
-        put = _REFERENCE.sub(put_in, value)[:MAX_VALUE]
-        if put == value:
+    for _ in range(MAX_CHAIN):
+        replaced = _REFERENCE.sub(replace, value)[:MAX_VALUE]
+        if replaced == value:
             break
-        value = put
+        value = replaced
     return value
 
 
@@ -122,11 +160,49 @@ def _comparable(value: str) -> Colour | str:
 
 
 def _suggest(wanted: Colour | str, tokens: Sequence[DesignToken]) -> str:
-    text = "No token has this value. Add one, or use one that there is."
+    text = "No token has this value. Add one, or use an existing one."
     if not isinstance(wanted, Colour):
         return text
     colours = [(colour.distance(wanted), token) for token in tokens if (colour := read_colour(token.value))]
-    near, token = min(colours, key=lambda pair: pair[0], default=(_NEAR + 1, None))
-    if token is None or near > _NEAR:
+    near, token = min(colours, key=lambda pair: pair[0], default=(NEAR + 1, None))
+    if token is None or near > NEAR:
         return text
     return f"{text} The nearest is {token.path} ({token.value}), {token.source}."
+
+
+def classify(name: str, value: str, type: str = "") -> tuple[Category, str]:
+    """The category of a token and its name within it, which does not repeat the category."""
+    parts = [part.lower() for part in re.split(r"[-_./\s]+", _HUMP.sub("-", name)) if part]
+    category = _category(parts, value, re.sub(r"[^a-z]", "", type.lower()))
+    used = _prefix(parts, category)
+    rest = parts[used:] if 0 < used < len(parts) else parts
+    return category, "-".join(rest) or name
+
+
+def _category(parts: list[str], value: str, type: str) -> Category:
+    is_colour = read_colour(value) is not None
+    if type in _BY_TYPE and _BY_TYPE[type] != "spacing":
+        return _BY_TYPE[type]
+    for size in (2, 1):
+        for at in range(max(1, len(parts) - size + 1)):
+            found = _named("-".join(parts[at : at + size]))
+            if found and not (found == "typography" and is_colour) and not (found == "colors" and not is_colour and at):
+                return found
+    if type in _BY_TYPE:
+        return _BY_TYPE[type]
+    if is_colour:
+        return "colors"
+    if _SHADOW.match(value[:MAX_VALUE]):
+        return "shadows"
+    return "spacing" if _LENGTH.fullmatch(value) and _OF_TEXT.isdisjoint(parts) else "other"
+
+
+def _named(word: str) -> Category | None:
+    return next((category for category, shape in _BY_NAME if shape.fullmatch(word)), None)
+
+
+def _prefix(parts: list[str], category: Category) -> int:
+    """How many parts at the start only name the category."""
+    if category == "typography":
+        return int(parts[:1] == ["typography"])
+    return next((size for size in (2, 1) if _named("-".join(parts[:size])) == category), 0)

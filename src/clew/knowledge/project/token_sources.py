@@ -1,17 +1,19 @@
-"""Design tokens as projects write them down: custom properties of CSS, variables of SCSS, JSON files in the shape of
-the W3C or of Style Dictionary, and the theme of Tailwind. Nothing is run; what cannot be read has no tokens."""
+"""Readers of design tokens: custom properties of CSS, variables of SCSS, JSON of the W3C or of Style Dictionary, and
+the theme of Tailwind. Nothing is run; a file that cannot be parsed has no tokens."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
-from clew.knowledge.project.script_objects import Leaf, read_object
+from clew.knowledge.project.formats import parse_json
 from clew.knowledge.project.texts import FileText
 
 MAX_DEPTH = 12
+MAX_LEAVES = 50_000
+"""Tokens of JavaScript that are read."""
 _COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)")
 _PROPERTY = re.compile(
     r"(?<![\w-])(--[A-Za-z_][\w-]{0,100}|[$@][A-Za-z_][\w-]{0,100})\s*:\s*([^;{}\n]{1,300})(?=[;}\n])"
@@ -25,6 +27,12 @@ _JSON_FILE = re.compile(
 )
 _TAILWIND = re.compile(r"(?:^|/)tailwind\.config\.[cm]?[jt]s$")
 _SHEET = re.compile(r"\.(?:css|scss|sass|less|pcss)$")
+_TOKEN = re.compile(
+    r"\s+|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
+    r"|(?P<string>\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|`(?:[^`\\$]|\\.)*+`)"
+    r"|(?P<word>[\w$.-]+)|(?P<mark>[{}\[\]:,()])|(?P<other>.)",
+    re.DOTALL,
+)
 _SECTIONS = {
     "colors": "color",
     "spacing": "spacing",
@@ -38,8 +46,8 @@ _SECTIONS = {
 }
 
 
-class Raw(NamedTuple):
-    """A token as it is written: what refers to it, its name, value and type, and the line."""
+class RawToken(NamedTuple):
+    """A token as written: the key that refers to it, its name, value, type and line."""
 
     key: str
     name: str
@@ -48,11 +56,11 @@ class Raw(NamedTuple):
     line: int
 
 
-Reader = Callable[[FileText], Iterator[Raw]]
+Reader = Callable[[FileText], Iterator[RawToken]]
 
 
-def reader_of(path: str) -> Reader | None:
-    """What reads the tokens of a file of this name, if it may have any."""
+def token_reader_of(path: str) -> Reader | None:
+    """The reader of a file of this name, if it may hold tokens."""
     if _TAILWIND.search(path):
         return _tailwind
     if _SHEET.search(path):
@@ -60,7 +68,7 @@ def reader_of(path: str) -> Reader | None:
     return _json if _JSON_FILE.search(path) else None
 
 
-def _sheet(file: FileText) -> Iterator[Raw]:
+def _sheet(file: FileText) -> Iterator[RawToken]:
     text = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), file.text)
     if not file.path.endswith(".css"):
         text = re.sub(r"(?<!:)//[^\n]*", "", text)
@@ -69,21 +77,17 @@ def _sheet(file: FileText) -> Iterator[Raw]:
         line, at = line + text.count("\n", at, found.start(1)), found.start(1)
         value = _FLAG.sub("", found[2]).strip()
         if value:
-            yield Raw(found[1], found[1].lstrip("-$@"), value, "", line)
+            yield RawToken(found[1], found[1].lstrip("-$@"), value, "", line)
 
 
-def _json(file: FileText) -> Iterator[Raw]:
-    try:
-        said = json.loads(file.text)
-    except (ValueError, RecursionError):
-        return
-    lines = _LineFinder(file)
-    for path, value, type in _groups(said, (), "", 0):
-        yield Raw(f"{{{'.'.join(path)}}}", "-".join(path), value, type, lines.find(path))
+def _json(file: FileText) -> Iterator[RawToken]:
+    parsed = parse_json(file.text)
+    for path, value, type in _groups(parsed.data, (), "", 0):
+        yield RawToken(f"{{{'.'.join(path)}}}", "-".join(path), value, type, parsed.span(path)[0])
 
 
 def _groups(group: object, path: tuple[str, ...], type: str, depth: int) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """The tokens below a group, each with its path, value and type; a group gives its type to what is in it."""
+    """The tokens below a group, each with its path, value and type; members inherit the type of a group."""
     if not isinstance(group, dict) or depth > MAX_DEPTH:
         return
     said = group.get("$type", group.get("type"))
@@ -95,11 +99,11 @@ def _groups(group: object, path: tuple[str, ...], type: str, depth: int) -> Iter
         return
     for name, inner in group.items():
         if isinstance(inner, dict) and not name.startswith("$"):
-            yield from _groups(inner, (*path, name[:100]), type, depth + 1)
+            yield from _groups(inner, (*path, name), type, depth + 1)
 
 
 def _shown(value: Any) -> str:
-    """A value of JSON as CSS would have it."""
+    """A value of JSON as CSS would write it."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         return str(value)[:300]
     if isinstance(value, list):
@@ -113,35 +117,44 @@ def _shown(value: Any) -> str:
     return "; ".join(f"{name}: {_shown(each)}" for name, each in list(value.items())[:20])[:300]
 
 
-class _LineFinder:
-    """Finds the lines of keys, in the order in which a file has them."""
-
-    def __init__(self, file: FileText) -> None:
-        self._file = file
-        self._at: dict[tuple[str, ...], int] = {(): 0}
-
-    def find(self, path: tuple[str, ...]) -> int:
-        return self._file.line_of(self._position(path))
-
-    def _position(self, path: tuple[str, ...]) -> int:
-        if path not in self._at:
-            start = self._position(path[:-1])
-            found = re.compile(re.escape(json.dumps(path[-1])) + r"\s*:").search(self._file.text, start + 1)
-            self._at[path] = found.start() if found else start
-        return self._at[path]
-
-
-def _tailwind(file: FileText) -> Iterator[Raw]:
+def _tailwind(file: FileText) -> Iterator[RawToken]:
     found = _THEME.search(file.text)
-    if found is None:
-        return
-    for leaf in read_object(file.text, found.end() - 1):
-        path = leaf.path[1:] if leaf.path[0] == "extend" else leaf.path
-        if len(path) > 1 and path[0] in _SECTIONS:
-            yield _theme_token(file, leaf, path)
+    for path, value, position in _read_object(file.text, found.end() - 1) if found else ():
+        keys = path[1:] if path[0] == "extend" else path
+        if len(keys) > 1 and keys[0] in _SECTIONS:
+            name = "-".join((_SECTIONS[keys[0]], *(part for part in keys[1:] if part != "DEFAULT")))
+            yield RawToken(".".join(("theme", *keys)), name, value[:300], "", file.line_of(position))
 
 
-def _theme_token(file: FileText, leaf: Leaf, path: tuple[str, ...]) -> Raw:
-    rest = [part for part in path[1:] if part != "DEFAULT"]
-    name = "-".join((_SECTIONS[path[0]], *rest))
-    return Raw(".".join(("theme", *path)), name, leaf.value[:300], "", file.line_of(leaf.position))
+def _read_object(text: str, start: int) -> Iterator[tuple[tuple[str, ...], str, int]]:
+    """The literal values of the object of JavaScript whose brace is at `start`, each with its keys and position. Items
+    of an array are one value, with commas; computed values are skipped."""
+    keys: list[str] = []
+    opened: list[str] = []
+    key, said, is_plain, position = "", list[str](), True, start
+    for token in islice(_TOKEN.finditer(text, start), MAX_LEAVES):
+        mark = token["mark"] or ""
+        if not token.lastgroup:
+            continue  # blanks and comments
+        if token["string"] or token["word"]:
+            said.append(token[0].strip("\"'`"))
+        elif mark == "[" or (mark == "]" and opened[-1:] == ["["]):
+            opened.append(mark) if mark == "[" else opened.pop()
+        elif opened[-1:] == ["["]:
+            is_plain = is_plain and mark == ","
+        elif mark == ":" and not key:
+            key, said, position = said[-1] if said else "", [], token.start()
+        elif mark in ("{", ",", "}"):
+            if key and said and is_plain and mark != "{":
+                yield (*keys[1:], key), ", ".join(said), position
+            if mark == "{":
+                opened.append(mark)
+                keys.append(key)
+            elif mark == "}":
+                opened.pop()
+                keys.pop()
+            key, said, is_plain = "", [], True
+        else:
+            is_plain = False
+        if not opened or len(opened) > MAX_DEPTH:
+            return
