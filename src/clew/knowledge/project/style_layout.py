@@ -1,4 +1,5 @@
-"""How code is laid out: indentation, quotation marks, semicolons and the comma after a last item, by counting."""
+"""The layout of code, by counting: indentation, quotation marks, semicolons, trailing commas. Comments and the contents
+of strings are blanked first; lines stay in place."""
 
 from __future__ import annotations
 
@@ -6,10 +7,22 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-from clew.knowledge.project.code_text import Plain
-
 Counts = dict[str, Counter[str]]
 
+_C = r"//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
+_LINE_STRINGS = r"\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'"
+_SCANNERS = {
+    "python": re.compile(
+        r"(?s:(?P<long>\"\"\"(?:[^\\]|\\.)*?(?:\"\"\"|\Z)|'''(?:[^\\]|\\.)*?(?:'''|\Z)))"
+        rf"|(?P<comment>#[^\n]*)|(?P<string>{_LINE_STRINGS})"
+    ),
+    "ruby": re.compile(rf"(?P<comment>(?<![\w\"'])#(?!\{{)[^\n]*)|(?P<long>(?!))|(?P<string>{_LINE_STRINGS})"),
+    "javascript": re.compile(rf"(?P<comment>{_C})|(?P<long>`(?:[^`\\]|\\.)*+`)|(?P<string>{_LINE_STRINGS})", re.DOTALL),
+    "rust": re.compile(rf"(?P<comment>{_C})|(?P<long>(?!))|(?P<string>\"(?:[^\"\\]|\\.)*+\")", re.DOTALL),
+    "other": re.compile(rf"(?P<comment>{_C})|(?P<long>`[^`]*`)|(?P<string>{_LINE_STRINGS})"),
+}
+_FAMILY = {"typescript": "javascript", "tsx": "javascript"}
+_MARKUP_VALUE = re.compile(r"[\w:-]=\Z")
 _CHOOSES_QUOTES = frozenset(("python", "javascript", "typescript", "ruby"))
 _CHOOSES_SEMICOLONS = frozenset(("javascript", "typescript"))
 _NEEDS_SEMICOLONS = frozenset(("java", "c", "cpp", "rust"))
@@ -25,6 +38,39 @@ _MAX_STEP = 8
 _MAX_DEPTH = 200
 
 
+class Plain(NamedTuple):
+    """Code with empty strings and without comments, and how often each quotation mark was chosen."""
+
+    text: str
+    double: int
+    single: int
+
+
+def strip_code(text: str, language: str) -> Plain:
+    """Blank comments and strings of any text. Attributes of markup and strings with a quote inside count for no
+    mark."""
+    family = _FAMILY.get(language, language)
+    marks = {'"': 0, "'": 0}
+
+    def blank(found: re.Match[str]) -> str:
+        whole = found[0]
+        if found["comment"] is not None:
+            return "\n" * whole.count("\n")
+        if found["string"] is not None and not _is_forced(found, family):
+            marks[whole[0]] += 1
+        return '"' + "\n" * whole.count("\n") + '"'
+
+    plain = _SCANNERS.get(family, _SCANNERS["other"]).sub(blank, text)
+    return Plain(plain, marks['"'], marks["'"])
+
+
+def _is_forced(found: re.Match[str], family: str) -> bool:
+    inner = found[0][1:-1]
+    start = found.start()
+    is_markup = family == "javascript" and _MARKUP_VALUE.search(found.string[max(0, start - 2) : start]) is not None
+    return is_markup or '"' in inner or "'" in inner
+
+
 class _Open(NamedTuple):
     mark: str
     ends_line: bool
@@ -32,7 +78,7 @@ class _Open(NamedTuple):
 
 
 def count_layout(plain: Plain, language: str) -> Counts:
-    """The choices that one file makes."""
+    """Count the choices of one file."""
     counts: Counts = {
         "indent_style": Counter(),
         "indent_size": Counter(),
