@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from clew.knowledge.project.formats import TextFile
 from clew.knowledge.project.manifests import Reader, Statement
 
-MAX_PEOPLE = 200
+MAX_LINES = 500
 MAX_DEPTH = 1
 """Files further down name the people of a part, or of something that was copied."""
 
@@ -30,12 +30,12 @@ def read_people(file: TextFile) -> Iterator[Statement]:
     """A statement for each line that names somebody, without headings, comments and e-mail addresses. Code owners are
     named by the pattern of their files."""
     role = file.name.partition(".")[0].lower()
-    count = 0
-    for number, line in enumerate(file.lines, 1):
-        said = _POINT.sub("", _ADDRESS.sub("", line[:500])).strip()
-        if count >= MAX_PEOPLE or not re.search(r"\w", said) or _COMMENT.match(_POINT.sub("", line[:500])):
+    for number, line in enumerate(file.lines[:MAX_LINES], 1):
+        if role == "codeowners":
+            pattern, _, owners = line[:500].partition("#")[0].strip().partition(" ")
+            if owners.strip():
+                yield Statement("people", pattern, _ADDRESS.sub("", owners).strip(), number, number)
             continue
-        count += 1
-        pattern, _, owners = said.partition(" ")
-        is_owned = role == "codeowners" and bool(owners.strip())
-        yield Statement("people", pattern if is_owned else role, owners.strip() if is_owned else said, number, number)
+        said = _POINT.sub("", _ADDRESS.sub("", line[:500])).strip()
+        if re.search(r"\w", said) and not _COMMENT.match(_POINT.sub("", line[:500])):
+            yield Statement("people", role, said, number, number)

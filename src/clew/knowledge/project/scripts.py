@@ -20,6 +20,7 @@ _TARGET = re.compile(r"([A-Za-z0-9][\w./-]{0,60})[ \t]*+:(?![=:])[ \t]*+([^#]{0,
 _JUST_RECIPE = re.compile(r"@?([A-Za-z][\w-]{0,60})(?:[ \t][^:=]{0,100})?:(?!=)([^#]{0,300})")
 _NOX_SESSION = re.compile(r"@nox\.session\b(?:.{0,200}?\bname\s*=\s*[\"']([\w.-]{1,60})[\"'])?")
 _NOX_RUN = re.compile(r"session\.run\((.{1,200})")
+_QUOTED = re.compile(r"[\"']([^\"']+)[\"']")
 _FUNCTION = re.compile(r"(?:async )?def (\w{1,80})")
 _YAML_KEY = re.compile(r"([ ]*+)(-[ ]++)?[\"']?([\w.-]{1,80})[\"']?:(?:[ \t]++(.*))?$")
 _BLOCK = re.compile(r"[|>][+-]?\d?")
@@ -67,8 +68,8 @@ def read_nox(file: TextFile) -> Iterator[Statement]:
             continue
         named = _FUNCTION.match(lines[end])
         body = _take_while(lines, end + 1, lambda each: each[:1] in (" ", "\t", ""))
-        value = "\n".join(run[1] for each in body if (run := _NOX_RUN.search(each)))
-        yield Statement("script", found[1] or (named[1] if named else ""), value, number, end + 1, "nox -s")
+        runs = [" ".join(_QUOTED.findall(run[1])) for each in body if (run := _NOX_RUN.search(each))]
+        yield Statement("script", found[1] or (named[1] if named else ""), "\n".join(runs), number, end + 1, "nox -s")
 
 
 def read_hooks(file: TextFile) -> Iterator[Statement]:
@@ -138,7 +139,11 @@ def _block(lines: Sequence[str], start: int, indent: int) -> list[str]:
 
 def _plain(text: str | None) -> str:
     """A scalar or an item of a list without its marks."""
-    return (text or "").strip().removeprefix("- ").strip(" \"'[]").replace('"', "")[:MAX_LINE]
+    plain = (text or "").strip().removeprefix("- ").strip()
+    if plain[:1] == "[" and plain[-1:] == "]":
+        plain = plain[1:-1].replace('"', "").replace("'", "")
+    is_quoted = plain[:1] in ("'", '"') and plain[:1] == plain[-1:]
+    return (plain[1:-1] if is_quoted else plain)[:MAX_LINE]
 
 
 def _take_while(lines: Sequence[str], start: int, belongs: Callable[[str], bool]) -> list[str]:
