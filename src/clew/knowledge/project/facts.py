@@ -15,8 +15,9 @@ from clew.knowledge.project.manifests import Kind, Reader, Statement, reader_of
 from clew.knowledge.project.packages import is_copied
 from clew.knowledge.project.people import people_reader_of
 from clew.knowledge.project.scripts import script_reader_of
-from clew.knowledge.project.tool_data import config_rules, detection, find_configured, used_tools
+from clew.knowledge.project.tool_data import detection
 from clew.knowledge.project.tool_records import CATEGORIES
+from clew.knowledge.project.tool_signs import config_rules, find_configured, used_tools
 
 MAX_TEXT = 500_000
 """Of a larger file only its name is read."""
@@ -110,21 +111,17 @@ def _readers(path: str) -> list[Reader]:
 
 def _read_tools(file: TextFile) -> Iterator[Statement]:
     """The tools that a file configures. A section `tool` of `pyproject.toml` counts though the tool is not known."""
-    seen = set[str]()
-    for rule, line in find_configured(file):
-        seen.add(rule.section)
-        yield Statement("tool", rule.tool, rule.category.replace("_", " "), line, line, rule.category)
-    for build in detection().builds:
-        at = file.text.find(build.text) if file.name in build.files else -1
-        if at >= 0:
-            line = file.line_at(at)
-            yield Statement("tool", build.tool, build.category.replace("_", " "), line, line, build.category)
+    for sign in find_configured(file):
+        if sign.is_config:
+            line = max(1, sign.line)
+            yield Statement("tool", sign.tool, sign.category.replace("_", " "), line, line, sign.category)
     if file.path.startswith(_WORKFLOWS):
         yield Statement("tool", "GitHub Actions", "CI", 1, 1, "CI")
     if file.name == "pyproject.toml":
         parsed = parse(file)
+        known = {rule.section.split(".")[1] for rule in config_rules()[file.name]}
         for name in table(parsed.data.get("tool")):
-            if f"tool.{name}" not in seen:
+            if name not in known:
                 line = parsed.span(("tool", name))[0]
                 yield Statement("tool", name, "configuration", line, line)
 

@@ -155,7 +155,8 @@ def read_rules(file: TextFile) -> Iterator[Statement]:
 
 def _read_value(file: TextFile, parsed: Parsed, rule: Rule, keys: Keys, key: str, value: object) -> Iterator[Statement]:
     if isinstance(value, list):
-        value = ", ".join(each if isinstance(each, str) else " ".join(map(str, each)) for each in value[:50] if each)
+        items = (" ".join(map(str, each)) if isinstance(each, list) else str(each) for each in value[:50])
+        value = ", ".join(filter(None, items))
     if isinstance(value, str | int | float) and str(value).strip():
         name = key.removeprefix("testenv:") if rule.name == "*" else rule.name
         yield Statement(rule.kind, name, str(value).strip(), *parsed.span(keys), rule.group)

@@ -3,52 +3,32 @@ The tables are the JSON files in `data`, read once when first needed."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import msgspec
 
-from clew.knowledge.project.formats import TextFile, parse
 from clew.knowledge.project.tool_records import ToolCategory
 
 ANY = "*"
-MAX_LINE = 2_000
 
 _Table = TypeVar("_Table")
 
 
-class ConfigRule(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that configures a tool, by its name; with a `section`, only where the file has it."""
+class ToolRule(msgspec.Struct, frozen=True, kw_only=True):
+    """A sign of a tool: a configuration file, or a section of it; a package that a manifest names; or a text in the
+    files of a build, which runs the tool, or in the settings of an editor."""
 
-    file: str
     tool: str
     category: str
     language: str = ""
+    file: str = ""
     section: str = ""
-
-
-class PackageRule(msgspec.Struct, frozen=True, kw_only=True):
-    """A package that brings a tool, where a manifest names it."""
-
-    manifest: str
-    package: str
-    tool: str
-    category: ToolCategory
-    language: str
-
-
-class TextRule(msgspec.Struct, frozen=True, kw_only=True):
-    """A text that speaks for a tool, in the files of a build, which runs it, or in the settings of an editor. One that
-    only names its package does not configure it."""
-
-    text: str
-    tool: str
-    category: ToolCategory
-    language: str
+    manifest: str = ""
+    package: str = ""
     files: tuple[str, ...] = ()
+    text: str = ""
     run: str = ""
     is_config: bool = True
 
@@ -57,12 +37,12 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
     """How tools show. `configs` are files that are enough by themselves, `sections` parts of files that serve other
     tools too, `others` both for tools that discovery does not offer; `*_folders` say which endings count there."""
 
-    configs: tuple[ConfigRule, ...]
-    sections: tuple[ConfigRule, ...]
-    others: tuple[ConfigRule, ...]
-    packages: tuple[PackageRule, ...]
-    builds: tuple[TextRule, ...]
-    ide: tuple[TextRule, ...]
+    configs: tuple[ToolRule, ...]
+    sections: tuple[ToolRule, ...]
+    others: tuple[ToolRule, ...]
+    packages: tuple[ToolRule, ...]
+    builds: tuple[ToolRule, ...]
+    ide: tuple[ToolRule, ...]
     scripts: tuple[str, ...]
     ci: tuple[str, ...]
     ci_folders: dict[str, tuple[str, ...]]
@@ -113,13 +93,6 @@ class _Toolsets(msgspec.Struct, frozen=True):
     extensions: dict[str, str]
     aliases: dict[str, str]
     covers: dict[str, tuple[str, ...]]
-
-
-class Configured(NamedTuple):
-    """A rule that a file fulfils, and the line that shows it."""
-
-    rule: ConfigRule
-    line: int
 
 
 def load_table(name: str, type: type[_Table]) -> _Table:
@@ -175,54 +148,3 @@ def install_of(tool: str, category: ToolCategory, language: str) -> str:
     if usual is not None and usual.name == tool:
         return usual.install_cmd
     return known_tools()[tool].install_cmd if tool in known_tools() else ""
-
-
-@cache
-def config_rules() -> dict[str, list[ConfigRule]]:
-    """All rules on configuration, by the name of the file."""
-    found: dict[str, list[ConfigRule]] = {}
-    for rule in (*detection().configs, *detection().sections, *detection().others):
-        found.setdefault(rule.file, []).append(rule)
-    return found
-
-
-def find_configured(file: TextFile) -> Iterator[Configured]:
-    """The rules on configuration that a file fulfils, in the order of the rules."""
-    for rule in config_rules().get(file.name, ()):
-        if not rule.section:
-            yield Configured(rule, 1)
-            continue
-        parsed = parse(file)
-        keys = tuple(rule.section.split(".")) if file.name.endswith(".toml") else (rule.section,)
-        if any(True for _ in parsed.select("/".join(keys))):
-            yield Configured(rule, parsed.span(keys)[0])
-
-
-def used_tools(line: str, category: ToolCategory) -> dict[str, str]:
-    """The tools of a category that a line of a script runs, each with the pattern that shows it."""
-    line = line[:MAX_LINE]
-    if not _pattern("|".join(_shown(category).values())).search(line):
-        return {}
-    return {tool: words for tool, words in _shown(category).items() if _pattern(words).search(line)}
-
-
-@cache
-def _shown(category: ToolCategory) -> dict[str, str]:
-    """A pattern for each tool: its command up to the first option, or what the data says."""
-    found = {}
-    for name, known in known_tools().items():
-        if category in known.run:
-            shown = known.seen.get(category) or (_command(known.run[category]),)
-            found[name] = "|".join(r"[ \t]+".join(map(re.escape, each.split())) for each in shown)
-    return found
-
-
-@cache
-def _pattern(words: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w@-])(?:{words})(?![\w-])")
-
-
-def _command(template: str) -> str:
-    words = template.removeprefix("npx ").split()
-    end = next((at for at, word in enumerate(words) if word[0] in "-{./@"), len(words))
-    return " ".join(words[:end])

@@ -1,0 +1,176 @@
+"""Signs of development tools in a file: configurations, builds, packages, scripts and editor settings that show that a
+tool is used."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import NamedTuple
+
+from clew.knowledge.project.formats import TextFile, parse
+from clew.knowledge.project.manifests import reader_of
+from clew.knowledge.project.packages import parse_manifest
+from clew.knowledge.project.scripts import read_targets
+from clew.knowledge.project.tool_data import ToolRule, detection, known_tools
+from clew.knowledge.project.tool_records import CATEGORIES, Source, ToolCategory
+
+MAX_LINE, MAX_LINES = 2_000, 5_000
+MAX_VERSION = 60
+CONFIG, BUILD, PACKAGE, SCRIPT, COMPANION, EDITOR = range(6)
+"""Ranks of signs. A companion is a package that is used with a tool: its version is not the tool's."""
+
+_ECOSYSTEMS = {
+    "npm": "package.json",
+    "python": "pyproject.toml",
+    "go": "go.mod",
+    "rust": "Cargo.toml",
+    "java": "pom.xml",
+}
+_FOLDER_OPTION = {"npm": "--prefix", "pnpm": "--dir", "yarn": "--cwd", "bun": "--cwd", "make": "-C"}
+_VERSION = re.compile(r"(?=.*\d)[\w.*^~<>=!|, +-]+")
+_SCRIPT_NAME = re.compile(r"\w[\w:.-]{0,60}")
+
+
+class Sign(NamedTuple):
+    """A sign of a tool at a line, or 0 for the file as a whole. One that is a configuration proves the tool, the
+    others only name it. `run` is the command of the project that runs the tool alone."""
+
+    rank: int
+    tool: str
+    category: str
+    language: str
+    line: int = 0
+    is_config: bool = False
+    source: Source = "config_file"
+    version: str = ""
+    run: str = ""
+
+
+def find_signs(file: TextFile, runner: str = "npm") -> Iterator[Sign]:
+    """All signs in a file; `runner` runs the scripts of package.json."""
+    yield from find_configured(file)
+    yield from _from_packages(file)
+    yield from _from_scripts(file, runner)
+    for rule in detection().ide if is_below(file.path, detection().ide_folders) else ():
+        at = file.text.find(rule.text)
+        if at >= 0:
+            yield Sign(EDITOR, rule.tool, rule.category, rule.language, file.line_at(at))
+
+
+def find_configured(file: TextFile) -> Iterator[Sign]:
+    """The signs in configurations and builds."""
+    for rule in config_rules().get(file.name, ()):
+        if not rule.section:
+            yield Sign(CONFIG, rule.tool, rule.category, rule.language, is_config=True)
+            continue
+        parsed = parse(file)
+        keys = tuple(rule.section.split(".")) if file.name.endswith(".toml") else (rule.section,)
+        if any(True for _ in parsed.select("/".join(keys))):
+            yield Sign(CONFIG, rule.tool, rule.category, rule.language, parsed.span(keys)[0], is_config=True)
+    for rule in detection().builds:
+        at = file.text.find(rule.text) if file.name in rule.files else -1
+        if at >= 0:
+            source: Source = "config_file" if rule.is_config else "package_manifest"
+            line, is_config = file.line_at(at), rule.is_config
+            yield Sign(BUILD, rule.tool, rule.category, rule.language, line, is_config, source, run=rule.run)
+
+
+@cache
+def config_rules() -> dict[str, list[ToolRule]]:
+    """All rules on configuration, by the name of the file."""
+    found: dict[str, list[ToolRule]] = {}
+    for rule in (*detection().configs, *detection().sections, *detection().others):
+        found.setdefault(rule.file, []).append(rule)
+    return found
+
+
+def is_below(path: str, folders: Iterable[str]) -> bool:
+    place = f"/{path.rpartition('/')[0]}"
+    return any(place.endswith(f"/{folder}") for folder in folders)
+
+
+def used_tools(line: str, category: ToolCategory) -> dict[str, str]:
+    """The tools of a category that a line of a script runs, each with the pattern that shows it."""
+    line = line[:MAX_LINE]
+    if not _pattern("|".join(_shown(category).values())).search(line):
+        return {}
+    return {tool: words for tool, words in _shown(category).items() if _pattern(words).search(line)}
+
+
+def _from_packages(file: TextFile) -> Iterator[Sign]:
+    for given in parse_manifest(file.path, file.text).packages:
+        for rule in detection().packages:
+            is_it = given.name == rule.package or given.name.startswith(f"{rule.package}/")
+            if is_it and rule.manifest == _MANIFESTS.get(given.ecosystem):
+                rank = PACKAGE if _is_its_own(rule) else COMPANION
+                fits = rank == PACKAGE and len(given.version) <= MAX_VERSION and _VERSION.fullmatch(given.version)
+                line = int(given.source.rpartition(":")[2])
+                version = given.version if fits else ""
+                yield Sign(rank, rule.tool, rule.category, rule.language, line, False, "package_manifest", version)
+
+
+def _is_its_own(rule: ToolRule) -> bool:
+    known = known_tools().get(rule.tool)
+    name = re.split(r"[/:]", rule.package)[-1]
+    is_named = name == rule.tool or name.startswith(f"{rule.tool}-")
+    return is_named or (known is not None and known.package == rule.package)
+
+
+def _from_scripts(file: TextFile, runner: str) -> Iterator[Sign]:
+    scripts = list(_scripts(file, runner))
+    for category in CATEGORIES:
+        mixed = {run for run, _, line in scripts if run and _does_more(line, category)}
+        for run, number, line in scripts:
+            source: Source = "package_manifest" if run else "config_file"
+            for tool in used_tools(line, category):
+                alone = "" if run in mixed else run
+                yield Sign(SCRIPT, tool, category, "", number, False, source, "", alone)
+
+
+def _scripts(file: TextFile, runner: str) -> Iterator[tuple[str, int, str]]:
+    """The lines of a file that somebody runs, each with the command of the script that it is in, if that has a name."""
+    folder, known, is_npm = file.path.rpartition("/")[0], detection(), file.name == "package.json"
+    read = reader_of(file.path) if is_npm else read_targets
+    if is_npm or file.name.lower() in ("makefile", "gnumakefile"):
+        program = runner if is_npm else "make"
+        start = f"{program} {_FOLDER_OPTION[program]} {shlex.quote(folder)}" if folder else program
+        for each in read(file) if read else ():
+            if each.kind == "script" and _SCRIPT_NAME.fullmatch(each.name):
+                run = f"{start}{' run' if is_npm else ''} {each.name}"
+                for at, line in enumerate(each.value.split("\n"), 0 if is_npm else 1):
+                    yield run, each.start + at, line
+    elif file.name in (*known.scripts, *known.ci) or is_below(file.path, known.ci_folders):
+        for number, line in enumerate(file.lines[:MAX_LINES], 1):
+            if not line.lstrip().startswith("#"):
+                yield "", number, line
+
+
+def _does_more(line: str, category: ToolCategory) -> bool:
+    """Whether a line also runs tools of other categories: its script is not the way to run this one alone."""
+    here = set(used_tools(line, category).values())
+    others = {shown for other in CATEGORIES if other != category for shown in used_tools(line, other).values()}
+    return not others <= here
+
+
+@cache
+def _shown(category: ToolCategory) -> dict[str, str]:
+    """A pattern for each tool: its command up to the first option, or the one of the data."""
+    found = {}
+    for name, known in known_tools().items():
+        if category in known.run:
+            shown = known.seen.get(category) or (_command(known.run[category]),)
+            found[name] = "|".join(r"[ \t]+".join(map(re.escape, each.split())) for each in shown)
+    return found
+
+
+@cache
+def _pattern(words: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w@-])(?:{words})(?![\w-])")
+
+
+def _command(template: str) -> str:
+    words = template.removeprefix("npx ").split()
+    end = next((at for at, word in enumerate(words) if word[0] in "-{./@"), len(words))
+    return " ".join(words[:end])
