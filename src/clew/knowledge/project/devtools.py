@@ -23,8 +23,6 @@ from clew.knowledge.history.preferences import UserPreferences
 from clew.knowledge.project.tool_choice import Offer, ToolPreferences, check_choice, find_choice
 from clew.knowledge.project.tool_data import normal_language
 from clew.knowledge.project.tool_records import (
-    CATEGORIES,
-    AskUser,
     DiscoveredTool,
     Recommendation,
     Research,
@@ -51,46 +49,35 @@ class CacheKey(msgspec.Struct, frozen=True, kw_only=True):
 
 class ToolDiscovery:
     """Discovers the tools of one project. `scans` counts searches of its files: a valid cache entry needs none. Calls
-    raise what the trail and the user's door raise, and InvalidInput; no file of the project makes them fail."""
+    raise what the trail raises, and InvalidInput; no file of the project makes them fail."""
 
     def __init__(
-        self,
-        code_root: Path,
-        trail: Trail,
-        clock: Clock,
-        by: Principal,
-        ask_user: AskUser | None = None,
-        research: Research | None = None,
+        self, code_root: Path, trail: Trail, clock: Clock, by: Principal, research: Research | None = None
     ) -> None:
         self._root = os.path.realpath(code_root)
-        self._trail, self._clock, self._by = trail, clock, by
-        self._ask_user, self._research = ask_user, research
-        self._locks = {category: asyncio.Lock() for category in CATEGORIES}
+        self._trail, self._clock, self._by, self._research = trail, clock, by, research
         self.scans = 0
 
     async def discover(self, request: ToolDiscoveryRequest, force_refresh: bool = False) -> ToolDiscoveryResponse:
-        """Return the tools for a request. A choice of the user is never asked for twice.
+        """Return the tools for a request, or options for the user, whose choice `prefer` stores.
 
-        Raises InvalidInput for a target outside of the project, and for a choice that names no tool.
+        Raises InvalidInput for a target outside of the project.
         """
         request = self._check(request)
-        async with self._locks[request.tool_category]:  # concurrent requests share one answer of the user
-            preferences = UserPreferences(self._trail, self._by, self._clock, request.session_id)
-            chosen = ToolPreferences(preferences, request.tool_category)
-            files = await asyncio.to_thread(ProjectFiles, self._root, request.target_path)
-            state = CacheKey(
-                checkout=await asyncio.to_thread(checkout_of, Path(self._root)),
-                files=await asyncio.to_thread(files.fingerprint),
-                user_overrides=await chosen.read(),
-            )
-            cached = None if force_refresh else await self._find_cached(request, state)
-            if cached is not None:
-                return cached
-            response = await self._discover(request, files, chosen, state.user_overrides)
-            if not response.requires_user:
-                after = msgspec.structs.replace(state, user_overrides=await chosen.read())
-                await self._store(request, after, response)
-            return response
+        preferences = UserPreferences(self._trail, self._by, self._clock, request.session_id)
+        files = await asyncio.to_thread(ProjectFiles, self._root, request.target_path)
+        state = CacheKey(
+            checkout=await asyncio.to_thread(checkout_of, Path(self._root)),
+            files=await asyncio.to_thread(files.fingerprint),
+            user_overrides=await ToolPreferences(preferences, request.tool_category).read(),
+        )
+        cached = None if force_refresh else await self._find_cached(request, state)
+        if cached is not None:
+            return cached
+        response = await self._discover(request, files, state.user_overrides)
+        if not response.requires_user:
+            await self._store(request, state, response)
+        return response
 
     async def prefer(self, category: ToolCategory, choice: ToolChoice, language: str = "") -> str:
         """Store the choice of the user for all sessions and return its language: the given one, that of most files, or
@@ -103,14 +90,14 @@ class ToolDiscovery:
         return found
 
     async def _discover(
-        self, request: ToolDiscoveryRequest, files: ProjectFiles, chosen: ToolPreferences, before: dict[str, str]
+        self, request: ToolDiscoveryRequest, files: ProjectFiles, chosen: dict[str, str]
     ) -> ToolDiscoveryResponse:
         self.scans += 1
         scan = await asyncio.to_thread(scan_project, files, request.tool_category, request.languages)
         if scan.confidence == "high":
             return ToolDiscoveryResponse(tier=1, confidence="high", tools=scan.tools)
         settled = [tool for tool in scan.tools if tool.config_path]
-        answers = [await self._settle(request, each, scan, chosen, before) for each in scan.open_languages or ("",)]
+        answers = [await self._settle(request, each, scan, chosen) for each in scan.open_languages or ("",)]
         return ToolDiscoveryResponse(
             tier=max(answer.tier for answer in answers),
             confidence=scan.confidence,
@@ -120,29 +107,24 @@ class ToolDiscovery:
         )
 
     async def _settle(
-        self, request: ToolDiscoveryRequest, language: str, scan: Scan, chosen: ToolPreferences, before: dict[str, str]
+        self, request: ToolDiscoveryRequest, language: str, scan: Scan, chosen: dict[str, str]
     ) -> ToolDiscoveryResponse:
         """The second and third tier for one language, which may be unknown."""
         offer = Offer(self._root, request.tool_category, language, request.target_path)
         inferred = scan.tools_for(language)
-        request = msgspec.structs.replace(request, languages=(language,) if language else ())
         response = ToolDiscoveryResponse(tier=3, confidence=scan.confidence)
-        if (choice := find_choice(before, language)) is not None:
+        if (choice := find_choice(chosen, language)) is not None:
             return msgspec.structs.replace(response, tools=(offer.chosen(choice, inferred),))
+        request = msgspec.structs.replace(request, languages=(language,) if language else ())
         advice = await self._recommend(request, offer, inferred)
         if advice.satisfactory and advice.tools:
             named = {tool.name for tool in advice.tools}
             agreed = tuple(tool for tool in inferred if tool.name in named)  # these name their place in the project
             return msgspec.structs.replace(response, tier=2, tools=agreed or advice.tools)
-        options = offer.options(inferred, advice)
-        answer = await self._ask_user(request, options) if self._ask_user is not None else None
-        if answer is None:
-            usual = offer.default()
-            tools = inferred or ((usual,) if usual is not None else ())
-            return msgspec.structs.replace(response, tools=tools, requires_user=True, user_options=options)
-        checked = check_choice(answer)
-        await chosen.write(language, checked)
-        return msgspec.structs.replace(response, tools=(offer.chosen(checked, (each.tool for each in options)),))
+        usual = offer.default()
+        tools = inferred or ((usual,) if usual is not None else ())
+        options = offer.options(inferred, advice.tools)
+        return msgspec.structs.replace(response, tools=tools, requires_user=True, user_options=options)
 
     async def _recommend(
         self, request: ToolDiscoveryRequest, offer: Offer, inferred: Sequence[DiscoveredTool]

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import islice
 
 import msgspec
 
@@ -141,30 +142,22 @@ class Offer:
         name = toolset.default(self._category).name if toolset else ""
         return self._known(name, language, f"The usual {self._worded} for {language}") if name else None
 
-    def options(self, inferred: Sequence[DiscoveredTool], recommendation: Recommendation) -> tuple[ToolOption, ...]:
+    def options(
+        self, inferred: Sequence[DiscoveredTool], recommended: Sequence[DiscoveredTool]
+    ) -> tuple[ToolOption, ...]:
         """Each tool once: inferred ones, recommended ones, the usual one, others, and last a tool of the user's own.
         The first is recommended."""
         language = self._language
-        researched = sorted(recommendation.options, key=lambda option: not option.recommended)
-        offered = {option.tool.name: option for option in researched}
-        usual = [self.default(each) for each in ([language] if language else _COMMON)]
-        others = [
+        usual = filter(None, map(self.default, [language] if language else _COMMON))
+        others = (
             self._known(name, language, f"Another {self._worded} for {language}")
             for name in _known_for(self._category, language)
-        ]
-        tools = [*inferred, *(option.tool for option in researched), *recommendation.tools]
-        found = dict[str, ToolOption]()
-        for tool in (*tools, *filter(None, usual), *others):
-            if tool.name not in found and len(found) < MAX_OPTIONS:
-                found[tool.name] = offered.get(tool.name) or _option(tool)
-        listed = [msgspec.structs.replace(each, recommended=number == 0) for number, each in enumerate(found.values())]
-        own = DiscoveredTool(
-            name=CUSTOM,
-            category=self._category,
-            language=language,
-            source="user_choice",
-            rationale="A tool of your own",
         )
+        found = dict[str, DiscoveredTool]()
+        for tool in (*inferred, *recommended, *usual, *others):
+            found.setdefault(tool.name, tool)
+        listed = [_option(tool, recommended=at == 0) for at, tool in enumerate(islice(found.values(), MAX_OPTIONS))]
+        own = DiscoveredTool(name=CUSTOM, category=self._category, language=language, source="user_choice")
         return (*listed, ToolOption(tool=own, pros=("Whatever fits",), cons=("Its command has to be given",)))
 
     def chosen(self, choice: ToolChoice, known: Iterable[DiscoveredTool]) -> DiscoveredTool:
@@ -208,7 +201,7 @@ class Offer:
         )
 
 
-def _option(tool: DiscoveredTool) -> ToolOption:
+def _option(tool: DiscoveredTool, *, recommended: bool) -> ToolOption:
     known = known_tools().get(tool.name)
     pros = [*known.pros] if known else []
     cons = [*known.cons] if known else []
@@ -217,4 +210,4 @@ def _option(tool: DiscoveredTool) -> ToolOption:
     if tool.is_installed:
         pros.append("Installed here")
     cons.append("Not configured here yet" if tool.is_installed else "Not installed here")
-    return ToolOption(tool=tool, pros=tuple(pros) or (tool.rationale,), cons=tuple(cons))
+    return ToolOption(tool=tool, pros=tuple(pros) or (tool.rationale,), cons=tuple(cons), recommended=recommended)

@@ -76,7 +76,6 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
 
     tools: tuple[DiscoveredTool, ...] = ()
     satisfactory: bool = False
-    options: tuple[ToolOption, ...] = ()
 
 
 class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +104,3 @@ class ToolDiscoveryEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 Research = Callable[[ToolDiscoveryRequest, Sequence[DiscoveredTool]], Awaitable[Recommendation]]
 """Finds recommended tools, given the inferred ones. The request names its languages."""
-
-AskUser = Callable[[ToolDiscoveryRequest, Sequence[ToolOption]], Awaitable[ToolChoice | None]]
-"""Shows options to the user, the last one being a tool of their own; None without an answer."""

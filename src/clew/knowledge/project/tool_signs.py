@@ -21,7 +21,7 @@ MAX_VERSION = 60
 CONFIG, BUILD, PACKAGE, SCRIPT, COMPANION, EDITOR = range(6)
 """Ranks of signs. A companion is a package that is used with a tool: its version is not the tool's."""
 
-_ECOSYSTEMS = {
+_MANIFESTS = {
     "npm": "package.json",
     "python": "pyproject.toml",
     "go": "go.mod",
