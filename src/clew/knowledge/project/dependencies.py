@@ -18,12 +18,12 @@ from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.views import FileInfo
 from clew.knowledge.lines import clip
+from clew.knowledge.project.formats import load_table
 from clew.knowledge.project.manifests import normal_name
 from clew.knowledge.project.needs import Need, read_need, terms_in
 from clew.knowledge.project.packages import Declared, Manifest, PackageType, is_copied, is_manifest, parse_manifest
 from clew.knowledge.project.patterns import group_of
 from clew.knowledge.project.texts import MAX_TEXT, FileText, own_files, read_file, read_files
-from clew.knowledge.project.tool_data import load_table
 
 MAX_MANIFESTS, MAX_CODE = 200, 1_000
 MAX_EXAMPLES, MAX_PACKAGES = 3, 5

@@ -10,7 +10,7 @@ from itertools import islice
 import msgspec
 
 from clew.knowledge.lines import clip
-from clew.knowledge.project.formats import TextFile, parse, table
+from clew.knowledge.project.formats import TextFile, load_table, parse, table
 from clew.knowledge.project.manifests import Kind, Reader, Statement, reader_of
 from clew.knowledge.project.packages import is_copied
 from clew.knowledge.project.people import people_reader_of
@@ -28,46 +28,6 @@ MAX_LINES, MAX_WIDTH = 30, 400
 MAX_VALUE = 1_000
 
 _WORKFLOWS = ".github/workflows/"
-_KEYWORDS = {
-    "runtime": "version minimum required supported supports needs works with runtime language",
-    "runtime CI": "tested continuous integration matrix",
-    "dependency": "dependency dependencies depends package library requirement requires version",
-    "dependency runtime": "needed to run installed",
-    "dependency dev": "development dev test testing",
-    "dependency peer": "peer beside provided",
-    "dependency indirect": "indirect transitive",
-    "dependency managed": "managed",
-    "script": "run command script task how to",
-    "script CI": "continuous integration pipeline workflow job step checks",
-    "script make": "make target",
-    "script npm run": "npm yarn pnpm",
-    "tool": "tool used uses configured configuration",
-    "tool linter": "linter lint linting code style static analysis",
-    "tool formatter": "formatter format formatting code style",
-    "tool type_checker": "type checker check types typing static",
-    "tool test_framework": "test runner testing run tests framework",
-    "tool lsp": "language server editor",
-    "tool coverage": "test coverage report",
-    "tool build": "build backend system builds compile bundler packaging",
-    "tool package manager": "package manager install dependencies lock file",
-    "tool CI": "continuous integration pipeline workflow server",
-    "tool task runner": "task runner automation run tasks",
-    "tool pre-commit hook": "commit hook check before",
-    "tool release": "release publish changelog",
-    "tool documentation": "documentation docs site",
-    "tool dependency updates": "dependency update automatic",
-    "metadata name": "project package name called",
-    "metadata version": "project current own version release",
-    "metadata license": "license licence licensed under",
-    "metadata description": "project description summary about purpose",
-    "metadata homepage": "home page website link",
-    "metadata repository": "source repository link",
-    "metadata url": "home page website link",
-    "metadata command": "command line program executable installed entry point",
-    "metadata entry point": "entry point plugin",
-    "people": "who maintains maintainer author owner owns contact people responsible team",
-}
-"""Words by which people ask for a fact: by its kind, with its group, and with its name."""
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -149,8 +109,14 @@ def _keywords(stated: Statement) -> str:
     elif kind == "script":
         groups |= {each for each in CATEGORIES if used_tools(stated.value.replace("\n", " ; "), each)}
     keys = (kind, *(f"{each} {group}" for group in sorted(groups) for each in dict.fromkeys((kind, "tool"))))
-    words = " ".join(filter(None, (*(_KEYWORDS.get(key, "") for key in keys), stated.words)))
+    words = " ".join(filter(None, (*(_load_keywords().get(key, "") for key in keys), stated.words)))
     return " ".join(dict.fromkeys(words.split()))
+
+
+@cache
+def _load_keywords() -> dict[str, str]:
+    """Words by which people ask for a fact: by its kind, with its group, and with its name."""
+    return load_table("keywords.json", dict[str, str])
 
 
 @cache

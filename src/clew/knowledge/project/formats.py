@@ -11,7 +11,8 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from importlib.resources import files
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -24,6 +25,7 @@ MAX_DEPTH = 20
 MAX_PYTHON = 100_000
 Keys = tuple[str, ...]
 Span = tuple[int, int]
+_Table = TypeVar("_Table")
 
 _TOML_SEPARATORS = str.maketrans(dict.fromkeys("={,#", "\n"))
 _TOML_HEADER = re.compile(r"\s*(\[\[?)([^\[\]\n]{1,300})\]\]?\s*+(?:#.*)?$")
@@ -151,6 +153,11 @@ def _parse_setup(text: str) -> Parsed:
                     continue
                 spans["setup", each.arg or ""] = (each.lineno, each.end_lineno or each.lineno)
     return Parsed({"setup": data}, spans)
+
+
+def load_table(name: str, type: type[_Table]) -> _Table:
+    """Load a table of this package from its folder `data`."""
+    return msgspec.json.decode(files("clew.knowledge.project").joinpath("data", name).read_bytes(), type=type)
 
 
 def table(value: object) -> dict[str, Any]:

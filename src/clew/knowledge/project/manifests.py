@@ -1,15 +1,16 @@
 """The statements of manifests: which packages, runtimes, scripts and people each format names, and on which lines.
 
-A format is a table of rules over its keys, or of patterns over its lines. Readers never raise, whatever the text."""
+A format is a table of rules over its keys (`manifest_rules.json`), or of patterns over its lines. Readers never raise,
+whatever the text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
-from clew.knowledge.project.formats import Keys, Parsed, TextFile, parse, table
+from clew.knowledge.project.formats import Keys, Parsed, TextFile, load_table, parse, table
 
 Kind = Literal["runtime", "dependency", "script", "tool", "metadata", "people"]
 Shape = Literal["value", "requirements", "packages", "people"]
@@ -58,96 +59,16 @@ class LinePattern(NamedTuple):
 Reader = Callable[[TextFile], Iterator[Statement]]
 
 
-def _metadata(prefix: str, *fields: str) -> tuple[Rule, ...]:
-    return tuple(Rule(f"{prefix}/{field}".strip("/"), "metadata", field.partition("/")[0]) for field in fields)
-
-
-def _packages(prefix: str, shape: Shape = "packages", /, **groups: str) -> tuple[Rule, ...]:
-    return tuple(
-        Rule(f"{prefix}{path.replace('_', '-')}", "dependency", group=group, shape=shape)
-        for path, group in groups.items()
-    )
-
-
-_SETUP_NAMES = ("name", "version", "description", "license", "url", "author", "entry_points", "scripts")
-_CARGO_NAMES = ("name", "version", "description", "license", "homepage", "repository")
-RULES: Mapping[str, Sequence[Rule]] = {
-    "pyproject.toml": (
-        *_metadata("project", "name", "version", "description", "license", "license/text", "license/file"),
-        *_metadata("tool/poetry", "name", "version", "description", "license", "homepage", "repository"),
-        Rule("project/urls/*", "metadata"),
-        *(Rule(f"{path}/*", "metadata", group="command") for path in ("project/scripts", "project/gui-scripts")),
-        Rule("tool/poetry/scripts/*", "metadata", group="command"),
-        Rule("project/entry-points/*/*", "metadata", group="entry point"),
-        Rule("project/requires-python", "runtime", "python"),
-        Rule("tool/poetry/dependencies/python", "runtime", "python"),
-        Rule("project/dependencies", "dependency", group=RUNTIME, shape="requirements"),
-        Rule("project/optional-dependencies/*", "dependency", group="*", shape="requirements"),
-        Rule("dependency-groups/*", "dependency", group=DEV, shape="requirements"),
-        Rule("tool/uv/dev-dependencies", "dependency", group=DEV, shape="requirements"),
-        Rule("build-system/requires", "dependency", group=DEV, shape="requirements"),
-        *_packages("tool/poetry/", dependencies=RUNTIME, dev_dependencies=DEV),
-        Rule("tool/poetry/group/*/dependencies", "dependency", group="*", shape="packages"),
-        *(Rule(f"{path}/{role}", "people", role, shape="people") for path in ("project", "tool/poetry")
-          for role in ("authors", "maintainers")),
-        Rule("build-system/build-backend", "tool", "build backend", "build"),
-        Rule("tool/poe/tasks/*", "script", group="poe"),
-        Rule("tool/poe/tasks/*/cmd", "script", group="poe"),
-        Rule("tool/pdm/scripts/*", "script", group="pdm run"),
-        Rule("tool/taskipy/tasks/*", "script", group="task"),
-        Rule("tool/hatch/envs/*/scripts/*", "script", group="hatch run"),
-        Rule("tool/tox/env/*/commands", "script", group="tox -e"),
-        Rule("tool/tox/env_list", "script", "envlist", "tox"),
-    ),
-    "Cargo.toml": (
-        *_metadata("package", *_CARGO_NAMES),
-        *_metadata("workspace/package", *_CARGO_NAMES),
-        *(Rule(f"{path}/authors", "people", "authors", shape="people") for path in ("package", "workspace/package")),
-        *(Rule(f"{path}/{key}", "runtime", "rust", key) for path in ("package", "workspace/package")
-          for key in ("rust-version", "edition")),
-        Rule("bin/*/name", "metadata", "binary", "command"),
-        *(rule for prefix in ("", "workspace/", "target/*/")
-          for rule in _packages(prefix, dependencies=RUNTIME, dev_dependencies=DEV, build_dependencies=DEV)),
-    ),
-    "config.toml": (Rule("alias/*", "script", group="cargo"),),
-    "rust-toolchain.toml": (Rule("toolchain/channel", "runtime", "rust"),),
-    "package.json": (
-        *_metadata("", "name", "version", "description", "license", "homepage", "repository", "repository/url"),
-        *(Rule(path, "metadata", group="command") for path in ("bin", "bin/*", "main", "module")),
-        Rule("engines/*", "runtime"),
-        Rule("packageManager", "tool", "package manager", "package manager"),
-        Rule("scripts/*", "script", group="npm run"),
-        *_packages("", dependencies=RUNTIME, optionalDependencies=RUNTIME, devDependencies=DEV, peerDependencies=PEER),
-        *(Rule(role, "people", role, shape="people") for role in ("author", "maintainers", "contributors")),
-    ),
-    "setup.cfg": (
-        *_metadata("metadata", *_SETUP_NAMES),
-        Rule("options/python_requires", "runtime", "python"),
-        *(Rule(f"options/{key}", "dependency", group=group, shape="requirements")
-          for key, group in (("install_requires", RUNTIME), ("tests_require", DEV), ("setup_requires", DEV))),
-        Rule("options.extras_require/*", "dependency", group="*", shape="requirements"),
-        Rule("options.entry_points/*", "metadata", group="entry point"),
-    ),
-    "setup.py": (
-        *_metadata("setup", *_SETUP_NAMES),
-        Rule("setup/python_requires", "runtime", "python"),
-        *(Rule(f"setup/{key}", "dependency", group=group, shape="requirements")
-          for key, group in (("install_requires", RUNTIME), ("tests_require", DEV), ("setup_requires", DEV))),
-        Rule("setup/extras_require/*", "dependency", group="*", shape="requirements"),
-        Rule("setup/entry_points/*", "metadata", group="entry point"),
-    ),
-    "tox.ini": (
-        Rule("tox/envlist", "script", "envlist", "tox"),
-        Rule("tox/env_list", "script", "envlist", "tox"),
-        Rule("*/commands", "script", group="tox -e"),
-    ),
-}  # fmt: skip
+@cache
+def load_rules() -> Mapping[str, Sequence[Rule]]:
+    """The rules of each format, by the name of the file."""
+    return load_table("manifest_rules.json", dict[str, list[Rule]])
 
 
 def read_rules(file: TextFile) -> Iterator[Statement]:
     """The statements of a file whose format is a table of keys."""
     parsed = parse(file)
-    for rule in RULES[file.name]:
+    for rule in load_rules()[file.name]:
         stars = [at for at, part in enumerate(rule.path.split("/")) if part == "*"]
         for keys, value in parsed.select(rule.path):
             yield from _SHAPES[rule.shape](file, parsed, rule, keys, keys[stars[-1] if stars else -1], value)
@@ -444,7 +365,7 @@ def reader_of(path: str) -> Reader | None:
     name = path.rpartition("/")[2]
     if name in VERSION_MODULES and path.count("/") > MAX_MODULE_DEPTH:
         return None
-    if name in RULES:
+    if name in load_rules():
         return read_rules if name != "config.toml" or path.endswith(".cargo/config.toml") else None
     if name in _LINE_READERS:
         return _LINE_READERS[name]

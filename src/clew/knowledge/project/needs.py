@@ -10,7 +10,7 @@ import msgspec
 
 from clew.errors import InvalidInput
 from clew.knowledge.code.words import terms_of
-from clew.knowledge.project.tool_data import load_table
+from clew.knowledge.project.formats import load_table
 from clew.trail.text import STOP, split_word
 
 MAX_NEED = 300

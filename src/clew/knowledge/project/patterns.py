@@ -19,9 +19,9 @@ from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.languages import LANGUAGES
 from clew.knowledge.code.views import FileInfo
 from clew.knowledge.lines import clip
+from clew.knowledge.project.formats import load_table
 from clew.knowledge.project.style_layout import strip_code
 from clew.knowledge.project.texts import own_files, read_files
-from clew.knowledge.project.tool_data import load_table
 
 Shapes = Mapping[str, Mapping[str, re.Pattern[str]]]
 MAX_FILES = 300

@@ -4,16 +4,13 @@ The tables are the JSON files in `data`, read once when first needed."""
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
-from typing import TypeVar
 
 import msgspec
 
+from clew.knowledge.project.formats import load_table
 from clew.knowledge.project.tool_records import ToolCategory
 
 ANY = "*"
-
-_Table = TypeVar("_Table")
 
 
 class ToolRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,10 +90,6 @@ class _Toolsets(msgspec.Struct, frozen=True):
     extensions: dict[str, str]
     aliases: dict[str, str]
     covers: dict[str, tuple[str, ...]]
-
-
-def load_table(name: str, type: type[_Table]) -> _Table:
-    return msgspec.json.decode(files("clew.knowledge.project").joinpath("data", name).read_bytes(), type=type)
 
 
 @cache
