@@ -37,9 +37,8 @@ from clew.knowledge.history.commits import NEWEST
 from clew.knowledge.history.mistakes import Mistakes
 from clew.knowledge.history.preferences import UserPreferences
 from clew.knowledge.history.why import NOWHERE, Around, Why, blame_why
-from clew.knowledge.project.devtools import ToolDiscovery
+from clew.knowledge.project.devtools import ToolDiscovery, shelf_research
 from clew.knowledge.project.questions import categories_in, tell_manifest, tell_people
-from clew.knowledge.project.tool_choice import shelf_research
 from clew.knowledge.project.tool_records import ToolDiscoveryRequest
 from clew.knowledge.prose import Prose
 from clew.knowledge.references.packages import Packages

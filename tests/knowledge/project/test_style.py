@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from clew.errors import InvalidInput
-from clew.knowledge.project.patterns import detect_patterns
+from clew.knowledge.project.patterns import detect_patterns, strip_code
 from clew.knowledge.project.style import Formatting, Naming, Patterns, case_of, get_style_guide
-from clew.knowledge.project.style_layout import strip_code
 from tests.knowledge.project.samples import PYTHON, REACT, line_at, project
 
 

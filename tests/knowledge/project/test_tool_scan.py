@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from clew.errors import InvalidInput
-from clew.knowledge.project.tool_data import ToolRule, default_toolsets, detection, known_tools
 from clew.knowledge.project.tool_records import (
     CATEGORIES,
     DiscoveredTool,
@@ -20,6 +19,7 @@ from clew.knowledge.project.tool_records import (
     ToolOption,
 )
 from clew.knowledge.project.tool_scan import ProjectFiles, Scan, is_installed, scan_project
+from clew.knowledge.project.tool_signs import ToolRule, default_toolsets, detection, known_tools
 
 LANGUAGES = [
     "go", "python", "javascript", "typescript", "rust", "ruby", "java", "kotlin", "c", "cpp", "csharp", "elixir",

@@ -63,14 +63,14 @@ def project_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_design_tokens", effects=READS, searchable=False)
     async def get_design_tokens(category: TokenCategory = "all") -> Any:
         """List the colours, spacings and other design tokens of the project."""
-        from clew.knowledge.project.design_tokens import get_design_tokens as read
+        from clew.knowledge.project.tokens import get_design_tokens as read
 
         return await read((await known()).code, category)
 
     @tool(name="find_design_token", effects=READS, searchable=False)
     async def find_design_token(value: str) -> Any:
         """Find the design token of a value, such as #3B82F6."""
-        from clew.knowledge.project.design_tokens import find_design_token as read
+        from clew.knowledge.project.tokens import find_design_token as read
 
         return await read((await known()).code, value)
 

@@ -15,9 +15,8 @@ from clew.knowledge.project.manifests import Kind, Reader, Statement, reader_of
 from clew.knowledge.project.packages import is_copied
 from clew.knowledge.project.people import people_reader_of
 from clew.knowledge.project.scripts import script_reader_of
-from clew.knowledge.project.tool_data import detection
 from clew.knowledge.project.tool_records import CATEGORIES
-from clew.knowledge.project.tool_signs import config_rules, find_configured, used_tools
+from clew.knowledge.project.tool_signs import config_rules, detection, find_configured, used_tools
 
 MAX_TEXT = 500_000
 """Of a larger file only its name is read."""

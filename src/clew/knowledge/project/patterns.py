@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,7 +21,6 @@ from clew.knowledge.code.languages import LANGUAGES
 from clew.knowledge.code.views import FileInfo
 from clew.knowledge.lines import clip
 from clew.knowledge.project.formats import load_table
-from clew.knowledge.project.style_layout import strip_code
 from clew.knowledge.project.texts import own_files, read_files
 
 Shapes = Mapping[str, Mapping[str, re.Pattern[str]]]
@@ -39,6 +39,53 @@ _NODE = re.compile(
 )
 _GROUPS = ("builtin", "react", "external", "internal", "relative", "styles")
 _MAX_LINE = 500
+_C = r"//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
+_LINE_STRINGS = r"\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'"
+_SCANNERS = {
+    "python": re.compile(
+        r"(?s:(?P<long>\"\"\"(?:[^\\]|\\.)*?(?:\"\"\"|\Z)|'''(?:[^\\]|\\.)*?(?:'''|\Z)))"
+        rf"|(?P<comment>#[^\n]*)|(?P<string>{_LINE_STRINGS})"
+    ),
+    "ruby": re.compile(rf"(?P<comment>(?<![\w\"'])#(?!\{{)[^\n]*)|(?P<long>(?!))|(?P<string>{_LINE_STRINGS})"),
+    "javascript": re.compile(rf"(?P<comment>{_C})|(?P<long>`(?:[^`\\]|\\.)*+`)|(?P<string>{_LINE_STRINGS})", re.DOTALL),
+    "rust": re.compile(rf"(?P<comment>{_C})|(?P<long>(?!))|(?P<string>\"(?:[^\"\\]|\\.)*+\")", re.DOTALL),
+    "other": re.compile(rf"(?P<comment>{_C})|(?P<long>`[^`]*`)|(?P<string>{_LINE_STRINGS})"),
+}
+_FAMILY = {"typescript": "javascript", "tsx": "javascript"}
+_MARKUP_VALUE = re.compile(r"[\w:-]=\Z")
+
+
+class Plain(NamedTuple):
+    """Code with empty strings and without comments, and how often each quotation mark was chosen."""
+
+    text: str
+    double: int
+    single: int
+
+
+def strip_code(text: str, language: str) -> Plain:
+    """Blank comments and strings of any text. Attributes of markup and strings with a quote inside count for no
+    mark."""
+    family = _FAMILY.get(language, language)
+    marks = {'"': 0, "'": 0}
+
+    def blank(found: re.Match[str]) -> str:
+        whole = found[0]
+        if found["comment"] is not None:
+            return "\n" * whole.count("\n")
+        if found["string"] is not None and not _is_forced(found, family):
+            marks[whole[0]] += 1
+        return '"' + "\n" * whole.count("\n") + '"'
+
+    plain = _SCANNERS.get(family, _SCANNERS["other"]).sub(blank, text)
+    return Plain(plain, marks['"'], marks["'"])
+
+
+def _is_forced(found: re.Match[str], family: str) -> bool:
+    inner = found[0][1:-1]
+    start = found.start()
+    is_markup = family == "javascript" and _MARKUP_VALUE.search(found.string[max(0, start - 2) : start]) is not None
+    return is_markup or '"' in inner or "'" in inner
 
 
 class PatternUse(msgspec.Struct, frozen=True, kw_only=True):

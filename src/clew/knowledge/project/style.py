@@ -14,17 +14,19 @@ from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.views import FileInfo
 from clew.knowledge.lines import clip
 from clew.knowledge.project.patterns import (
+    Plain,
     count_ways,
     files_by_language,
     groups_of,
     name_exports,
     name_way,
     order_groups,
+    strip_code,
 )
-from clew.knowledge.project.style_layout import count_layout, has_semicolons, name_comma, strip_code
 from clew.knowledge.project.texts import FileText, own_files, read_files
 
-MAX_FILES = 300
+Counts = dict[str, Counter[str]]
+MAX_FILES, MAX_INDENT = 300, 8
 """Files of a language that are counted; of more, every second, third and so on."""
 _EXAMPLES = 2
 _NAMED = ("functions", "variables", "constants", "types", "files", "components")
@@ -54,6 +56,16 @@ _LITERAL = re.compile(r"^[^=]*=\s*(?:-?[\d._]+\w*|'[^']*'|\"[^\"]*\"|true|false|
 _JS = ("javascript", "typescript")
 _UNTOLD_FILES = frozenset(("index", "main", "mod", "lib", "setup", "conftest"))
 _MARKUP = re.compile(r"<(?:[A-Za-z][\w.]*[\s/>]|>)|createElement\(")
+_CHOOSES_QUOTES = frozenset(("python", "javascript", "typescript", "ruby"))
+_CHOOSES_SEMICOLONS = frozenset(("javascript", "typescript"))
+_NEEDS_SEMICOLONS = frozenset(("java", "c", "cpp", "rust"))
+_INDENT = re.compile(r"^([ \t]*)(?=\S)", re.MULTILINE)
+_STATEMENT = re.compile(
+    r"^[ \t]*(?:import\b|const\b|let\b|var\b|return\b|throw\b|await\b|break\b|continue\b|export\s+\*|[\w.]+\()"
+    r".*(?<![,{(\[=+\-*/&|?:<>])$"
+)
+_GOES_ON = re.compile(r"^\s*(?:[.?:+\-*/&|=)\]}]|$)")
+_CLOSING = re.compile(r"\s*([)\]}])")
 
 
 class Naming(msgspec.Struct, frozen=True, kw_only=True):
@@ -269,3 +281,79 @@ def _role(file: FileText, symbol: Symbol, language: str) -> str:
     if symbol.kind != "variable" or "." in symbol.qualname:
         return ""
     return "constants" if _LITERAL.match(symbol.signature) else "variables"
+
+
+# -- layout ----------------------------------------------------------------------------------------------------
+
+
+def count_layout(plain: Plain, language: str) -> Counts:
+    """Count the choices of one file."""
+    counts: Counts = {
+        "indent_style": Counter(),
+        "indent_size": Counter(),
+        "quote_style": Counter(),
+        "semicolons": Counter(),
+        "trailing_comma": Counter(),
+    }
+    _count_indents(plain.text, counts)
+    if language in _CHOOSES_QUOTES:
+        counts["quote_style"].update({"double": plain.double, "single": plain.single})
+    if language in _CHOOSES_SEMICOLONS:
+        counts["semicolons"].update(_semicolons(plain.text))
+    counts["trailing_comma"].update(_last_commas(plain.text))
+    return counts
+
+
+def has_semicolons(counts: Counter[str], language: str) -> bool:
+    return language in _NEEDS_SEMICOLONS or counts["yes"] > counts["no"]
+
+
+def name_comma(counts: Counter[str]) -> str:
+    """`all`, `es5` (in lists and objects, not in calls) or `none`; empty where no list goes over several lines."""
+    inside = counts["item yes"] > counts["item no"]
+    in_calls = counts["call yes"] > counts["call no"]
+    if not counts.total():
+        return ""
+    if counts["call yes"] + counts["call no"] == 0:
+        return "es5" if inside else "none"
+    if counts["item yes"] + counts["item no"] == 0:
+        return "all" if in_calls else "none"
+    return ("all" if in_calls else "es5") if inside else "none"
+
+
+def _count_indents(text: str, counts: Counts) -> None:
+    before = 0
+    for found in _INDENT.finditer(text):
+        indent = found[1]
+        if indent:
+            counts["indent_style"]["tabs" if "\t" in indent else "spaces"] += 1
+        step = len(indent) - before
+        if 1 < step <= MAX_INDENT and "\t" not in indent:
+            counts["indent_size"][str(step)] += 1
+        before = len(indent)
+
+
+def _semicolons(text: str) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    lines = text.split("\n")
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        end = line.rstrip()
+        if end.endswith(";"):
+            counts["yes"] += 1
+        elif len(end) < 1_000 and _STATEMENT.match(end) and (not _GOES_ON.match(after) or after.strip() in ("", "}")):
+            counts["no"] += 1
+    return counts
+
+
+def _last_commas(text: str) -> Counter[str]:
+    """For each bracket that closes on a line of its own below a line that ends with a comma: whether the last item has
+    one too."""
+    counts: Counter[str] = Counter()
+    lines = text.split("\n")
+    for before, last, line in zip(lines, lines[1:], lines[2:], strict=False):
+        found = _CLOSING.match(line)
+        ends = [each.rstrip().endswith(",") for each in (before, last)]
+        is_item = not _CLOSING.match(last) and not last.rstrip().endswith((";", "{"))
+        if found and any(ends) and is_item:
+            counts[f"{'call' if found[1] == ')' else 'item'} {'yes' if ends[1] else 'no'}"] += 1
+    return counts

@@ -19,17 +19,20 @@ from clew.catalog.text import inline
 from clew.knowledge.code.blobs import read_content
 from clew.knowledge.project.formats import TextFile
 from clew.knowledge.project.packages import find_npm, find_python
-from clew.knowledge.project.tool_data import (
+from clew.knowledge.project.tool_records import Confidence, DiscoveredTool, ToolCategory
+from clew.knowledge.project.tool_signs import (
     ANY,
+    MAX_VERSION,
+    SCRIPT,
+    Sign,
     command_of,
     detection,
+    find_signs,
     install_of,
     known_tools,
     language_by_extension,
     serves,
 )
-from clew.knowledge.project.tool_records import Confidence, DiscoveredTool, ToolCategory
-from clew.knowledge.project.tool_signs import MAX_VERSION, SCRIPT, Sign, find_signs
 from clew.tools.ignoring import NEVER_READ, TOOLS_OWN
 
 MAX_TEXT = 500_000
