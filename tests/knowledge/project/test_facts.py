@@ -224,7 +224,7 @@ def test_package_json_states_engines_scripts_and_groups_of_packages() -> None:
 @pytest.mark.parametrize(
     ("path", "text", "kind", "expected"),
     [
-        ("Cargo.toml", CARGO, "runtime", [("rust", "1.80", 5, 5), ("rust", "2021", 4, 4)]),
+        ("Cargo.toml", CARGO, "runtime", [("rust", "1.80", 5, 5), ("rust edition", "2021", 4, 4)]),
         ("Cargo.toml", CARGO, "dependency", [("tower", "0.5.2", 11, 11), ("nix", "0.28", 14, 14)]),
         (".cargo/config.toml", '[alias]\nxt = "run -p xtask"\n', "script", [("xt", "run -p xtask", 2, 2)]),
         ("go.mod", GO, "runtime", [("go", "1.22.5", 3, 3)]),

@@ -251,7 +251,7 @@ def _declared(manifests: Sequence[Manifest]) -> list[Declared]:
 
 
 def _fit(need: Need, package: Declared) -> float:
-    """How well a package meets a need: over 1 where its own name is the need."""
+    """The fit of a package to a need; over 1 where its own name is the need."""
     if all(need.matched(terms_in(package.name))):
         return 1.5
     abilities = [each for each in _load().capabilities if _provides(each, package)]

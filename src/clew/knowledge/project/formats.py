@@ -205,7 +205,7 @@ def _toml_keys(text: str) -> Keys:
 
 
 def _toml_nesting(line: str, depth: int, quote: str) -> tuple[int, str]:
-    """How deep in brackets a value is after a line, and the quotes of the long string that is open, if any."""
+    """The depth of brackets after a line of a value, and the quotes of an open multi-line string."""
     for found in _TOML_TOKEN.finditer(line):
         token = found[0]
         if quote or token in ('"""', "'''"):

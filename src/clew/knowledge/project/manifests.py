@@ -144,7 +144,7 @@ def version_of(wanted: object) -> str | None:
 
 
 def type_of_group(name: str) -> str:
-    """What a group of packages is for, by its name."""
+    """The group of dependencies that an optional group belongs to, by its name."""
     return DEV if _DEV.search(name) else RUNTIME
 
 

@@ -89,7 +89,7 @@ def _is_forced(found: re.Match[str], family: str) -> bool:
 
 
 class PatternUse(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a pattern occurs, in how many files, and examples, each as `path:line: text`."""
+    """The uses of a pattern: their number, the number of files, and examples as `path:line: text`."""
 
     aspect: str
     pattern: str

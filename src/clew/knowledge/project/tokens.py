@@ -267,7 +267,7 @@ def _named(word: str) -> Category | None:
 
 
 def _prefix(parts: list[str], category: Category) -> int:
-    """How many parts at the start only name the category."""
+    """The number of leading parts that only name the category."""
     if category == "typography":
         return int(parts[:1] == ["typography"])
     return next((size for size in (2, 1) if _named("-".join(parts[:size])) == category), 0)

@@ -19,7 +19,7 @@ Tier = Literal[1, 2, 3]
 
 
 class ToolDiscoveryRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Which tools to discover. Without `languages` those of the files decide.
+    """A request for the tools of one category. Without `languages` those of the files decide.
 
     Raises InvalidInput for an unknown category."""
 

@@ -53,8 +53,8 @@ class ToolRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Detection(msgspec.Struct, frozen=True, kw_only=True):
-    """How tools show. `configs` are files that are enough by themselves, `sections` parts of files that serve other
-    tools too, `others` both for tools that discovery does not offer; `*_folders` say which endings count there."""
+    """The rules on signs. `configs` are files that configure one tool, `sections` parts of shared files, `others` both
+    for tools that discovery does not offer; `*_folders` give the endings of the files that count there."""
 
     configs: tuple[ToolRule, ...]
     sections: tuple[ToolRule, ...]
