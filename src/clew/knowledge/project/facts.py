@@ -4,7 +4,7 @@ with its lines. Reading is bounded and never raises; keys are not masked here.""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 
 import msgspec
@@ -101,15 +101,19 @@ def _to_fact(file: TextFile, stated: Statement) -> Fact:
 
 
 def _keywords(stated: Statement) -> str:
-    kind = stated.kind
     groups = {stated.group, stated.name}
-    if kind == "dependency":
+    if stated.kind == "dependency":
         groups |= _tool_packages().get(stated.name, set())
-    elif kind == "script":
+    elif stated.kind == "script":
         groups |= {each for each in CATEGORIES if used_tools(stated.value.replace("\n", " ; "), each)}
-    keys = (kind, *(f"{each} {group}" for group in sorted(groups) for each in dict.fromkeys((kind, "tool"))))
-    words = " ".join(filter(None, (*(_load_keywords().get(key, "") for key in keys), stated.words)))
-    return " ".join(dict.fromkeys(words.split()))
+    keys = (f"{each} {group}" for group in sorted(groups) for each in dict.fromkeys((stated.kind, "tool")))
+    return _join_keywords((stated.kind, *(key for key in keys if key in _load_keywords())), stated.words)
+
+
+@lru_cache(maxsize=256)
+def _join_keywords(keys: tuple[str, ...], words: str) -> str:
+    found = " ".join((*(_load_keywords().get(key, "") for key in keys), words))
+    return " ".join(dict.fromkeys(found.split()))
 
 
 @cache

@@ -24,7 +24,7 @@ _QUOTED = re.compile(r"[\"']([^\"']+)[\"']")
 _FUNCTION = re.compile(r"(?:async )?def (\w{1,80})")
 _YAML_KEY = re.compile(r"([ ]*+)(-[ ]++)?[\"']?([\w.-]{1,80})[\"']?:(?:[ \t]++(.*))?$")
 _BLOCK = re.compile(r"[|>][+-]?\d?")
-_RUNS = frozenset(("run", "script", "before_script", "after_script", "install", "command"))
+_RUNS = frozenset(("run", "script", "before_script", "after_script", "install"))
 _VERSION = re.compile(r"(python|node|go|java|ruby|rust|php|dotnet)(?:-version|_version)?s?")
 _CI_FILE = re.compile(
     r"\.github/workflows/[^/]+\.ya?ml|\.circleci/[^/]+\.ya?ml"
@@ -108,7 +108,7 @@ def read_ci(file: TextFile) -> Iterator[Statement]:
         version = _VERSION.fullmatch(name)
         if name in _RUNS or version:
             inner = [] if value and not _BLOCK.fullmatch(value) else _block(lines, number, indent)
-            text = "\n".join(_plain(each) for each in inner) or _plain(value)
+            text = (" " if value.startswith(">") else "\n").join(map(_plain, inner)) or _plain(value)
             skip_to = number + len(inner)
             if version and text and "${{" not in text:
                 yield Statement("runtime", version[1], text.replace("\n", ", "), number, skip_to, "CI", _job(keys))
