@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from clew.app import App
-from clew.catalog.answers import Item
+from clew.catalog.answers import Item, Question
 from clew.clock import ManualClock
 from clew.config import HygieneConfig
 from clew.knowledge.history.links import WEIGHTS
@@ -99,6 +99,33 @@ async def test_a_tool_outside_of_the_project_is_no_target(app: App) -> None:
     results = await catalog.get([item], by=app.me)
     assert results.summary.failed == 1
     assert "leads out of the project" in results.markdown
+
+
+# -- dependencies and patterns ---------------------------------------------------------------------------------
+
+
+@pytest.mark.req("SYL-26")
+@pytest.mark.parametrize(
+    ("query", "route"),
+    [
+        ("what does this project depend on?", "code://tools/analyze_dependencies"),
+        ("depend", "code://tools/analyze_dependencies"),
+        ("which patterns does the code follow", "code://tools/detect_patterns"),
+    ],
+)
+async def test_ask_finds_the_tool_for_dependencies_and_patterns(app: App, query: str, route: str) -> None:
+    answer = await (await app.workspace()).catalog.ask(Question(query=query), by=app.me)
+    [tools] = [section.tools for section in answer.sections if section.domain == "code"]
+    assert tools[0].route == route
+
+
+@pytest.mark.req("SYL-26")
+async def test_dependencies_and_patterns_are_told_with_their_places(app: App) -> None:
+    write(app.knowledge().root, "src/store.py", "class OrderRepository:\n    pass\n")
+    await app.knowledge().gather()
+    dependencies = await get(app, "code://tools/analyze_dependencies", target="src")
+    assert '"redis": [\n      "src/cache.py:1"' in dependencies
+    assert "src/store.py:1: class OrderRepository:" in await get(app, "code://tools/detect_patterns", language="python")
 
 
 # -- what is stored is checked, and linked ---------------------------------------------------------------------

@@ -42,8 +42,7 @@ from clew.knowledge.history.commits import NEWEST
 from clew.knowledge.history.mistakes import Mistakes
 from clew.knowledge.history.preferences import UserPreferences
 from clew.knowledge.history.why import NOWHERE, Around, Why, blame_why
-from clew.knowledge.project.devtools import ToolDiscovery
-from clew.knowledge.project.devtools_research import shelf_research
+from clew.knowledge.project.devtools import ToolDiscovery, shelf_research
 from clew.knowledge.prose import Prose
 from clew.knowledge.references.packages import Packages
 from clew.knowledge.references.research import Library

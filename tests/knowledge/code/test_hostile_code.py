@@ -29,7 +29,7 @@ from clew.knowledge.code.pool import GIVEN_UP, NOT_SURVIVED, POOL_FROM, Job, Poo
 from clew.knowledge.code.python_flow import PythonFlow, Summary
 from clew.knowledge.code.rows import decode_facts
 from clew.knowledge.code.watching import CodeWatch
-from clew.knowledge.project.style_names import _CASES
+from clew.knowledge.project.style import _CASES
 from tests.knowledge.code.flows import callers, flow_of
 from tests.knowledge.code.linked import edges_of, facts
 from tests.knowledge.code.repositories import make_repository, write

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import InvalidInput
-from clew.knowledge.project.component_parts import Prop
-from clew.knowledge.project.components import find_component
+from clew.knowledge.project.components import Prop, find_component
 from tests.knowledge.project.samples import PYTHON, REACT, line_at, project
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clew.errors import InvalidInput
-from clew.knowledge.project.dependencies import check_dependency, list_packages
+from clew.errors import InvalidInput, NotFound
+from clew.knowledge.project.dependencies import analyze_dependencies, check_dependency, list_packages
 from tests.knowledge.project.samples import PYTHON, REACT, line_at, project
 
 MANIFESTS = {
@@ -158,3 +158,26 @@ async def test_keys_in_a_manifest_are_masked(tmp_path: Path) -> None:
         answer = await check_dependency(code, "date formatting")
     assert [each.name for each in answer.packages] == ["dayjs"]
     assert key not in repr(answer)
+
+
+async def test_an_analysis_tells_packages_in_use_unused_and_undeclared(tmp_path: Path) -> None:
+    files = {
+        "pyproject.toml": '[project]\ndependencies = ["httpx>=0.27", "rich"]\n[dependency-groups]\ntest = ["pytest"]\n',
+        "shop/__init__.py": "",
+        "shop/client.py": "import os\n\nimport httpx\nimport redis\n\nfrom shop.prices import VAT\n",
+        "shop/prices.py": "VAT = 0.19\n",
+        "shop/web/app.py": "from httpx import Client\n\nfrom shop.client import os\n",
+    }
+    async with project(tmp_path, files) as code:
+        await code.refresh()
+        whole = await analyze_dependencies(code)
+        part = await analyze_dependencies(code, "./shop/client.py")
+        folder = await analyze_dependencies(code, "shop/web/")
+        with pytest.raises(NotFound):
+            await analyze_dependencies(code, "shop/gone.py")
+    (httpx,) = whole.packages
+    assert (httpx.name, httpx.version, httpx.files, httpx.source) == ("httpx", ">=0.27", 2, "pyproject.toml:2")
+    assert httpx.imports == ["shop/client.py:3", "shop/web/app.py:1"]
+    assert (whole.unused, whole.undeclared) == (["rich"], {"redis": ["shop/client.py:4"]})
+    assert (part.uses, part.used_by) == (["shop/prices.py"], ["shop/web/app.py"])
+    assert (folder.uses, folder.undeclared) == (["shop/client.py"], {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,35 +13,17 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import InvalidInput, SourceError
 from clew.knowledge.history.preferences import UserPreferences
-from clew.knowledge.project.devtools import ToolDiscovery
-from clew.knowledge.project.devtools_cache import SCHEMA
-from clew.knowledge.project.devtools_records import (
+from clew.knowledge.project.devtools import SCHEMA, ToolDiscovery
+from clew.knowledge.project.tool_records import (
     DiscoveredTool,
     Recommendation,
     ToolChoice,
     ToolDiscoveryEntry,
     ToolDiscoveryRequest,
-    ToolOption,
 )
-from clew.knowledge.project.devtools_skill import TOOLSET, discovery_skill
-from clew.skills.registry import ToolRegistry
-from clew.tools.tool import ToolContext
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
 from tests.knowledge.history.repository import Repository
-
-
-class User:
-    """Answers with a choice, and remembers what was shown."""
-
-    def __init__(self, choice: ToolChoice | None) -> None:
-        self.choice = choice
-        self.shown: list[Sequence[ToolOption]] = []
-
-    async def __call__(self, request: ToolDiscoveryRequest, options: Sequence[ToolOption]) -> ToolChoice | None:
-        self.shown.append(options)
-        await asyncio.sleep(0)
-        return self.choice
 
 
 class Library:
@@ -65,8 +46,8 @@ Open = Callable[..., ToolDiscovery]
 
 @pytest.fixture
 def begin(root: Path, trail: Trail, clock: ManualClock, me: Principal) -> Open:
-    def begin(user: User | None = None, library: Library | None = None, at: Path = root) -> ToolDiscovery:
-        return ToolDiscovery(at, trail, clock, me, user, library)
+    def begin(library: Library | None = None, at: Path = root) -> ToolDiscovery:
+        return ToolDiscovery(at, trail, clock, me, library)
 
     return begin
 
@@ -80,21 +61,21 @@ def ask(session: str = "s1", **given: Any) -> ToolDiscoveryRequest:
 @pytest.mark.req("SYL-35", "SYL-36")
 async def test_a_configuration_stops_at_the_first_tier(root: Path, begin: Open) -> None:
     (root / "ruff.toml").touch()
-    user, library = User(ToolChoice(name="pylint")), Library(AMBIGUOUS)
-    response = await begin(user, library).discover(ask())
+    library = Library(AMBIGUOUS)
+    response = await begin(library).discover(ask())
     assert (response.tier, response.confidence, response.requires_user) == (1, "high", False)
     assert [(tool.name, tool.source) for tool in response.tools] == [("ruff", "config_file")]
-    assert (user.shown, library.asked) == ([], [])
+    assert library.asked == []
 
 
 @pytest.mark.req("SYL-35", "SYL-36")
 async def test_clear_research_stops_at_the_second_tier(root: Path, begin: Open) -> None:
     (root / "a.py").touch()
     tool = DiscoveredTool(name="ruff", category="linter", language="")
-    user, library = User(None), Library(Recommendation(tools=(tool,), satisfactory=True))
-    discovery = begin(user, library)
+    library = Library(Recommendation(tools=(tool,), satisfactory=True))
+    discovery = begin(library)
     response = await discovery.discover(ask(languages=("Py",)))
-    assert (response.tier, response.confidence, user.shown) == (2, "low", [])
+    assert (response.tier, response.confidence, response.requires_user) == (2, "low", False)
     [found] = response.tools
     assert (found.source, found.language, found.run_command) == ("academic_research", "python", "ruff check .")
     assert found.install_cmd == "uv pip install ruff || pip install ruff"
@@ -109,7 +90,7 @@ async def test_research_that_agrees_with_the_project_keeps_its_places(root: Path
     (root / "Makefile").write_text("test:\n\tgo test ./...\n")
     advised = DiscoveredTool(name="go test", category="test_framework", language="go", rationale="recommended")
     library = Library(Recommendation(tools=(advised,), satisfactory=True))
-    response = await begin(None, library).discover(ask(tool_category="test_framework"))
+    response = await begin(library).discover(ask(tool_category="test_framework"))
     assert (response.tier, response.confidence) == (2, "medium")
     [found] = response.tools
     assert (found.source, found.run_command, found.version) == ("package_manifest", "make test", "")
@@ -120,44 +101,45 @@ async def test_research_that_agrees_with_the_project_keeps_its_places(root: Path
 async def test_an_empty_project_asks_once_and_not_again_next_session(
     begin: Open, trail: Trail, me: Principal, clock: ManualClock
 ) -> None:
-    user, library = User(ToolChoice(name="ruff")), Library(AMBIGUOUS)
-    first = await begin(user, library).discover(ask())
-    assert (first.tier, first.requires_user, first.confidence) == (3, False, "low")
-    assert [(tool.name, tool.source) for tool in first.tools] == [("ruff", "user_choice")]
-    for option in user.shown[0]:
+    library = Library(AMBIGUOUS)
+    first = await begin(library).discover(ask())
+    assert (first.tier, first.requires_user, first.confidence) == (3, True, "low")
+    for option in first.user_options:
         assert option.pros
         assert option.cons
-    assert [option.recommended for option in user.shown[0]].count(True) == 1
-    assert user.shown[0][-1].tool.name == "custom"
+    assert [option.recommended for option in first.user_options].count(True) == 1
+    assert first.user_options[-1].tool.name == "custom"
 
-    later = begin(user, library)
+    assert await begin().prefer("linter", ToolChoice(name="ruff")) == ""
+    later = begin(library)
     for force in (False, True):
-        assert (await later.discover(ask("s2"), force_refresh=force)).tools == first.tools
-    assert (len(user.shown), len(library.asked)) == (1, 1)
+        response = await later.discover(ask("s2"), force_refresh=force)
+        assert [(tool.name, tool.source) for tool in response.tools] == [("ruff", "user_choice")]
+        assert (response.tier, response.requires_user) == (3, False)
+    assert len(library.asked) == 1
     kept = await UserPreferences(trail, me, clock, "s3").get_preferences()
     assert kept.explicit == {"devtools/linter/any": "ruff"}
 
 
 @pytest.mark.req("SYL-35")
-async def test_a_tool_of_ones_own_is_kept_with_its_command(root: Path, begin: Open) -> None:
+async def test_a_tool_of_ones_own_is_stored_with_its_command(root: Path, begin: Open) -> None:
     (root / "a.go").touch()
-    user = User(ToolChoice(name="house-lint", run_command="house-lint  --all: yes"))
-    first = await begin(user).discover(ask())
-    assert [(tool.name, tool.run_command) for tool in first.tools] == [("house-lint", "house-lint --all: yes")]
-    assert (await begin(user).discover(ask("s2"), force_refresh=True)).tools == first.tools
-    assert len(user.shown) == 1
+    choice = ToolChoice(name="house-lint", run_command="house-lint  --all: yes")
+    assert await begin().prefer("linter", choice) == "go"
+    for force in (False, True):
+        response = await begin().discover(ask("s2"), force_refresh=force)
+        assert [(tool.name, tool.run_command) for tool in response.tools] == [("house-lint", "house-lint --all: yes")]
 
 
 @pytest.mark.req("SYL-35", "SYL-36", "SYL-39")
-async def test_without_an_answer_the_options_are_handed_back_and_nothing_is_kept(root: Path, begin: Open) -> None:
+async def test_where_research_fails_options_are_returned_and_nothing_is_stored(root: Path, begin: Open) -> None:
     (root / "a.ts").touch()
-    discovery = begin(User(None), Library(SourceError("library", "is closed")))
+    discovery = begin(Library(SourceError("library", "is closed")))
     response = await discovery.discover(ask())
     assert (response.tier, response.requires_user) == (3, True)
     assert [option.tool.name for option in response.user_options] == ["oxlint", "eslint", "biome", "custom"]
     assert response.user_options[0].recommended
     assert [tool.name for tool in response.tools] == ["oxlint"]
-    await begin().discover(ask())
     await discovery.discover(ask())
     assert discovery.scans == 2
 
@@ -165,22 +147,12 @@ async def test_without_an_answer_the_options_are_handed_back_and_nothing_is_kept
 @pytest.mark.req("SYL-36")
 async def test_what_dependencies_hint_at_is_recommended_with_medium_confidence(root: Path, begin: Open) -> None:
     (root / "package.json").write_text('{"devDependencies": {"eslint": "9"}, "scripts": {"lint": "eslint src"}}')
-    user = User(ToolChoice(name="eslint"))
-    response = await begin(user).discover(ask())
+    response = await begin().discover(ask())
     assert (response.tier, response.confidence) == (3, "medium")
-    assert (user.shown[0][0].tool.name, user.shown[0][0].recommended) == ("eslint", True)
-    assert response.tools[0].run_command == "npm run lint"
-    again = await begin(user).discover(ask("s2"), force_refresh=True)
-    assert again.tools[0].run_command == "npm run lint"
-
-
-@pytest.mark.req("SYL-35")
-async def test_several_who_ask_at_once_share_one_question(begin: Open) -> None:
-    user = User(ToolChoice(name="ruff"))
-    discovery = begin(user)
-    answers = await asyncio.gather(*(discovery.discover(ask(f"s{number}")) for number in range(5)))
-    assert (len(user.shown), discovery.scans) == (1, 1)
-    assert all(answer == answers[0] for answer in answers)
+    assert (response.user_options[0].tool.name, response.user_options[0].recommended) == ("eslint", True)
+    await begin().prefer("linter", ToolChoice(name="eslint"))
+    [chosen] = (await begin().discover(ask("s2"))).tools
+    assert (chosen.source, chosen.run_command) == ("user_choice", "npm run lint")
 
 
 @pytest.mark.req("SYL-38", "O10")
@@ -227,15 +199,14 @@ async def test_the_entry_has_the_fields_that_were_promised(
     root: Path, begin: Open, trail: Trail, me: Principal, stranger: Principal, clock: ManualClock
 ) -> None:
     (root / "a.py").touch()
-    await begin(User(ToolChoice(name="ruff"))).discover(ask())
+    await begin().prefer("linter", ToolChoice(name="ruff"))
+    await begin().discover(ask())
     [kept] = (await trail.records.list(Selector(schema_name=SCHEMA), by=me)).items
     entry = msgspec.convert(kept.context, ToolDiscoveryEntry)
     assert (entry.id, entry.category, entry.session_id) == (kept.id, "tool_discovery", "s1")
     assert (entry.project_path, entry.discovered_at, entry.tier) == (str(root.resolve()), clock.now(), 3)
     assert ([tool.name for tool in entry.tools], entry.user_overrides) == (["ruff"], {"python": "ruff"})
-    others = User(ToolChoice(name="pylint"))
-    await ToolDiscovery(root, trail, clock, stranger, others).discover(ask())
-    assert len(others.shown) == 1
+    assert (await ToolDiscovery(root, trail, clock, stranger).discover(ask())).requires_user
 
 
 @pytest.mark.req("SYL-38", "SYL-106")
@@ -243,7 +214,8 @@ async def test_another_preference_is_followed_at_once(
     root: Path, begin: Open, trail: Trail, me: Principal, clock: ManualClock
 ) -> None:
     (root / "a.py").touch()
-    discovery = begin(User(ToolChoice(name="ruff")))
+    discovery = begin()
+    await discovery.prefer("linter", ToolChoice(name="ruff"))
     await discovery.discover(ask())
     await UserPreferences(trail, me, clock).set_preference("devtools/linter/python", "pylint")
     assert [tool.name for tool in (await discovery.discover(ask())).tools] == ["pylint"]
@@ -259,26 +231,5 @@ async def test_a_target_outside_of_the_project_is_refused(root: Path, begin: Ope
 @pytest.mark.parametrize("name", ["", "custom", "  "])
 async def test_a_choice_without_a_tool_is_refused_and_not_kept(begin: Open, name: str) -> None:
     with pytest.raises(InvalidInput, match="names no tool"):
-        await begin(User(ToolChoice(name=name))).discover(ask())
-    user = User(ToolChoice(name="ruff"))
-    await begin(user).discover(ask())
-    assert len(user.shown) == 1
-
-
-@pytest.mark.req("SYL-35", "O20")
-async def test_the_skill_registers_what_it_finds_in_the_tool_registry(root: Path, begin: Open, me: Principal) -> None:
-    (root / "mypy.ini").touch()
-    registry = ToolRegistry()
-    skill = discovery_skill(begin(), registry, session_id="s1", requesting_agent="tester")
-    arguments = skill.tool.check({"category": "type_checker", "path": "."})
-    await skill.tool.call(arguments, ToolContext(by=me))
-    found = registry.find(f"{TOOLSET}.type-checker-mypy")
-    assert found is not None
-    assert "mypy ." in found.description
-    assert "config_file" in str(await found.call({}, ToolContext(by=me)))
-    with pytest.raises(InvalidInput):
-        skill.tool.check({"category": "compiler", "path": "."})
-
-    waiting = discovery_skill(begin(), registry, session_id="s1", requesting_agent="tester")
-    await waiting.tool.call({"category": "linter", "path": "."}, ToolContext(by=me))
-    assert list(registry.get_tools(TOOLSET) or ()) == ["type-checker-mypy"]
+        await begin().prefer("linter", ToolChoice(name=name))
+    assert (await begin().discover(ask())).requires_user

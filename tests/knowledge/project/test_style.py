@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from clew.errors import InvalidInput
-from clew.knowledge.project.code_text import strip_code
-from clew.knowledge.project.style import Formatting, Naming, Patterns, get_style_guide
-from clew.knowledge.project.style_names import case_of
+from clew.knowledge.project.patterns import detect_patterns, strip_code
+from clew.knowledge.project.style import Formatting, Naming, Patterns, case_of, get_style_guide
 from tests.knowledge.project.samples import PYTHON, REACT, line_at, project
 
 
@@ -119,6 +118,24 @@ async def test_keys_are_not_shown_in_examples(tmp_path: Path) -> None:
         styles = await get_style_guide(code)
     assert styles[0].examples
     assert key not in repr(styles)
+
+
+async def test_patterns_are_counted_with_their_lines(tmp_path: Path) -> None:
+    files = {
+        "a/store.py": "class OrderRepository:\n    async def load(self):\n        try:\n            pass\n",
+        "b/made.py": "class MailFactory:\n    pass\n\n\nclass KeyRepository(Base):\n    pass\n",
+    }
+    async with project(tmp_path, files) as code:
+        (found,) = await detect_patterns(code, "py")
+        with pytest.raises(InvalidInput, match="language"):
+            await detect_patterns(code, "cobol")
+    uses = {(each.aspect, each.pattern): each for each in found.patterns}
+    repository = uses["design_pattern", "repository"]
+    assert (found.language, found.files, repository.count, repository.files) == ("python", 2, 2, 2)
+    assert repository.examples == ["a/store.py:1: class OrderRepository:", "b/made.py:5: class KeyRepository(Base):"]
+    assert {("design_pattern", "factory"), ("async_style", "async-await"), ("error_handling", "try-except")} <= set(
+        uses
+    )
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ class Finder:
             return await self._unknown_name(question.names[0])
         found = await search(self._code, question, is_changelog=self._is_changelog)
         notes = await self._notes.search(question, weights, by)
-        facts = await self._facts.search(question, weights)
+        facts = await self._facts.search(question, weights) if question.kind is not Kind.HISTORY else []
         commits = await self._commits(question, weights, found)
         first = [each for each in notes if each.similarity >= ABOUT]
         named = await self._definitions(question)

@@ -62,8 +62,10 @@ class ProjectFacts:
         if not total:
             return []
         scored = [(_score(each, words, total), each) for each in self._facts]
-        best = sorted((one for one in scored if one[0] >= STATED), key=lambda one: -one[0])
-        return [ScoredNode(node=_node(each), similarity=min(1.0, score)) for score, each in best[:SHOWN]]
+        best = sorted((one for one in scored if one[0] >= STATED), key=lambda one: (-round(one[0], 1), _depth(one[1])))
+        distinct = {(each.fact.kind, each.fact.name, each.fact.value): (score, each) for score, each in reversed(best)}
+        found = list(reversed(distinct.values()))[:SHOWN]
+        return [ScoredNode(node=_node(each), similarity=min(1.0, score)) for score, each in found]
 
     async def _refresh(self) -> None:
         state = await self._code.state()
@@ -95,6 +97,11 @@ def _score(each: _Indexed, words: Mapping[frozenset[int], float], total: float) 
         return 0.0
     held = sum(weight for term, weight in words.items() if term <= each.asked_by or term <= each.said)
     return held / total + (NAME_BONUS if any(term <= each.name for term in words) else 0.0)
+
+
+def _depth(each: _Indexed) -> tuple[bool, int]:
+    """Manifests at the top before those below it, and these before configuration of services."""
+    return each.fact.path.startswith("."), each.fact.path.count("/")
 
 
 def _node(each: _Indexed) -> Node:

@@ -34,12 +34,14 @@ _COMMIT = re.compile(
 )
 _CHANGED = (
     r"(?:add|introduc|remov|delet|drop|chang|renam|replac|revert|fix|deprecat|wr(?:ote|itten)|creat|implement|mov|split"
-    r"|bump|broke|kick|rewr|refactor|updat|switch|releas|merg|touch|modif|commit|contribut)\w*"
+    r"|bump|broke|kick|rewr|refactor|updat|switch|releas|merg|touch|modif|commit|contribut|stop|start|brought|ship|gain"
+    r"|lost|turn|made)\w*"
 )
 _CHANGE = re.compile(rf"\b{_CHANGED}\b|\bnew\b", re.IGNORECASE)
 _HISTORY = re.compile(
     r"\b(?:why|how come) (?:was|were|did|has|have|had|is|are|does|do)\b|^why\b|\bsince (?:which|what|when)\b"
-    r"|\b(?:which|what) (?:\w+ ){0,2}?(?:version|release|commit|change)s?\b|\bwhen (?:was|were|did|has|have|had)\b"
+    rf"|\b(?:which|what) (?:\w+ ){{0,2}}?(?:version|release|commit|change)s? (?:\w+ ){{0,3}}?{_CHANGED}\b"
+    r"|\b(?:in|with) (?:which|what) (?:version|release)\b|\bwhen (?:was|were|did|has|have|had)\b"
     rf"|\bwho (?:\w+ )?{_CHANGED}\b|\b(?:was|were|been|got|gets) (?:\w+ )?{_CHANGED}\b|\bwhat(?:'s| is)? new\b"
     r"|\bwhat changed\b|\bchange ?log\b|\brelease notes\b|\bcommits?\b|\bno longer\b|\banymore\b|\btook out\b"
     r"|\bused to (?:be|have|live|work)\b"
@@ -83,7 +85,7 @@ _ASKING_WORDS = """
     explain describe show find locate list file files function functions method methods class classes line lines code
     place spot implemented implementation defined definition located responsible happens happen work works exactly
     actually currently whats wheres hows everything inside hood decide decides piece bit part whole called calls call
-    want please somehow
+    want please somehow project repo repository codebase
 """
 _ASKING = frozenset(_ASKING_WORDS.split())
 """Words that say how a question is asked and seldom what it is about."""

@@ -1,4 +1,4 @@
-"""The domain `code`: what exists. Four tools are found by `ask`; the others are shown by the results of these."""
+"""The domain `code`: what exists. Six tools are found by `ask`; the others are shown by the results of these."""
 
 from __future__ import annotations
 

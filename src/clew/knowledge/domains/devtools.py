@@ -1,4 +1,4 @@
-"""Which tools for development a project uses, and which the user prefers, as tools of the domain `code`."""
+"""Tools of the domain `code` that discover the development tools of a project and store the user's preference."""
 
 from __future__ import annotations
 
@@ -7,16 +7,30 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
+from clew.catalog.text import inline
 from clew.knowledge.domains.shown import READS
-from clew.knowledge.project.devtools_records import CATEGORIES, ToolCategory, ToolChoice, ToolDiscoveryRequest
+from clew.knowledge.project.tool_records import (
+    CATEGORIES,
+    DiscoveredTool,
+    ToolCategory,
+    ToolChoice,
+    ToolDiscoveryRequest,
+    ToolDiscoveryResponse,
+    ToolOption,
+)
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, guide, tool
 
 if TYPE_CHECKING:
     from clew.knowledge.domains.code import OpenKnowledge
 
+DISCOVER, PREFER = "code://tools/discover_tools", "code://tools/hidden/prefer_tool"
+NOT_KNOWN = "- Not known:"
+_USED = ("config_file", "package_manifest", "user_choice")
+"""Sources of tools that are used here; the others only suggest."""
+
 
 def devtools_tools(known: OpenKnowledge) -> Sequence[Tool]:
-    """One to ask, found by `ask`, and one to tell, which the answer of the first leads to."""
+    """`discover_tools`, which `ask` finds, and `prefer_tool`, to which its answer leads."""
 
     @tool(name="discover_tools", title="Which linter, formatter, test runner is used", effects=READS)
     async def discover_tools(
@@ -27,8 +41,6 @@ def devtools_tools(known: OpenKnowledge) -> Sequence[Tool]:
     ) -> GuidedContent:
         """Tell which linter, formatter, type checker, test runner and language server this project uses, from its
         configuration, manifests and scripts, and how each is run."""
-        from clew.knowledge.project.devtools_telling import PREFER, told, worded  # with the rest of knowledge
-
         discovery = (await known()).discovery(ctx.by)
         parts, steps = [], []
         for each in CATEGORIES if category == "all" else (category,):
@@ -36,7 +48,7 @@ def devtools_tools(known: OpenKnowledge) -> Sequence[Tool]:
                 session_id=ctx.by.session or "", requesting_agent=ctx.by.agent_id, tool_category=each, target_path=path
             )
             found = await discovery.discover(request, force_refresh)
-            parts.append("\n".join((f"## {worded(each)}", "", *told(each, found))))
+            parts.append("\n".join((f"## {worded(each)}", "", *response_lines(each, found))))
             if found.requires_user or not found.tools:
                 steps.append(guide(PREFER, f"tell which {worded(each)} the user wants", category=each))
         return GuidedContent(content="\n\n".join(parts), guidance=steps)
@@ -49,10 +61,50 @@ def devtools_tools(known: OpenKnowledge) -> Sequence[Tool]:
         language: Annotated[str, msgspec.Meta(description="empty for that of most files")] = "",
         run_command: Annotated[str, msgspec.Meta(description="how it is run, where it is not known")] = "",
     ) -> str:
-        """Remember which tool the user wants, for all sessions to come. Ask the user first. What the project itself
-        configures still comes before it."""
+        """Remember which tool the user wants, for all sessions to come. Ask the user first. The configuration of the
+        project still comes before it."""
         choice = ToolChoice(name=name, run_command=run_command)
         found = await (await known()).discovery(ctx.by).prefer(category, choice, language)
-        return f"Remembered for all sessions: {name} as {category.replace('_', ' ')} for {found or 'any language'}."
+        return f"Remembered for all sessions: {name} as {worded(category)} for {found or 'any language'}."
 
     return discover_tools, prefer_tool
+
+
+def worded(category: ToolCategory) -> str:
+    """A category in words."""
+    return {"lsp": "language server"}.get(category, category.replace("_", " "))
+
+
+def used_lines(category: ToolCategory, response: ToolDiscoveryResponse) -> list[str]:
+    """The tools that are used, a line each, or that none is known, with the next steps."""
+    used = [f"- {_tool_line(each)}" for each in response.tools if each.source in _USED]
+    return used or [
+        f"{NOT_KNOWN} which {worded(category)} is used; nothing here configures one, and the user has not said."
+        f" `{DISCOVER}` has suggestions, and leads to `{PREFER}`, which remembers a choice."
+    ]
+
+
+def response_lines(category: ToolCategory, response: ToolDiscoveryResponse) -> list[str]:
+    """A response, a line each: tools that are used, whether one is missing, suggestions, and options."""
+    used = [each for each in response.tools if each.source in _USED]
+    lines = [f"- {_tool_line(each)} (confidence {response.confidence})" for each in used]
+    if response.requires_user or not response.tools:
+        what = "whether that is the one" if used else f"which {worded(category)} is used"
+        lines.append(f"{NOT_KNOWN} {what}; nothing here configures one, and the user has not said.")
+    lines += [f"- Suggested: {_tool_line(each)}" for each in response.tools if each not in used]
+    return [*lines, *map(_option_line, response.user_options[:-1])]  # the last is a tool of the user's own
+
+
+def _tool_line(tool: DiscoveredTool) -> str:
+    version = f" {tool.version}" if tool.version else ""
+    kind = f"{worded(tool.category)}{f' for {tool.language}' if tool.language else ''}"
+    install = f" ({inline(tool.install_cmd)})" if tool.install_cmd else ""
+    installed = "installed" if tool.is_installed else f"not installed here{install}"
+    run = f"run: {inline(tool.run_command)}; " if tool.run_command else ""
+    return f"{inline(tool.name, 100)}{version}, {kind}: {inline(tool.rationale)}; {run}{installed}"
+
+
+def _option_line(option: ToolOption) -> str:
+    against = f"; against it: {', '.join(option.cons)}" if option.cons else ""
+    pros = inline(", ".join(option.pros))
+    return f"- To choose from: {inline(option.tool.name, 100)}, for it: {pros}{inline(against)}"

@@ -1,1 +1,1 @@
-"""What a project says of itself: its style, its parts, its packages, its design tokens and its tools."""
+"""Facts on a project from its own files: manifests, tools, people, style, components, dependencies, design tokens."""

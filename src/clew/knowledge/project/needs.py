@@ -1,5 +1,4 @@
-"""What somebody needs, as terms that names and descriptions can be held against: words by their stems, with other words
-for the same thing from `synonyms.json`."""
+"""A need in words, as stemmed terms to match with names and descriptions, with synonyms from `synonyms.json`."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ import msgspec
 
 from clew.errors import InvalidInput
 from clew.knowledge.code.words import terms_of
-from clew.knowledge.project.tables import load_table
+from clew.knowledge.project.formats import load_table
 from clew.trail.text import STOP, split_word
 
 MAX_NEED = 300
@@ -21,7 +20,7 @@ _RELATION = re.compile(r"\b(?:for|to|of|with|that|which|from|when|in|on)\b", re.
 
 
 class Need(msgspec.Struct, frozen=True):
-    """Each word as the terms that stand for it; `head` is the place of the word that says what the thing is."""
+    """The terms of each word; `head` is the index of the word that names the thing."""
 
     words: Sequence[str]
     terms: Sequence[frozenset[int]]
@@ -30,13 +29,9 @@ class Need(msgspec.Struct, frozen=True):
     def matched(self, known: frozenset[int]) -> list[bool]:
         return [not terms.isdisjoint(known) for terms in self.terms]
 
-    def coverage(self, known: frozenset[int]) -> float:
-        """The share of the words that some terms speak of."""
-        return sum(self.matched(known)) / len(self.terms) if self.terms else 0.0
-
 
 def read_need(text: str, leave_out: frozenset[str] = frozenset()) -> Need:
-    """A need in somebody's own words. Raises InvalidInput when it has none."""
+    """Parse a need. Raises InvalidInput when it has no words."""
     plain = text[:MAX_NEED]
     words = _content(plain, leave_out) or _content(plain, frozenset())
     if not words:
@@ -53,7 +48,7 @@ def terms_in(text: str) -> frozenset[int]:
 
 @cache
 def alike(word: str) -> frozenset[int]:
-    """The terms of a word and of the others that mean the same."""
+    """The terms of a word and of its synonyms."""
     own = frozenset(terms_of(word))
     groups = [group for group in _groups() if not group.isdisjoint(own)]
     return own.union(*groups)

@@ -1,4 +1,4 @@
-"""The texts and facts of a project's files, as they are on the disk now: bounded, without keys, never an error."""
+"""The texts and symbols of a project's files as they are on disk: bounded, with keys masked, never an error."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from clew.knowledge.code.rows import decode_facts, find_facts
 from clew.knowledge.code.views import FileInfo
 
 MAX_TEXT = 300_000
-"""Bytes of a file that is worth reading for what it says of its project; what is larger was generated."""
+"""Larger files are generated."""
 
 
 class FileText(msgspec.Struct, frozen=True, dict=True):
-    """A file as it was read: its blob, its text without keys, and what it defines."""
+    """A file with its blob, its text with keys masked, and its symbols."""
 
     path: str
     blob: str
@@ -41,7 +41,7 @@ class FileText(msgspec.Struct, frozen=True, dict=True):
 
 
 def read_file(code: CodeGraph, path: str) -> FileText | None:
-    """One file; None for what is gone, binary, secret or too large."""
+    """Read one file; None for one that is gone, binary, secret or too large."""
     content = read_content(code.tree.root, path)
     if content is None or len(content.body) > MAX_TEXT:
         return None
@@ -52,13 +52,13 @@ def read_file(code: CodeGraph, path: str) -> FileText | None:
 
 
 def read_files(code: CodeGraph, paths: Iterable[str]) -> Iterator[FileText]:
-    """Those of some files that can be read, in order."""
+    """Read files in order, without those that cannot be read."""
     found = (read_file(code, path) for path in paths)
     return (file for file in found if file is not None)
 
 
 def own_files(files: Sequence[FileInfo], limit: int) -> list[FileInfo]:
-    """Files of the product itself, spread over all folders; tests and the like only where there is nothing else."""
+    """Files of the product itself, spread over all folders; tests and examples only where there are no others."""
     small = [file for file in files if file.size <= MAX_TEXT]
     own = [file for file in small if not kind_of(file.path) & (TEST | ASIDE)] or small
     step = max(1, -(-len(own) // limit))

@@ -18,9 +18,8 @@ from clew.clock import Clock
 from clew.errors import NotFound
 from clew.knowledge.code.blobs import blob_id, read_content
 from clew.knowledge.code.parsing import readable_text
-from clew.knowledge.manifests.installed import Place, find_npm, find_python
-from clew.knowledge.manifests.reading import read_manifests
-from clew.knowledge.manifests.records import Declared, Manifest, normal_name
+from clew.knowledge.project.manifests import normal_name
+from clew.knowledge.project.packages import Declared, Manifest, Place, find_npm, find_python, read_manifests
 from clew.knowledge.references.docstrings import docstring_pieces, offered_modules
 from clew.knowledge.references.keeping import Document, Kept, keep, read_heads
 from clew.knowledge.references.sections import (

@@ -1,4 +1,4 @@
-"""What is asked and answered where development tools are looked for: a request, a response, its tools and options."""
+"""Records of tool discovery: a request, a response, its tools and options, and the cache entry."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Tier = Literal[1, 2, 3]
 
 
 class ToolDiscoveryRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Which tools are wanted, for what, and by whom. Without `languages` those of the files decide.
+    """A request for the tools of one category. Without `languages` those of the files decide.
 
-    Raises InvalidInput for a category that there is not."""
+    Raises InvalidInput for an unknown category."""
 
     session_id: str
     requesting_agent: str
@@ -37,8 +37,8 @@ class ToolDiscoveryRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DiscoveredTool(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool. `run_command` is what to run, from the folder of the project; nothing here runs it. `version` is the
-    installed one, or what the manifest asks for."""
+    """One tool. `run_command` is for the folder of the project; nothing here runs it. `version` is the installed one,
+    or else the constraint of the manifest."""
 
     name: str
     category: ToolCategory
@@ -53,7 +53,7 @@ class DiscoveredTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolOption(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool that the user may choose, and what speaks for and against it."""
+    """A tool that the user may choose, with arguments for and against it."""
 
     tool: DiscoveredTool
     pros: tuple[str, ...] = ()
@@ -62,8 +62,7 @@ class ToolOption(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolDiscoveryResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found, at which tier. Where the user has to decide and did not, `tools` are what to go on with until
-    then."""
+    """The tools of a request. While `requires_user` holds, `tools` are provisional."""
 
     tier: Tier
     confidence: Confidence
@@ -73,11 +72,10 @@ class ToolDiscoveryResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
-    """What research came to. It is `satisfactory` where one practice is clearly the best."""
+    """The result of research, `satisfactory` where one tool is clearly recommended."""
 
     tools: tuple[DiscoveredTool, ...] = ()
     satisfactory: bool = False
-    options: tuple[ToolOption, ...] = ()
 
 
 class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,8 +86,8 @@ class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolDiscoveryEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A discovery as it is kept for later sessions. `user_overrides` are the choices that it rests on, `files` the
-    content of the files that it rests on, `checkout` the branch and commit."""
+    """A cached discovery. It is valid for the same `user_overrides`, content of `files` and `checkout` (branch and
+    commit)."""
 
     id: str
     category: Literal["tool_discovery"] = "tool_discovery"
@@ -105,8 +103,4 @@ class ToolDiscoveryEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Research = Callable[[ToolDiscoveryRequest, Sequence[DiscoveredTool]], Awaitable[Recommendation]]
-"""Looks for what is recommended, knowing what was inferred. A request to it always names the languages."""
-
-AskUser = Callable[[ToolDiscoveryRequest, Sequence[ToolOption]], Awaitable[ToolChoice | None]]
-"""Shows the options of a language to the user; None where there is no answer. The last option is a tool of their
-own."""
+"""Finds recommended tools, given the inferred ones. The request names its languages."""

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import InvalidInput
-from clew.knowledge.project.colours import Colour, read_colour
-from clew.knowledge.project.design_tokens import find_design_token, get_design_tokens
+from clew.knowledge.project.tokens import Colour, find_design_token, get_design_tokens, read_colour
 from tests.knowledge.project.samples import REACT, line_at, project
 
 TAILWIND = """\

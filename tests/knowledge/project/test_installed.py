@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.knowledge.manifests.installed import find_npm, find_python
+from clew.knowledge.project.packages import find_npm, find_python
 
 
 def write(file: Path, text: str = "") -> None:

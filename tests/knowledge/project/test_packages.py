@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.knowledge.manifests.reading import MAX_DECLARED, MAX_TEXT, is_manifest, parse_manifest, read_manifests
+from clew.knowledge.project.packages import MAX_DECLARED, MAX_TEXT, is_manifest, parse_manifest, read_manifests
 
 POETRY = """\
 [tool.poetry.dependencies]

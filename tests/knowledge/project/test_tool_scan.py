@@ -10,10 +10,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import InvalidInput
-from clew.knowledge.project.devtools_data import ConfigRule, PackageRule, default_toolsets, detection, known_tools
-from clew.knowledge.project.devtools_files import ProjectFiles
-from clew.knowledge.project.devtools_installed import is_installed
-from clew.knowledge.project.devtools_records import (
+from clew.knowledge.project.tool_records import (
     CATEGORIES,
     DiscoveredTool,
     ToolCategory,
@@ -21,7 +18,8 @@ from clew.knowledge.project.devtools_records import (
     ToolDiscoveryResponse,
     ToolOption,
 )
-from clew.knowledge.project.devtools_scan import Scan, scan_project
+from clew.knowledge.project.tool_scan import ProjectFiles, Scan, is_installed, scan_project
+from clew.knowledge.project.tool_signs import ToolRule, default_toolsets, detection, known_tools
 
 LANGUAGES = [
     "go", "python", "javascript", "typescript", "rust", "ruby", "java", "kotlin", "c", "cpp", "csharp", "elixir",
@@ -58,7 +56,7 @@ def test_the_patterns_are_the_23_that_were_promised() -> None:
 
 @pytest.mark.req("SYL-37")
 @pytest.mark.parametrize("rule", detection().configs, ids=lambda rule: rule.file)
-def test_each_configuration_names_its_tool(tmp_path: Path, rule: ConfigRule) -> None:
+def test_each_configuration_names_its_tool(tmp_path: Path, rule: ToolRule) -> None:
     write(tmp_path, {rule.file: f"[{rule.section}]\n" if rule.section else ""})
     found = scan(tmp_path, rule.category)
     [tool] = found.tools
@@ -71,7 +69,7 @@ def test_each_configuration_names_its_tool(tmp_path: Path, rule: ConfigRule) -> 
 
 @pytest.mark.req("SYL-37")
 @pytest.mark.parametrize("rule", detection().sections, ids=lambda rule: f"{rule.file}:{rule.section}:{rule.category}")
-def test_a_section_of_a_shared_file_names_its_tool(tmp_path: Path, rule: ConfigRule) -> None:
+def test_a_section_of_a_shared_file_names_its_tool(tmp_path: Path, rule: ToolRule) -> None:
     section = json.dumps({rule.section: {}}) if rule.file.endswith(".json") else f"[{rule.section}]\n"
     write(tmp_path, {rule.file: section})
     found = scan(tmp_path, rule.category)
@@ -85,7 +83,7 @@ def test_setup_cfg_without_its_section_says_nothing(tmp_path: Path, content: str
     assert scan(tmp_path, "test_framework").tools == ()
 
 
-def manifest_of(rule: PackageRule) -> str:
+def manifest_of(rule: ToolRule) -> str:
     match rule.manifest:
         case "package.json":
             return json.dumps({"devDependencies": {rule.package: "^1.2.3"}})
@@ -105,7 +103,7 @@ def manifest_of(rule: PackageRule) -> str:
 @pytest.mark.parametrize(
     "rule", detection().packages, ids=lambda rule: f"{rule.manifest}:{rule.package}:{rule.category}"
 )
-def test_each_package_of_a_manifest_gives_medium_confidence(tmp_path: Path, rule: PackageRule) -> None:
+def test_each_package_of_a_manifest_gives_medium_confidence(tmp_path: Path, rule: ToolRule) -> None:
     write(tmp_path, {rule.manifest: manifest_of(rule)})
     found = scan(tmp_path, rule.category)
     [tool] = found.tools
@@ -140,7 +138,7 @@ def test_a_build_of_maven_tells_its_formatters_and_the_tests_of_its_modules(tmp_
     ]
     assert formatters.confidence == "high"
     [junit] = scan(tmp_path, "test_framework").tools
-    assert junit.rationale.startswith("junit is named in core/pom.xml:3")
+    assert junit.rationale.startswith("junit is named in core/pom.xml:4")
     assert (junit.source, junit.run_command, junit.version) == ("package_manifest", "mvn test", "")
 
 
