@@ -148,7 +148,7 @@ class Finder:
             line_end=use.line,
             content=text,
             signature=text or None,
-            metadata={"kind": "use"},
+            metadata={"kind": "use", "doc": ""},
         )
 
     async def _unknown_name(self, name: str) -> Findings:

@@ -130,7 +130,7 @@ def _aside(node: Node) -> str:
 
 def _describe_code(node: Node) -> str:
     code = code_span(mask_keys((node.signature or node.name)[: EXCERPT * 4]), EXCERPT)
-    doc = str(node.metadata.get("doc") or _doc_of(node))
+    doc = str(node.metadata["doc"] if "doc" in node.metadata else _doc_of(node))
     room = EXCERPT - len(code)
     return f"{code} · {inline(mask_keys(doc[: EXCERPT * 4]), room)}" if doc and room >= SHORTEST_DOC else code
 
