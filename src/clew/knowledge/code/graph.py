@@ -194,6 +194,10 @@ class CodeGraph:
 
         return (await asyncio.to_thread(self._text_of, path))[start - 1 : end]
 
+    async def passage_at(self, path: str, line: int) -> Place | None:
+        """The passage around a line of a file."""
+        return await asyncio.to_thread(self._text.passage_at, path, line)
+
     async def excerpts(self, places: Sequence[Place]) -> list[Excerpt]:
         """The lines of passages without keys, each with the symbol that it is."""
 

@@ -180,6 +180,15 @@ class SearchIndex:
         cover = self._cover(view, ranked, words, rows)
         return [PassageHit(view.place_of(row), float(ranked.passages[row]), cover[row]) for row in rows]
 
+    def passage_at(self, path: str, line: int) -> Place | None:
+        """The last passage of a file that begins at or before a line and reaches it."""
+        view = self._fresh_view()
+        for file in view.files_named(path.rpartition("/")[2]):
+            if view.files[file].path == path:
+                places = [view.place_of(row) for row in range(*view.passages_of(file))]
+                return next((each for each in reversed(places) if each.start <= line <= each.end), None)
+        return None
+
     def knows(self, text: str) -> bool:
         """Whether any word of a text occurs in any file."""
         terms = np.fromiter(parse_issue_text(text).terms, np.uint32)
