@@ -345,10 +345,10 @@ HOSTILE = {
 def test_no_text_makes_reading_fail_or_slow(text: str) -> None:
     body = text.encode()
     for name in NAMES:
-        start = time.perf_counter()
+        start = time.process_time()
         found = read_facts([(name, body)])
         assert len(found) <= MAX_FACTS
-        assert time.perf_counter() - start < 5, name
+        assert time.process_time() - start < 5, name
         assert all(1 <= each.start <= each.end and len(each.text) <= 15_000 for each in found)
 
 
@@ -363,8 +363,8 @@ def test_the_manifests_of_a_repository_of_a_thousand_files_are_read_at_once() ->
     read_facts(given[:4])  # loads the tables and the parser of requirements
     best = 1.0
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         found = read_facts(given)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.process_time() - start)
     assert len(found) > 200
-    assert best < 0.15  # 30 ms on a quiet machine
+    assert best < 0.1  # 30 ms on a quiet machine

@@ -66,13 +66,15 @@ async def test_tokens_come_by_category_with_their_lines(tmp_path: Path) -> None:
     async with project(tmp_path, REACT) as code:
         everything = await get_design_tokens(code)
         colours = await get_design_tokens(code, "colors")
-    assert everything.by_category() == {
-        "colors": {"primary": "#3B82F6", "text": "#1F2937", "link": "#3B82F6"},
-        "spacing": {"md": "16px"},
-        "radii": {"lg": "12px"},
-        "shadows": {"card": "0 1px 2px rgba(0, 0, 0, 0.1)"},
-        "typography": {"font-size-body": "1rem"},
-    }
+    assert [(each.path, each.value) for each in everything.tokens] == [
+        ("colors.primary", "#3B82F6"),
+        ("colors.text", "#1F2937"),
+        ("colors.link", "#3B82F6"),
+        ("spacing.md", "16px"),
+        ("radii.lg", "12px"),
+        ("shadows.card", "0 1px 2px rgba(0, 0, 0, 0.1)"),
+        ("typography.font-size-body", "1rem"),
+    ]
     assert everything.sources == ["src/styles/theme.css"]
     assert {each.category for each in colours.tokens} == {"colors"}
     for each in everything.tokens:

@@ -294,8 +294,11 @@ _POM_INNER = re.compile(
 _POM_VARIABLE = re.compile(r"\$\{([^}]{1,100})\}")
 _POM_FIELDS = {"version": "version", "artifactId": "name", "description": "description", "url": "url"}
 _POM_VALUE = r"(?P<value>[^<>]{1,300})<"
-_POM = _lines(
+_POM_PARTS = re.compile(r"<(licenses|developers|organization|scm|issueManagement)>.*?(?:</\1>|\Z)", re.DOTALL)
+_POM_OWN = _lines(
     *((rf"<{element}>{_POM_VALUE}/{element}>", "metadata", name, "") for element, name in _POM_FIELDS.items()),
+)
+_POM = _lines(
     (rf"<license>\s*+<name>{_POM_VALUE}", "metadata", "license", ""),
     (rf"<developer>\s*+(?:<id>[^<>]*+</id>\s*+)?<name>{_POM_VALUE}", "people", "developers", ""),
     (rf"<(?:maven\.compiler\.(?:release|source|target)|java\.?[vV]ersion)>{_POM_VALUE}", "runtime", "java", ""),
@@ -309,8 +312,9 @@ def read_pom(file: TextFile) -> Iterator[Statement]:
     """The project and its dependencies, by the shape of their elements: nothing is expanded but properties."""
     text = _POM_COMMENT.sub(_blank, file.text)
     own = TextFile(file.path, _POM_INNER.sub(_blank, text))
+    fields = TextFile(file.path, _POM_PARTS.sub(_blank, own.text))
     names = set[str]()
-    for each in (*read_patterns(own, _POM), *read_patterns(file, _POM_COMPILER)):
+    for each in (*read_patterns(fields, _POM_OWN), *read_patterns(own, _POM), *read_patterns(file, _POM_COMPILER)):
         if each.kind != "metadata" or each.name not in names:  # the first is that of the project
             names.add(each.name)
             yield each

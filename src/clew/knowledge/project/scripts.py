@@ -141,7 +141,7 @@ def _plain(text: str | None) -> str:
     """A scalar or an item of a list without its marks."""
     plain = (text or "").strip().removeprefix("- ").strip()
     if plain[:1] == "[" and plain[-1:] == "]":
-        plain = plain[1:-1].replace('"', "").replace("'", "")
+        plain = plain[1:-1].replace('"', "").replace("'", "").strip()
     is_quoted = plain[:1] in ("'", '"') and plain[:1] == plain[-1:]
     return (plain[1:-1] if is_quoted else plain)[:MAX_LINE]
 

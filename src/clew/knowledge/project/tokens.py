@@ -147,13 +147,6 @@ class DesignTokens(msgspec.Struct, frozen=True, kw_only=True):
     tokens: Sequence[DesignToken]
     sources: Sequence[str]
 
-    def by_category(self) -> Mapping[str, Mapping[str, str]]:
-        """Values by category and name; of several with one name, the first."""
-        found: dict[str, dict[str, str]] = {}
-        for token in self.tokens:
-            found.setdefault(token.category, {}).setdefault(token.name, token.value)
-        return found
-
 
 class TokenMatches(msgspec.Struct, frozen=True, kw_only=True):
     found: bool
