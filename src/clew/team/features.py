@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from zlib import crc32
 
 COLUMNS = 8_192
@@ -40,7 +41,7 @@ def _counted(text: str) -> dict[str, Counter[str]]:
     words = [_DIGITS.sub("0", token) for token in _TOKEN.findall(text[:MAX_TEXT].lower())]
     groups = {
         "word": Counter(words),
-        "pair": Counter(f"{first} {second}" for first, second in zip(words, words[1:], strict=False)),
+        "pair": Counter(f"{first} {second}" for first, second in pairwise(words)),
         "first": Counter(" ".join(words[:many]) for many in (1, 2, 3)),
         "run": Counter(run for word in words for run in _runs(word)),
         "size": Counter([str(min(6, int(math.log2(len(words) + 1))))]),

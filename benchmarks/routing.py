@@ -1,0 +1,129 @@
+"""How well messages are routed without a model: accuracy, and how often the router is right where it says that it is
+certain. Cross-validated: no message is judged by a classifier that saw it or another message of its session.
+
+Usage: routing.py [--data DIR] [--seeds N] [--json FILE]
+
+The certainty threshold of each fold is chosen on the other folds. Ends with 1 when a promise is missed; skips, and says
+so, where the data is absent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import train_router as training
+
+from clew.team.commands import read_command
+
+SETS = {"dev": "routing_dev", "real": "routing_real_dev"}
+PUBLISHED = {
+    "rules of 2026-11-17 (published)": {"dev": (0.48, 0.42, 0.68), "real": (0.54, None, None)},
+    "logistic regression (published)": {"dev": (0.58, None, None), "real": (0.70, None, None)},
+}
+"""Accuracy, share of messages called certain, and share of these that are right; from ../shared/data/README.md."""
+WANTED = 0.95
+Row = tuple[float, float | None, float | None]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=training.DATA)
+    parser.add_argument("--seeds", type=int, default=3, help="how many ways to split the folds")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    try:
+        data = training.read_data(options.data)
+    except OSError as error:
+        print(f"skipped: routing needs {error.filename}")
+        return
+    rows: dict[str, dict[str, Row]] = {"always architect": always_architect(data), **PUBLISHED}
+    commands = check_commands(data)
+    for name, messages in (
+        ("classifier, trained on the dev sets alone", data),
+        ("classifier as shipped, with our own messages", [*data, *training.read_own()]),
+    ):
+        rows[name], rows[f"{name}, without commands"] = evaluate(messages, options.seeds)
+    show(rows, commands)
+    if options.json:
+        options.json.write_text(json.dumps({"rows": rows, "commands": commands}, indent=1), encoding="utf-8")
+    shipped = rows["classifier as shipped, with our own messages"]
+    missed = [name for name, row in shipped.items() if row[2] is None or row[2] < WANTED]
+    if missed or commands[0] != commands[1]:
+        sys.exit(f"missed: right where certain on {', '.join(missed)}" if missed else "missed: commands")
+
+
+def always_architect(messages: list[training.Message]) -> dict[str, Row]:
+    found: dict[str, Row] = {}
+    for source in SETS:
+        right = ["architect" in each.accept for each in messages if each.source == source]
+        found[source] = (sum(right) / len(right), None, None)
+    return found
+
+
+def check_commands(messages: list[training.Message]) -> tuple[int, int]:
+    """How many slash commands go to an accepted target, and how many there are."""
+    commands = [(each, read_command(each.text)) for each in messages if each.is_command]
+    return sum(found is not None and found[0].value in each.accept for each, found in commands), len(commands)
+
+
+def evaluate(messages: list[training.Message], seeds: int) -> tuple[dict[str, Row], dict[str, Row]]:
+    """Accuracy, coverage and precision where certain on each set, over several splits; then without commands."""
+    matrix = training.feature_matrix(messages)
+    judged = [_judge(messages, matrix, seed) for seed in range(seeds)]
+    found: tuple[dict[str, Row], dict[str, Row]] = {}, {}
+    for source in SETS:
+        members = np.array([each.source == source for each in messages])
+        plain = members & np.array([not each.is_command for each in messages])
+        for table, chosen in zip(found, (members, plain), strict=True):
+            table[source] = _row(judged, chosen)
+    return found
+
+
+Judged = tuple[NDArray[np.bool_], NDArray[np.bool_]]
+
+
+def _judge(messages: list[training.Message], matrix: training.Floats, seed: int) -> Judged:
+    """Whether each message is right, and whether the router is certain of it."""
+    predicted, folds = training.cross_validate(messages, matrix, seed), training.fold_of(messages, seed)
+    right, certain = training.judge(messages, predicted), np.zeros(len(messages), bool)
+    for fold in range(training.FOLDS):
+        rest = np.flatnonzero((folds != fold) & (folds >= 0))
+        threshold = training.choose_threshold([messages[at] for at in rest], predicted[rest])
+        certain |= (folds == fold) & (predicted.max(axis=1) >= threshold)
+    for at, message in enumerate(messages):
+        command = read_command(message.text)
+        if command is not None:
+            right[at], certain[at] = command[0].value in message.accept, True
+    return right, certain
+
+
+def _row(judged: list[Judged], chosen: NDArray[np.bool_]) -> Row:
+    right = np.concatenate([each[0][chosen] for each in judged])
+    certain = np.concatenate([each[1][chosen] for each in judged])
+    precision = float(right[certain].mean()) if certain.any() else None
+    return float(right.mean()), float(certain.mean()), precision
+
+
+def show(rows: dict[str, dict[str, Row]], commands: tuple[int, int]) -> None:
+    print("| router without a model | set | right (accept) | certain | right where certain |")
+    print("|---|---|---|---|---|")
+    for name, sets in rows.items():
+        for source, row in sets.items():
+            print(f"| {name} | {SETS[source]} | {' | '.join(_shown(each) for each in row)} |")
+    print(f"\nSlash commands: {commands[0]} of {commands[1]} right.")
+
+
+def _shown(value: Any) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+if __name__ == "__main__":
+    main()
