@@ -8,7 +8,7 @@ REPOS  ?= ../repositories
 RUNTIME := $(patsubst %,tests/skills/test_%.py,catalogue exposure exposure_edits keeping library library_prompts prompt registry remembering variables) \
 	$(patsubst %,tests/skills/sessions/test_%.py,agent_session explaining following loads loads_bounds loads_laws merging meta_tools)
 
-.PHONY: help run test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge coverage-skills lock reference clean
+.PHONY: help run test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge bench-routing coverage-skills lock reference clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/: *.*## */\t/' | expand -t 18
@@ -40,7 +40,7 @@ coverage-skills: $(STAMP) ## that tests take every branch of the modules that de
 	@$(BIN)/coverage run -m pytest -n 0 -p no:cacheprovider $(RUNTIME)
 	@$(BIN)/coverage report
 
-bench: bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge bench-trail ## all benchmarks, side by side with the peers
+bench: bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge bench-routing bench-trail ## all benchmarks, side by side with the peers
 
 bench-trail: $(STAMP)   ## speed of the trail next to bare SQLite, Chroma, LanceDB, PostgreSQL
 	@$(PYTHON) tools/setup_venv.py $(VENV)-bench requirements-bench.lock
@@ -67,6 +67,9 @@ bench-runtime: $(STAMP) ## steps, crashes, contexts, sandbox and conversations o
 
 bench-knowledge: $(STAMP) ## what is known: beliefs, calls, localisation, speed of the index; repositories in REPOS
 	@$(BIN)/python benchmarks/knowledge_all.py --repos $(REPOS) $(ARGS)
+
+bench-routing: $(STAMP) ## who takes a message, without a model: cross-validated on ../shared/data
+	@$(BIN)/python benchmarks/routing.py $(ARGS)
 
 reference: $(STAMP)     ## write docs/reference anew
 	@$(BIN)/python tools/reference.py

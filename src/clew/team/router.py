@@ -28,8 +28,8 @@ SHOWN = 3
 """Candidates that a route lists."""
 GUESS = 0.79
 """The highest confidence of a decision that nothing is certain of."""
-LIKELY = 0.25
-"""From this probability on a candidate is named in the question back."""
+LIKELY, EVEN = 0.25, 0.5
+"""From these probabilities on a candidate is named in the question back, and the Architect asks nothing."""
 
 
 class Router:
@@ -170,7 +170,9 @@ def _with_metadata(route: Route, metadata: Metadata | None) -> Route:
 
 
 def _question(found: Classification) -> str:
-    """The question back to the user: the likely targets by what they are for."""
+    """The question back to the user: the likely targets by what they are for; none where the Architect is likeliest."""
+    if found.best == Target.ARCHITECT and found.ranked[0][1] >= EVEN:
+        return ""
     likely = [Target(name) for name, share in found.ranked if share >= LIKELY and name != FOLLOW_UP]
     if not likely:
         return "What would you like to have done: a change, a question about the code, a review or something else?"
