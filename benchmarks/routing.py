@@ -29,8 +29,8 @@ PUBLISHED = {
     "rules of 2026-11-17 (published)": {"dev": (0.48, 0.48, 0.42, 0.68), "real": (0.54, 0.54, None, None)},
     "logistic regression (published)": {"dev": (0.58, None, None, None), "real": (0.70, None, None, None)},
 }
-"""As in `Row`; from ../shared/data/README.md. Not measured here: the first column is over routing_dev and another half of
-it that is kept apart, so these rows are no like-for-like comparison."""
+"""As in `Row`; from ../shared/data/README.md. Not measured here: the rows of routing_dev are over that set and another
+half of it that is kept apart, so they are no like-for-like comparison."""
 WANTED = 0.95
 SAME = 0.6
 Row = tuple[float, float | None, float | None, float | None]
