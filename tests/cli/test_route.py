@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +171,31 @@ def test_recently_is_the_last_seven_days_and_before_has_no_bounds(clew: Clew) ->
 
 
 @pytest.mark.req("SYL-17")
+@pytest.mark.parametrize(
+    ("said", "scope", "days"),
+    [
+        ("last 3 weeks", "last_3_weeks", 22),
+        ("3 days ago", "3_days_ago", 1),
+        ("yesterday", "yesterday", 1),
+        ("last week", "last_week", 7),
+        ("since friday", "since_friday", None),
+        ("999 years ago", "999_years_ago", 365),
+    ],
+)
+def test_a_time_scope_has_its_dates(clew: Clew, said: str, scope: str, days: int | None) -> None:
+    found = route(clew, f"/history what changed in the parser {said}")
+    assert (found["time_scope"], found["subject"]) == (scope, "parser")
+    since, until = date.fromisoformat(found["since"]), date.fromisoformat(found["until"])
+    assert days is None or (until - since).days + 1 == days
+
+
+@pytest.mark.req("SYL-17")
+def test_a_time_scope_of_the_model_that_means_no_time_has_no_dates(clew: Clew, script: Any) -> None:
+    file = script(target="archivalist", time_scope="last 99999 years")
+    assert route(clew, "hmm the thing with the numbers", "--script", file)["since"] == ""
+
+
+@pytest.mark.req("SYL-17")
 def test_the_model_gives_the_time_scope_with_the_target(clew: Clew, script: Any) -> None:
     file = script(target="archivalist", intent="LOCATE", subject="the queue", time_scope="last month", confidence=2)
     found = route(clew, "hmm the thing with the numbers", "--script", file)
@@ -189,7 +214,12 @@ def test_a_person_sees_the_decision_line_by_line(clew: Clew) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
-    [((" ",), "empty"), (("hello", "--talking-to", "cook"), "cook"), (("hm", "--script", "no.yaml"), "no.yaml")],
+    [
+        ((" ",), "empty"),
+        (("hello", "--talking-to", "cook"), "cook"),
+        (("hello", "--talking-to", "task"), "task"),
+        (("hm", "--script", "no.yaml"), "no.yaml"),
+    ],
 )
 def test_wrong_arguments_are_told(clew: Clew, arguments: tuple[str, ...], told: str) -> None:
     result = clew("route", *arguments)

@@ -20,7 +20,7 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 _SAME = {"recent": "recently", "lately": "recently", "this morning": "today"}
-_COUNTED = re.compile(rf"(?:last_|past_|previous_)?(\d+)_({_UNITS})s?(?:_ago)?")
+_COUNTED = re.compile(rf"(?:last_|past_|previous_)?(\d{{1,3}})_({_UNITS})s?(?:_ago)?")
 
 
 class Time(NamedTuple):

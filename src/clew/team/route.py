@@ -30,6 +30,9 @@ class Target(StrEnum):
     TESTER = "tester"
 
 
+AGENTS = tuple(each for each in Target if each not in (Target.CONTROL, Target.SESSION, Target.TASK))
+"""The targets that talk to the user."""
+
 DUTIES: dict[Target, str] = {
     Target.ACADEMIC: "research in papers, standards and other projects",
     Target.ARCHITECT: "a change of the code or a plan for one",

@@ -16,7 +16,7 @@ from clew.errors import InvalidInput
 from clew.secrecy import mask_keys
 from clew.team.commands import read_command
 from clew.team.metadata import Metadata, dated, read_metadata, snake_case
-from clew.team.route import CERTAIN, DUTIES, FOLLOW_UP, Candidate, DecidedBy, Route, Target
+from clew.team.route import AGENTS, CERTAIN, DUTIES, FOLLOW_UP, Candidate, DecidedBy, Route, Target
 
 if TYPE_CHECKING:
     from clew.llm.requests import Model
@@ -44,7 +44,7 @@ class Router:
         for an agent that does not exist."""
         _check(message)
         message = mask_keys(message)
-        talker = _read_target(talking_to)
+        talker = _read_agent(talking_to)
         decided = self._route_command(message)
         if decided is not None:
             return decided
@@ -135,14 +135,15 @@ def _check(message: str) -> None:
         raise InvalidInput("message", f"has more than {MAX_MESSAGE:,} characters")
 
 
-def _read_target(name: str) -> Target | None:
+def _read_agent(name: str) -> Target | None:
+    """The agent who is talking; None where nobody is. Raises InvalidInput."""
     if not name:
         return None
-    try:
-        return Target(name.lower())
-    except ValueError:
-        choices = ", ".join(Target)
-        raise InvalidInput("talking_to", f"{name[:50]!r} is not an agent", hint=f"Choose one of {choices}") from None
+    found = next((each for each in AGENTS if each.value == name.lower()), None)
+    if found is None:
+        hint = f"Agents that talk to the user are {', '.join(AGENTS)}"
+        raise InvalidInput("talking_to", f"{name[:50]!r} is not one of them", hint=hint)
+    return found
 
 
 def _route(target: Target, confidence: float, by: DecidedBy, found: Classification | None = None) -> Route:
