@@ -8,7 +8,7 @@ REPOS  ?= ../repositories
 RUNTIME := $(patsubst %,tests/skills/test_%.py,catalogue exposure exposure_edits keeping library library_prompts prompt registry remembering variables) \
 	$(patsubst %,tests/skills/sessions/test_%.py,agent_session explaining following loads loads_bounds loads_laws merging meta_tools)
 
-.PHONY: help run test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge bench-asking coverage-skills lock reference clean
+.PHONY: help run test check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-knowledge bench-asking bench-routing coverage-skills lock reference clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/: *.*## */\t/' | expand -t 18
@@ -68,8 +68,11 @@ bench-runtime: $(STAMP) ## steps, crashes, contexts, sandbox and conversations o
 bench-knowledge: $(STAMP) ## what is known: beliefs, calls, localisation, speed of the index; repositories in REPOS
 	@$(BIN)/python benchmarks/knowledge_all.py --repos $(REPOS) $(ARGS)
 
-bench-asking: $(STAMP) ## how well questions are answered, next to full text, its fusion with vectors, and ripgrep; repositories in REPOS
+bench-asking: bench-routing ## how well questions are answered, next to full text, its fusion with vectors, and ripgrep; repositories in REPOS
 	@$(BIN)/python benchmarks/asking.py --repos $(REPOS) $(ARGS)
+
+bench-routing: $(STAMP) ## who takes a message, without a model: cross-validated on ../shared/data
+	@$(BIN)/python benchmarks/routing.py $(ARGS)
 
 reference: $(STAMP)     ## write docs/reference anew
 	@$(BIN)/python tools/reference.py

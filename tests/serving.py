@@ -19,6 +19,7 @@ from clew.access import ROLES, Principal
 from clew.adapters.rest import Keys, Metrics, build_app, open_keys, run_server
 from clew.clock import Clock, SystemClock
 from clew.config import Config
+from clew.team.router import Router
 from clew.trail import open_trail
 from clew.trail.hygiene import Hygiene
 from clew.trail.store import Trail
@@ -66,7 +67,12 @@ def give_key(folder: Path) -> None:
 
 @asynccontextmanager
 async def serve(
-    folder: Path, *, clock: Clock | None = None, config: Config | None = None, port: int = 0
+    folder: Path,
+    *,
+    clock: Clock | None = None,
+    config: Config | None = None,
+    router: Router | None = None,
+    port: int = 0,
 ) -> AsyncIterator[Served]:
     """Serve a folder's trail until the block ends."""
     clock = clock or SystemClock()
@@ -74,7 +80,7 @@ async def serve(
     trail = await open_trail(f"sqlite://{folder / 'trail.db'}", clock)
     keys, metrics = open_keys(folder, clock), Metrics()
     hygiene = Hygiene(trail, by=Principal(owner_id="local", agent_id="hygiene"), clock=clock)
-    app = build_app(trail, keys, hygiene, config=config, metrics=metrics, clock=clock)
+    app = build_app(trail, keys, hygiene, config=config, metrics=metrics, clock=clock, router=router)
     stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
     running = asyncio.create_task(
         run_server(app, "127.0.0.1", port, ready=lambda *at: address.set_result(at), stop=stop)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from clew.knowledge.base import Knowledge
     from clew.knowledge.named_model import NamedModel
     from clew.llm.model import Models
+    from clew.team.router import Router
     from clew.tools.permissions import Policy
     from clew.trail.webhooks import WebhookSender
 
@@ -138,6 +139,17 @@ class App:
             self.ownership,
             self.me,
         )
+
+    def router(self, models: Models | None = None) -> Router:
+        """The router of the Guide, with the model of the settings or of `models`, where one is configured."""
+        from clew.llm.model import open_models  # models are for commands that may ask one
+        from clew.team.guide_model import AGENT, GuideModel
+        from clew.team.router import Router
+
+        found = models or self._own_models(open_models)
+        if not found.is_configured(AGENT):
+            return Router(clock=self.clock)
+        return Router(GuideModel(lambda: found, self.trail, self.ownership, self.me), self.clock)
 
     async def runtime(self, models: Models | None = None) -> Runtime:
         """All that runs the agents of this folder, with the models of its settings unless others are given.

@@ -98,6 +98,7 @@ async def use_catalog(contract: Contract, operator: dict[str, str]) -> None:
 
 async def use_agents(contract: Contract, operator: dict[str, str], id: str) -> None:
     call, answer = contract.call, {"answer": "deny"}
+    await call("POST", "/route", 200, json={"message": "/session list"}, headers=operator)
     await call("POST", "/chat", 404, json={"message": "hello", "agent": "nobody"}, headers=operator)
     await call("GET", "/sessions", 200, headers=operator)
     await call("GET", "/sessions/{session}", 404, at="/sessions/nothing", headers=operator)

@@ -146,16 +146,9 @@ def _models(app: App, script: Path | None) -> Models:
     models = open_models(app.config)
     if script is None:
         return models
-    from clew.llm.scripted import ScriptedModel, read_script  # for demos and tests only
+    from clew.cli.scripts import with_script  # for demos and tests only
 
-    try:
-        text = script.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput("--script", f"{script} cannot be read: {error}") from None
-    try:
-        return models.with_model("*", ScriptedModel(read_script(text)))
-    except InvalidInput as error:
-        raise InvalidInput(f"{script}: {error.field}", error.reason, hint=error.hint) from None
+    return with_script(models, script)
 
 
 @asynccontextmanager

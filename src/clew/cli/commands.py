@@ -70,6 +70,7 @@ COMMANDS: tuple[Command | Group, ...] = (
         "PLACE",
     ),
     Command("brief", "Tell where things stand, each line with its source.", "clew.cli.knowledge:brief", "[TIER]"),
+    Command("route", "Decide who takes a message, and how sure that is.", "clew.cli.route:route", "MESSAGE..."),
     Command("why", "Say why a route is, or is not, there for you.", "clew.cli.catalog:why", "WHAT..."),
     Group(
         "context",

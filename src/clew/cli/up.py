@@ -88,6 +88,7 @@ async def serve(config: Config, scopes: frozenset[str], *, as_json: bool = False
                 refresh_webhooks=refresh,
                 workspace=app.workspace,
                 models=open_models(config) if config.agents else None,
+                router=app.router(),
                 mcp=mcp,
             )
             agents = app.running_agents() if config.agents else contextlib.nullcontext()

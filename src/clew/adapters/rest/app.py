@@ -12,7 +12,19 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from clew.access import Principal
-from clew.adapters.rest import admin, breadcrumbs, catalog, chat, edges, events, runs, subscriptions, system, tokens
+from clew.adapters.rest import (
+    admin,
+    breadcrumbs,
+    catalog,
+    chat,
+    edges,
+    events,
+    routing,
+    runs,
+    subscriptions,
+    system,
+    tokens,
+)
 from clew.adapters.rest.auth import Keys
 from clew.adapters.rest.door import Door
 from clew.adapters.rest.errors import answer_clew_error, answer_protocol_error
@@ -24,6 +36,7 @@ from clew.clock import Clock, SystemClock
 from clew.config import Config
 from clew.errors import ClewError
 from clew.llm.model import Models
+from clew.team.router import Router
 from clew.trail.store import Trail
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -33,6 +46,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *chat.OPERATIONS,
     *runs.OPERATIONS,
     *catalog.OPERATIONS,
+    *routing.OPERATIONS,
     *subscriptions.OPERATIONS,
     *admin.OPERATIONS,
     *tokens.OPERATIONS,
@@ -52,11 +66,13 @@ def build_app(
     refresh_webhooks: Callable[[], None] = lambda: None,
     workspace: Callable[[], Awaitable[Workspace]] | None = None,
     models: Models | None = None,
+    router: Router | None = None,
     mcp: ASGIApp | None = None,
 ) -> Starlette:
     """An ASGI application over an open trail. It opens and closes nothing itself.
 
-    Without a `workspace` the catalog is empty; without `models` nobody looks whether an agent has one. `mcp` answers
+    Without a `workspace` the catalog is empty; without `models` nobody looks whether an agent has one; without a
+    `router` messages are routed without a model. `mcp` answers
     /mcp where it is given. `app.state.closing` is an event that ends all streams once it is set; `run_server` does so.
     """
     config, metrics, clock = config or Config(), metrics or Metrics(), clock or SystemClock()
@@ -72,6 +88,7 @@ def build_app(
         refresh_webhooks=refresh_webhooks,
         workspace=workspace or _empty(trail, clock, Principal(owner_id=config.owner)),
         models=models,
+        router=router or Router(clock=clock),
         closing=asyncio.Event(),
         operations=OPERATIONS,
     )

@@ -22,6 +22,7 @@ from clew.catalog.workspace import Workspace
 from clew.clock import Clock
 from clew.errors import ClewError, NotAuthenticated
 from clew.llm.model import Models
+from clew.team.router import Router
 from clew.trail.store import HygieneStats, Purged, Trail
 
 Guard = Literal["open", "credential", "token", "stream"]
@@ -44,7 +45,8 @@ class Sweeper(Protocol):
 class Services:
     """What the routes work with. `operator` is the owner that runs the server; `closing` is set when the server
     begins to stop; `refresh_webhooks` tells the sender that subscriptions or dead letters have changed; `workspace` is
-    built at the first call; `models` are those of the agents that work here, where any do."""
+    built at the first call; `models` are those of the agents that work here, where any do; `router` decides who takes a
+    message."""
 
     trail: Trail
     keys: Keys
@@ -57,6 +59,7 @@ class Services:
     refresh_webhooks: Callable[[], None]
     workspace: Callable[[], Awaitable[Workspace]]
     models: Models | None
+    router: Router
     closing: asyncio.Event
     operations: Sequence[Operation]
 

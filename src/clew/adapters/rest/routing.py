@@ -1,0 +1,39 @@
+"""Routing over REST: who takes a message."""
+
+from __future__ import annotations
+
+import msgspec
+
+from clew.adapters.rest.operation import Answer, Call, Operation, reply
+from clew.errors import InvalidInput
+from clew.team.route import Route
+
+
+class RoutedMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A message of the user. `talking_to` is the agent who answered last, empty at the beginning of a conversation."""
+
+    message: str
+    talking_to: str = ""
+
+
+async def route(call: Call) -> Answer:
+    asked: RoutedMessage = call.body
+    return reply(
+        await call.services.router.route(asked.message, talking_to=asked.talking_to, owner=call.by.owner_id),
+    )
+
+
+OPERATIONS = (
+    Operation(
+        method="POST",
+        path="/route",
+        handler=route,
+        summary="Decide who takes a message, and how sure that is",
+        group="chat",
+        verb="create",
+        writes=True,
+        body=RoutedMessage,
+        answer=Route,
+        raises=(InvalidInput,),
+    ),
+)

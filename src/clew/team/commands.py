@@ -1,0 +1,75 @@
+"""Slash commands: the part of routing that is certain and costs nothing."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from clew.team.route import Target
+
+COMMANDS: dict[str, Target] = {
+    "session": Target.SESSION,
+    "sessions": Target.SESSION,
+    "switch": Target.SESSION,
+    "suspend": Target.SESSION,
+    "resume": Target.SESSION,
+    "close": Target.SESSION,
+    "task": Target.TASK,
+    "approve": Target.CONTROL,
+    "reject": Target.CONTROL,
+    "continue": Target.CONTROL,
+    "pause": Target.CONTROL,
+    "stop": Target.CONTROL,
+    "cancel": Target.CONTROL,
+    "skip": Target.CONTROL,
+    "find": Target.LIBRARIAN,
+    "where": Target.LIBRARIAN,
+    "code": Target.LIBRARIAN,
+    "history": Target.ARCHIVALIST,
+    "brief": Target.ARCHIVALIST,
+    "research": Target.ACADEMIC,
+    "plan": Target.ARCHITECT,
+    "inspect": Target.INSPECTOR,
+    "review": Target.INSPECTOR,
+    "test": Target.TESTER,
+    "design": Target.DESIGNER,
+}
+"""`/name …` goes to this target, whatever follows."""
+
+EXACT, MISSPELLED = 1.0, 0.95
+LONG_NAME = 6
+"""From this length on one wrong letter still means the command; in shorter names only two swapped letters do."""
+
+_COMMAND = re.compile(r"\s*/([a-z][a-z_-]*)(?:\s+(.*))?\Z", re.DOTALL | re.IGNORECASE)
+
+
+def read_command(message: str) -> tuple[Target, float, str] | None:
+    """The target of a slash command, the confidence, and the text behind the name; None for other messages."""
+    found = _COMMAND.match(message)
+    if found is None:
+        return None
+    name, rest = found[1].lower(), (found[2] or "").strip()
+    if name in COMMANDS:
+        return COMMANDS[name], EXACT, rest
+    meant = {COMMANDS[each] for each in COMMANDS if _is_misspelling(name, each)}
+    return (meant.pop(), MISSPELLED, rest) if len(meant) == 1 else None
+
+
+def _is_misspelling(typed: str, name: str) -> bool:
+    """Whether `typed` is `name` with two neighbouring letters swapped, or, for a long name, with one letter wrong,
+    missing or added."""
+    if _swaps(name, typed):
+        return True
+    return len(name) >= LONG_NAME and _is_one_edit(typed, name)
+
+
+def _swaps(name: str, typed: str) -> bool:
+    pairs = enumerate(pairwise(name))
+    return any(name[:at] + second + first + name[at + 2 :] == typed for at, (first, second) in pairs)
+
+
+def _is_one_edit(typed: str, name: str) -> bool:
+    if abs(len(typed) - len(name)) > 1:
+        return False
+    at = next((at for at, (a, b) in enumerate(zip(typed, name, strict=False)) if a != b), min(len(typed), len(name)))
+    return typed[at + 1 :] == name[at + 1 :] or typed[at:] == name[at + 1 :] or typed[at + 1 :] == name[at:]

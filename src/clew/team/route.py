@@ -1,0 +1,103 @@
+"""Routes: the targets of a message, the intents of a question, and the decision that the Guide hands back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Literal
+
+import msgspec
+
+CERTAIN = 0.8
+"""From this confidence on a decision stands without a model and without a question back."""
+
+FOLLOW_UP = "followup"
+"""The class of messages that continue the conversation with the agent who is talking."""
+
+
+class Target(StrEnum):
+    """Who takes a message: eight agents, the session manager's commands, and the control of a running plan."""
+
+    ACADEMIC = "academic"
+    ARCHITECT = "architect"
+    ARCHIVALIST = "archivalist"
+    CONTROL = "control"
+    DESIGNER = "designer"
+    INSPECTOR = "inspector"
+    LIBRARIAN = "librarian"
+    SESSION = "session"
+    TASK = "task"
+    TESTER = "tester"
+
+
+AGENTS = tuple(each for each in Target if each not in (Target.CONTROL, Target.SESSION, Target.TASK))
+"""The targets that talk to the user."""
+
+DUTIES: dict[Target, str] = {
+    Target.ACADEMIC: "research in papers, standards and other projects",
+    Target.ARCHITECT: "a change of the code or a plan for one",
+    Target.ARCHIVALIST: "past work and decisions, or something to remember",
+    Target.CONTROL: "an approval, a stop or a step of the running plan",
+    Target.DESIGNER: "the user interface",
+    Target.INSPECTOR: "a review or a check of code",
+    Target.LIBRARIAN: "a question about the code as it is",
+    Target.SESSION: "listing, opening, switching or closing sessions",
+    Target.TASK: "a message to a numbered task",
+    Target.TESTER: "writing, running or explaining tests",
+}
+"""What each target is for, as a user and a model read it."""
+
+
+class Intent(StrEnum):
+    """What a question wants of the code (the first three), of the history (the next five), or of either."""
+
+    LOCATE = "LOCATE"
+    PATTERN = "PATTERN"
+    EXPLAIN = "EXPLAIN"
+    HISTORICAL = "HISTORICAL"
+    ACTIVITY = "ACTIVITY"
+    OUTCOME = "OUTCOME"
+    SIMILAR = "SIMILAR"
+    RESUME = "RESUME"
+    GENERAL = "GENERAL"
+
+
+LIBRARIAN_INTENTS = (Intent.LOCATE, Intent.PATTERN, Intent.EXPLAIN, Intent.GENERAL)
+ARCHIVALIST_INTENTS = (
+    Intent.HISTORICAL,
+    Intent.ACTIVITY,
+    Intent.OUTCOME,
+    Intent.SIMILAR,
+    Intent.RESUME,
+    Intent.GENERAL,
+)
+
+DecidedBy = Literal["command", "classifier", "model", "follow-up", "default"]
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """One class that the classifier considered, with its probability; `followup` is the agent who is talking."""
+
+    target: str
+    probability: float
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    """Who takes a message, how sure that is, and how it was decided.
+
+    `intent` and `subject` are set for the librarian and the archivalist, `time_scope` for the archivalist alone;
+    `since` and `until` are the dates of the time scope. `question` goes back to the user when the decision is a
+    guess. `cached` says that the model gave this answer to an earlier message with the same text.
+    """
+
+    target: Target
+    confidence: float
+    decided_by: DecidedBy
+    intent: str = ""
+    subject: str = ""
+    time_scope: str = ""
+    since: str = ""
+    until: str = ""
+    question: str = ""
+    cached: bool = False
+    candidates: Sequence[Candidate] = ()

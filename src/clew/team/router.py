@@ -1,0 +1,180 @@
+"""The router of the Guide: who takes a message of the user.
+
+The order: slash commands; what the classifier is certain of; a model, if there is one; the agent who is talking; the
+Architect, with a question back to the user.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from clew.clock import Clock, SystemClock
+from clew.errors import InvalidInput
+from clew.secrecy import mask_keys
+from clew.team.commands import read_command
+from clew.team.metadata import Metadata, dated, read_metadata, snake_case
+from clew.team.route import AGENTS, CERTAIN, DUTIES, FOLLOW_UP, Candidate, DecidedBy, Route, Target
+
+if TYPE_CHECKING:
+    from clew.llm.requests import Model
+    from clew.team.classifier import Classification
+    from clew.team.model_classifier import ModelClassifier, Verdict
+
+MAX_MESSAGE = 100_000
+SHOWN = 3
+"""Candidates that a route lists."""
+GUESS = 0.79
+"""The highest confidence of a decision that nothing is certain of."""
+LIKELY, EVEN = 0.25, 0.5
+"""From these probabilities on a candidate is named in the question back, and the Architect asks nothing."""
+
+
+class Router:
+    """Routes messages. It keeps what the model said about earlier ones; nothing else is cached."""
+
+    def __init__(self, model: Model | None = None, clock: Clock | None = None) -> None:
+        self._model = _open_model_classifier(model) if model is not None else None
+        self._clock = clock or SystemClock()
+
+    async def route(self, message: str, *, talking_to: str = "", owner: str = "") -> Route:
+        """Who takes a message. A model that fails is passed over. Raises InvalidInput for an empty or huge message, and
+        for an agent that does not exist."""
+        _check(message)
+        message = mask_keys(message)
+        talker = _read_agent(talking_to)
+        decided = self._route_command(message)
+        if decided is not None:
+            return decided
+        # the first call loads the weights of the embedder, for which no other task should wait
+        found = await asyncio.to_thread(_classify, message)
+        return (
+            self._route_certain(message, found, talker)
+            or await self._route_by_model(message, found, talker, owner)
+            or self._fall_back(message, found, talker)
+        )
+
+    def _route_command(self, message: str) -> Route | None:
+        command = read_command(message)
+        if command is None:
+            return None
+        target, confidence, rest = command
+        return _with_metadata(_route(target, confidence, "command"), self._metadata(rest, target))
+
+    def _route_certain(self, message: str, found: Classification, talker: Target | None) -> Route | None:
+        if found.confidence < CERTAIN:
+            return None
+        if found.best == FOLLOW_UP:
+            return self._stay(message, found, talker, found.confidence) if talker else None
+        target = Target(found.best)
+        route = _route(target, found.confidence, "classifier", found)
+        return _with_metadata(route, self._metadata(message, target))
+
+    async def _route_by_model(
+        self, message: str, found: Classification, talker: Target | None, owner: str
+    ) -> Route | None:
+        if self._model is None:
+            return None
+        cached = self._model.find_cached(message, owner)
+        verdict = cached or await self._model.classify(message, owner)
+        if verdict is None:
+            return None
+        confidence = min(1.0, max(0.0, verdict.confidence))
+        if verdict.target == FOLLOW_UP:
+            route = self._stay(message, found, talker, confidence) if talker else None
+        else:
+            route = _route(Target(verdict.target), confidence, "model", found)
+            route = _with_metadata(route, self._model_metadata(verdict))
+        return msgspec.structs.replace(route, cached=cached is not None) if route else None
+
+    def _fall_back(self, message: str, found: Classification, talker: Target | None) -> Route:
+        """The agent who is talking, else the Architect with a question."""
+        if talker is not None:
+            sure = found.probability(FOLLOW_UP) + found.probability(talker.value)
+            return self._stay(message, found, talker, min(GUESS, sure))
+        sure = min(GUESS, found.probability(Target.ARCHITECT.value))
+        route = _route(Target.ARCHITECT, sure, "default", found)
+        likeliest = next((Target(name) for name, _ in found.ranked if name != FOLLOW_UP), Target.ARCHITECT)
+        route = _with_metadata(route, self._metadata(message, likeliest))
+        return msgspec.structs.replace(route, question=_question(found))
+
+    def _stay(self, message: str, found: Classification, talker: Target, confidence: float) -> Route:
+        return _with_metadata(_route(talker, confidence, "follow-up", found), self._metadata(message, talker))
+
+    def _metadata(self, message: str, target: Target) -> Metadata | None:
+        return read_metadata(message, target, self._clock.now())
+
+    def _model_metadata(self, verdict: Verdict) -> Metadata | None:
+        """The metadata that the model gave with the target: there is no second call, and no second guess."""
+        intent = verdict.checked_intent()
+        if intent is None:
+            return None
+        scope = snake_case(verdict.time_scope) if verdict.target == Target.ARCHIVALIST else ""
+        metadata = Metadata(intent=intent, subject=snake_case(verdict.subject), time_scope=scope)
+        return dated(metadata, self._clock.now())
+
+
+def _open_model_classifier(model: Model) -> ModelClassifier:
+    from clew.team.model_classifier import ModelClassifier  # models are for users who configured one
+
+    return ModelClassifier(model)
+
+
+def _classify(message: str) -> Classification:
+    from clew.team.classifier import open_classifier  # numpy and the embedder; commands do without
+
+    return open_classifier().classify(message)
+
+
+def _check(message: str) -> None:
+    if not message.strip():
+        raise InvalidInput("message", "is empty")
+    if len(message) > MAX_MESSAGE:
+        raise InvalidInput("message", f"has more than {MAX_MESSAGE:,} characters")
+
+
+def _read_agent(name: str) -> Target | None:
+    """The agent who is talking; None where nobody is. Raises InvalidInput."""
+    if not name:
+        return None
+    found = next((each for each in AGENTS if each.value == name.lower()), None)
+    if found is None:
+        hint = f"Agents that talk to the user are {', '.join(AGENTS)}"
+        raise InvalidInput("talking_to", f"{name[:50]!r} is not one of them", hint=hint)
+    return found
+
+
+def _route(target: Target, confidence: float, by: DecidedBy, found: Classification | None = None) -> Route:
+    ranked = found.ranked[:SHOWN] if found is not None else ()
+    candidates = [Candidate(target=name, probability=round(share, 3)) for name, share in ranked]
+    return Route(target=target, confidence=_rounded(confidence), decided_by=by, candidates=candidates)
+
+
+def _rounded(confidence: float) -> float:
+    """Two digits, rounded down: nothing becomes certain by rounding."""
+    return int(confidence * 100) / 100
+
+
+def _with_metadata(route: Route, metadata: Metadata | None) -> Route:
+    if metadata is None:
+        return route
+    return msgspec.structs.replace(
+        route,
+        intent=metadata.intent.value,
+        subject=metadata.subject,
+        time_scope=metadata.time_scope,
+        since=metadata.since,
+        until=metadata.until,
+    )
+
+
+def _question(found: Classification) -> str:
+    """The question back to the user: the likely targets by what they are for; none where the Architect is likeliest."""
+    if found.best == Target.ARCHITECT and found.ranked[0][1] >= EVEN:
+        return ""
+    likely = [Target(name) for name, share in found.ranked if share >= LIKELY and name != FOLLOW_UP]
+    if not likely:
+        return "What would you like to have done: a change, a question about the code, a review or something else?"
+    return f"Is this {' or '.join(f'for the {each.value} ({DUTIES[each]})' for each in likely)}?"
