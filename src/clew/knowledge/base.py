@@ -22,8 +22,9 @@ from clew.knowledge.code.indexer import Indexed, Until
 from clew.knowledge.code.opening import open_code
 from clew.knowledge.code.runs import Progress
 from clew.knowledge.code.watching import CodeWatch
-from clew.knowledge.evidence.firewall import Firewall
-from clew.knowledge.evidence.grounds import KnowledgeGround
+from clew.knowledge.documents.packages import Packages
+from clew.knowledge.documents.research import Library
+from clew.knowledge.evidence.firewall import Firewall, KnowledgeGround
 from clew.knowledge.evidence.provenance import cited
 from clew.knowledge.expiry import remove_expired
 from clew.knowledge.history.anchors import ensure_anchors
@@ -43,8 +44,6 @@ from clew.knowledge.project.devtools_telling import NOT_KNOWN, categories_in, us
 from clew.knowledge.project.manifest_questions import tell_manifest
 from clew.knowledge.project.people import tell_people
 from clew.knowledge.prose import Prose
-from clew.knowledge.references.packages import Packages
-from clew.knowledge.references.research import Library
 from clew.knowledge.resolving.answers import NOTHING, Resolved
 from clew.knowledge.resolving.cache import IntentCache
 from clew.knowledge.resolving.phrases import Target

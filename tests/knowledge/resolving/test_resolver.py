@@ -14,7 +14,7 @@ from clew.clock import ManualClock
 from clew.errors import InvalidInput
 from clew.knowledge.base import Knowledge
 from clew.knowledge.evidence.conflicts import Conflict
-from clew.knowledge.evidence.quality import Evidence, Parts
+from clew.knowledge.evidence.trust import Evidence, Parts
 from clew.knowledge.resolving.intents import Classified
 from clew.knowledge.resolving.phrases import Intent, Target
 from clew.knowledge.resolving.resolver import SCHEMA, suffices

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from clew.catalog.text import inline
-from clew.knowledge.evidence.naming import citation_of
+from clew.knowledge.evidence.citations import citation_of
 from clew.knowledge.resolving.answers import gist
 from clew.tools import Effects
 from clew.trail.nodes import Node, ScoredNode

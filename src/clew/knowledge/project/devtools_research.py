@@ -9,7 +9,7 @@ from functools import cache
 
 from clew.access import Principal
 from clew.catalog.text import inline
-from clew.knowledge.evidence.naming import citation_of
+from clew.knowledge.evidence.citations import citation_of
 from clew.knowledge.project.devtools_data import known_tools
 from clew.knowledge.project.devtools_records import (
     DiscoveredTool,

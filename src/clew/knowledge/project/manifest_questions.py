@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from clew.catalog.text import inline
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
-from clew.knowledge.evidence.naming import on_one_line
+from clew.knowledge.evidence.citations import on_one_line
 from clew.knowledge.manifests.records import Declared, PackageType, normal_name
 from clew.knowledge.project.dependencies import is_copied, list_packages
 from clew.knowledge.project.manifest_facts import LICENCE, NAME, VERSION, Fact, has_facts, read_facts

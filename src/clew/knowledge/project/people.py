@@ -10,7 +10,7 @@ from os.path import basename
 
 from clew.catalog.text import inline
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.evidence.naming import on_one_line
+from clew.knowledge.evidence.citations import on_one_line
 from clew.knowledge.lines import clip
 from clew.knowledge.manifests.formats import read_json, table
 from clew.knowledge.project.dependencies import is_copied

@@ -9,10 +9,9 @@ import msgspec
 
 from clew.catalog.answers import Source
 from clew.catalog.text import code_span, inline, plain
+from clew.knowledge.evidence.citations import COMMIT_PREFIX, citation_of
 from clew.knowledge.evidence.conflicts import Conflict
-from clew.knowledge.evidence.naming import COMMIT_PREFIX, citation_of
-from clew.knowledge.evidence.quality import Evidence
-from clew.knowledge.evidence.trust import level_of
+from clew.knowledge.evidence.trust import Evidence, level_of
 from clew.knowledge.history.moments import CHANGELOG
 from clew.knowledge.resolving.excerpts import MOST_LETTERS, excerpt
 from clew.knowledge.resolving.intents import Classified

@@ -9,7 +9,7 @@ from datetime import datetime
 import msgspec
 
 from clew.catalog.text import inline
-from clew.knowledge.evidence.naming import on_one_line
+from clew.knowledge.evidence.citations import on_one_line
 from clew.knowledge.history.commit_queries import CommitFilter
 from clew.knowledge.history.commit_shelf import Commits, commit_node
 from clew.knowledge.history.commits import Commit, Touched

@@ -11,7 +11,7 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.text import inline
 from clew.clock import Clock
-from clew.knowledge.evidence.naming import COMMIT_PREFIX, on_one_line
+from clew.knowledge.evidence.citations import COMMIT_PREFIX, on_one_line
 from clew.knowledge.history.changelogs import ChangeNote
 from clew.knowledge.history.commit_queries import CommitFilter
 from clew.knowledge.history.commit_shelf import Commits, HistoryShelf

@@ -23,7 +23,7 @@ from clew.knowledge.evidence.conflicts import Conflict, detect
 from clew.knowledge.evidence.firewall import Ground, examine
 from clew.knowledge.evidence.prompt import build_trust_prompt, parse_response
 from clew.knowledge.evidence.provenance import annotate
-from clew.knowledge.evidence.quality import Evidence, evidence_of, fitting
+from clew.knowledge.evidence.trust import Evidence, evidence_of, fitting
 from clew.knowledge.resolving.answers import (
     NOTHING,
     Resolved,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from clew.knowledge.evidence.naming import COMMIT_PREFIX
+from clew.knowledge.evidence.citations import COMMIT_PREFIX
 from clew.knowledge.history.moments import CHANGELOG
 from clew.knowledge.resolving.about_origins import read_origin, speaks_of
 from clew.knowledge.resolving.choices import read_choice, says_choice

@@ -9,8 +9,8 @@ from datetime import datetime
 import msgspec
 
 from clew.catalog.text import inline
-from clew.knowledge.evidence.naming import COMMIT_PREFIX
-from clew.knowledge.evidence.quality import evidence_of
+from clew.knowledge.evidence.citations import COMMIT_PREFIX
+from clew.knowledge.evidence.trust import evidence_of
 from clew.knowledge.resolving.answers import EXCERPT, Resolved, build_answer, cited_sources, gist, version_of
 from clew.knowledge.resolving.intents import Classified
 from clew.secrecy import mask_keys

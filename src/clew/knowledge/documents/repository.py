@@ -18,10 +18,10 @@ from clew.knowledge.code.blobs import blob_id, read_content
 from clew.knowledge.code.parsing import readable_text
 from clew.knowledge.code.path_kinds import TEST, kind_of
 from clew.knowledge.code.sightings import is_text, looks_secret
+from clew.knowledge.documents.sections import text_pieces
+from clew.knowledge.documents.store import Document, Saved, read_heads, remove, save
 from clew.knowledge.history.anchors import ensure_anchors
 from clew.knowledge.history.decisions import is_told
-from clew.knowledge.references.keeping import Document, Kept, drop, keep, read_heads
-from clew.knowledge.references.sections import Piece, markdown_pieces, plain_pieces, restructured_pieces
 from clew.skills.formats.telling import Telling
 from clew.trail.edge import Edge, EdgeType
 from clew.trail.kinds import NodeType, Trust, Verification
@@ -97,7 +97,7 @@ def read_document(path: str, body: bytes, clock: Clock) -> Document:
         collection=COLLECTION,
         state=hash,
         node_type=type_of(path),
-        pieces=pieces_of(path, readable_text(body)),
+        pieces=text_pieces(path, readable_text(body)),
         fields={
             "path": path,
             "source": "repository",
@@ -107,18 +107,6 @@ def read_document(path: str, body: bytes, clock: Clock) -> Document:
             "trust": Trust.STANDARD if type_of(path) is NodeType.DOCUMENTATION else Trust.ACADEMIC,
         },
     )
-
-
-def pieces_of(path: str, text: str) -> list[Piece]:
-    """The sections of a text, by the ending of its path."""
-    name, ending = path, path.lower().rpartition(".")[2]
-    match ending:
-        case "md" | "markdown" | "mdx":
-            return markdown_pieces(text, name)
-        case "rst":
-            return restructured_pieces(text, name)
-        case _:
-            return plain_pieces(text, name)
 
 
 async def keep_documents(
@@ -147,7 +135,7 @@ async def keep_documents(
         found = await _read_changed(place, path, clock, state, blobs.get(path))
         if found is None or isinstance(found, str):
             return _Brought(path, is_here=found is None, left_out=found or "")
-        kept = await keep(trail, found, by=by)
+        kept = await save(trail, found, by=by)
         edges = await _link(trail, found, kept, known, by, is_new=key not in heads)
         return _Brought(path, is_here=True, nodes=kept.written, edges=edges)
 
@@ -156,7 +144,7 @@ async def keep_documents(
         brought += await asyncio.gather(*map(bring, wanted[first : min(first + AT_ONCE, MAX_DOCUMENTS)]))
     here = {f"document:{each.path}" for each in brought if each.is_here}
     gone = [key for key in heads if key not in here] if drops else []
-    await drop(trail, gone, by=by)
+    await remove(trail, gone, by=by)
     return KeptDocuments(
         documents=len(here),
         changed=sum(each.nodes > 0 for each in brought),
@@ -202,7 +190,7 @@ def _read(root: str, path: str) -> bytes | str:
 
 
 async def _link(
-    trail: Trail, document: Document, kept: Kept, known: frozenset[str], by: Principal, *, is_new: bool
+    trail: Trail, document: Document, kept: Saved, known: frozenset[str], by: Principal, *, is_new: bool
 ) -> int:
     """Draw an edge from each section to the files that it names, and take away those to files that it named before."""
     type, drawn = EdgeType.DOCUMENTS.label, 0
