@@ -229,12 +229,15 @@ async def write_text(
 
 
 def with_text(plain: Findings, written: ModelText, found: Sequence[ScoredNode], at: datetime) -> Findings:
-    """The findings with a model's text. A text with doubts is marked, and annotated with its likely sources."""
+    """The findings with a model's text and the list of sources that its [n] lead to. A text with doubts is marked, and
+    annotated with its likely sources."""
     nodes = [each.node for each in found]
     doubts = find_doubts(written.text, nodes, [_evidence(each, plain.question, at) for each in found])
+    annotated = annotate(written.text, nodes, at)
+    shown = marked(annotated.text) if doubts else written.text
     return msgspec.structs.replace(
         plain,
-        text=marked(annotate(written.text, nodes, at).text) if doubts else written.text,
+        text=f"{shown}\n\n{annotated.sources}",
         is_verified=not doubts,
         is_synthesised=True,
         warnings=(*plain.warnings, *doubts),

@@ -28,7 +28,7 @@ from clew.knowledge.documents.sections import Piece, markdown_pieces, text_piece
 from clew.knowledge.documents.store import Document, read_pieces, save_version, supersede, version_of
 from clew.knowledge.evidence.provenance import FIELD, Source
 from clew.knowledge.evidence.signatures import MARK, mark_check
-from clew.secrecy import is_secret_file, mask_in_place, mask_keys
+from clew.secrecy import is_secret_file, mask_keys
 from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.kinds import NodeType, SourceKind, Trust, Verification
 from clew.trail.nodes import NodeFields, to_node
@@ -130,7 +130,6 @@ def _document(source: NewSource, text: SourceText, state: str, at: datetime | No
     metadata = {
         "kind": source.kind,
         "title": text.title,
-        **({"abstract": mask_in_place(text.abstract)} if text.abstract else {}),
         **({"venue": source.venue[:200]} if source.venue else {}),
         **({} if is_verified else {"needs_review": True}),
         **({"claimed_url": mask_keys(claimed)} if claimed and claimed != source.url else {}),

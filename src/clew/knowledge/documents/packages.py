@@ -28,7 +28,7 @@ from clew.knowledge.documents.sections import (
     plain_pieces,
     restructured_pieces,
 )
-from clew.knowledge.documents.store import Document, Saved, read_heads, save
+from clew.knowledge.documents.store import Document, Saved, find_saved, save_version
 from clew.knowledge.manifests.installed import Place, find_npm, find_python
 from clew.knowledge.manifests.reading import read_manifests
 from clew.knowledge.manifests.records import Declared, Manifest, normal_name
@@ -67,9 +67,8 @@ class Packages:
         wanted = await self._find_declared(name)
         place, version = await asyncio.to_thread(_find_installed, self._root, wanted)
         key = f"package:{wanted.ecosystem}:{wanted.name}"
-        head = (await read_heads(self._trail, COLLECTION, by=self._by)).get(key)
-        if head is not None and head.state == version:
-            return Saved(ids=head.ids)
+        if saved := await find_saved(self._trail, key, version, by=self._by):
+            return saved
         title, read = f"{wanted.name} {version}", _read_npm if wanted.ecosystem == "npm" else _read_python
         pieces, home = await asyncio.to_thread(read, wanted.name, title, place)
         document = Document(
@@ -91,7 +90,7 @@ class Packages:
                 },
             },
         )
-        return await save(self._trail, document, by=self._by)
+        return await save_version(self._trail, document, by=self._by, keep_earlier=False)
 
     async def _find_declared(self, name: str) -> Declared:
         manifests = await asyncio.to_thread(read_manifests, self._root)

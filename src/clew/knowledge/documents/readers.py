@@ -29,9 +29,6 @@ MAX_STREAM, MAX_MARKS = 20_000_000, 400_000
 """Bytes and drawing operations of a PDF page, unpacked. A page with more is a drawing or a bomb, and is left out."""
 MAX_SECONDS = 20.0
 """Computing time for all pages of a PDF; the pages read until then count."""
-MAX_FIRST, MAX_ABSTRACT = 20_000, 2_000
-"""Characters of the first page in which an abstract is looked for, and of the abstract."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -44,7 +41,6 @@ class SourceText(msgspec.Struct, frozen=True, kw_only=True):
     published_at: datetime | None = None
     url: str = ""
     claimed_url: str = ""
-    abstract: str = ""
 
 
 def parse_date(text: str) -> datetime | None:
@@ -154,11 +150,6 @@ def _rfc_headings(lines: Sequence[str]) -> list[Heading]:
 # -- PDF -------------------------------------------------------------------------------------------------------
 
 _ARXIV = re.compile(r"arXiv:\d{4}\.\d{4,5}(?:v\d+)?\s+\[[\w.-]+\]\s+(\d{1,2})\s+([A-Z][a-z]{2})\s+(\d{4})")
-_ABSTRACT = re.compile(
-    r"^\s*abstract\b[\s.:—–-]*(.+?)"
-    r"(?=\n\s*(?:keywords?\b|index terms\b|ccs concepts\b|(?:1|I)\.?\s*introduction\b)|\Z)",
-    re.IGNORECASE | re.DOTALL | re.MULTILINE,
-)
 _AND = re.compile(r"\s*(?:;|,|\band\b|&)\s*")
 _NO_TITLE = re.compile(r"untitled|microsoft word|.*\.(?:docx?|tex|dvi|pdf|indd)$", re.IGNORECASE)
 
@@ -192,7 +183,6 @@ def read_paper(body: bytes, name: str, title: str = "") -> SourceText:
         pieces=_page_pieces(texts, title),
         authors=tuple(each[:200] for each in _AND.split(" ".join(clean(author).split())) if each)[:50],
         published_at=_paper_date(texts[0], created),
-        abstract=_abstract(texts[0]),
     )
 
 
@@ -245,9 +235,3 @@ def _paper_date(first: str, created: datetime | None) -> datetime | None:
     if stamp and stamp[2] in months and 1 <= int(stamp[1]) <= 28:
         return datetime(int(stamp[3]), months.index(stamp[2]) + 1, int(stamp[1]), tzinfo=UTC)
     return created if created is None or created.tzinfo else created.replace(tzinfo=UTC)
-
-
-def _abstract(first: str) -> str:
-    lines = (line.strip() for line in first[:MAX_FIRST].split("\n"))
-    found = _ABSTRACT.search("\n".join(line for line in lines if line))
-    return " ".join(found[1].split())[:MAX_ABSTRACT] if found else ""

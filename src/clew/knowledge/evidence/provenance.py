@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -25,13 +25,6 @@ RECENT_DAYS = 30
 KEY_TERMS, MIN_KEY = 5, 6
 """How many words of a source are looked for in an answer, and their least length."""
 
-_VIA = {
-    SourceKind.CODE: "code analysis",
-    SourceKind.HISTORY: "history lookup",
-    SourceKind.ACADEMIC: "external reference",
-    SourceKind.LLM_INFERENCE: "inference",
-    SourceKind.USER: "user input",
-}
 _AUTHORITY = {NodeType.RFC: "authoritative", NodeType.DOCUMENTATION: "official docs"}
 _REFERENCES, _INSPIRED_BY = EdgeType.REFERENCES.label, EdgeType.INSPIRED_BY.label
 _SOURCES = (_REFERENCES, _INSPIRED_BY, EdgeType.BASED_ON.label, EdgeType.VALIDATED_BY.label)
@@ -132,16 +125,12 @@ def source_of(node: Node, *, confidence: float = 1.0) -> Source:
     )
 
 
-def source_list(nodes: Sequence[Node], at: datetime, chains: Mapping[str, Sequence[Source]] | None = None) -> str:
-    """A line for each node: number, domain, place, way in, and its age or authority, or UNVERIFIED. `chains` maps ids
-    of nodes to their sources."""
-    known = chains or {}
-    return "\n".join(_line(number, node, at, known.get(node.id, ())) for number, node in enumerate(nodes, 1))
+def source_list(nodes: Sequence[Node], at: datetime) -> str:
+    """A line for each node: number, domain, place, and its age or authority, or UNVERIFIED."""
+    return "\n".join(f"[{number}] {name_of(node)} ({_status(node, at)})" for number, node in enumerate(nodes, 1))
 
 
-def annotate(
-    answer: str, nodes: Sequence[Node], at: datetime, chains: Mapping[str, Sequence[Source]] | None = None
-) -> Annotated:
+def annotate(answer: str, nodes: Sequence[Node], at: datetime) -> Annotated:
     """Add a citation [n] at the first place that each uncited source supports, and the list of sources."""
     segments = tuple(sorted(_segments(answer, nodes), key=lambda one: (one.end, one.ref)))
     unknown = tuple(dict.fromkeys(number for number in cited(answer) if not 1 <= number <= len(nodes)))
@@ -150,17 +139,12 @@ def annotate(
         text.append(_mark_unknown(answer[at_end : segment.end], len(nodes)) + f" {segment.ref}")
         at_end = segment.end
     text.append(_mark_unknown(answer[at_end:], len(nodes)))
-    return Annotated(text="".join(text), segments=segments, sources=source_list(nodes, at, chains), unknown=unknown)
+    return Annotated(text="".join(text), segments=segments, sources=source_list(nodes, at), unknown=unknown)
 
 
 def cited(text: str) -> list[int]:
     """The numbers that a text cites as [n], in order, with repeats."""
     return [int(number) for number in CITATION.findall(text)]
-
-
-def _line(number: int, node: Node, at: datetime, chain: Sequence[Source]) -> str:
-    via = f" via {_VIA[max(chain, key=lambda each: each.confidence).kind]}" if chain else ""
-    return f"[{number}] {name_of(node)}{via} ({_status(node, at)})"
 
 
 def _status(node: Node, at: datetime) -> str:
