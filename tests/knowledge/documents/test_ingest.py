@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,10 +12,11 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.errors import ClewError, FormatError, InvalidInput, SourceError, TooLarge
-from clew.knowledge.documents.ingest import KINDS, MAX_TEXT, Ingested, NewSource, ingest_source
+from clew.errors import AccessDenied, ClewError, FormatError, InvalidInput, NotFound, SourceError, TooLarge
+from clew.knowledge.documents.ingest import KINDS, MAX_TEXT, Ingested, NewSource, ingest_source, verify_source
 from clew.knowledge.documents.readers import read_page, read_rfc
 from clew.knowledge.evidence.trust import trust_of
+from clew.trail.breadcrumb import Change
 from clew.trail.kinds import NodeType, Trust
 from clew.trail.nodes import UNVERIFIED, Node, NodeGraph
 from clew.trail.store import Trail
@@ -225,3 +227,55 @@ async def test_keys_in_a_source_are_masked(trail: Trail, me: Principal) -> None:
         kept = str(await trail.records.get(id, by=me))
         assert key not in kept
         assert "MIIEvQ" not in kept
+
+
+async def verify(trail: Trail, clock: ManualClock, id: str, by: Principal) -> Ingested:
+    return await verify_source(trail, id, by=by, at=clock.now())
+
+
+@pytest.mark.req("SYL-27", "SYL-83")
+async def test_a_source_that_a_person_verifies_gets_the_trust_of_its_kind(
+    trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    agent = msgspec.structs.replace(me, steers=False)
+    before = await ingest_source(trail, NewSource(kind="rfc", text=RFC), by=agent)
+    for caller in (agent, msgspec.structs.replace(me, roles=frozenset({"subscriber"}))):
+        with pytest.raises(AccessDenied):
+            await verify(trail, clock, before.ids[0], caller)
+    after = await verify(trail, clock, before.ids[-1], me)
+    assert (after.title, after.trust, after.superseded) == (before.title, 70, len(before.ids))
+    old, new = await nodes(trail, me, before), await nodes(trail, me, after)
+    assert [node.superseded_by for node in old] == [node.id for node in new]
+    assert all(trust_of(node, clock.now()) == 70 and not node.content.startswith(UNVERIFIED) for node in new)
+    assert [(node.name, node.line_start, node.published_at) for node in new] == [
+        (node.name, node.line_start, node.published_at) for node in old
+    ]
+    for id in (before.ids[0], after.ids[0]):
+        with pytest.raises(NotFound):
+            await verify(trail, clock, id, me)
+
+
+async def test_a_source_that_was_changed_since_its_ingestion_is_not_verified(
+    trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    agent = msgspec.structs.replace(me, steers=False)
+    [id] = (await ingest_source(trail, NewSource(kind="blog", title="Waiting", text="Wait."), by=agent)).ids
+    found = await trail.records.get(id, by=me)
+    forged = Change(context={**found.context, "content": "Never wait."})
+    await trail.records.update(id, forged, expect=found.version, by=agent)
+    with pytest.raises(SourceError, match="was changed"):
+        await verify(trail, clock, id, me)
+    again = await ingest_source(trail, NewSource(kind="blog", title="Waiting", text="Wait."), by=agent)
+    assert again.written == 1
+    assert (await verify(trail, clock, again.ids[0], me)).is_verified
+
+
+def test_code_in_a_page_has_no_headings_and_nested_hidden_text_stays_hidden() -> None:
+    page = read_page(
+        "<head><title>T</title><body><h1>Use</h1><pre># install\nrun</pre>"
+        "<div hidden><div>one</div>two</div><p aria-hidden=true>three</p><p>four</p>"
+    )
+    assert [piece.name for piece in page.pieces] == ["Use"]
+    assert "# install" in page.pieces[0].text
+    assert page.pieces[0].text.endswith("four")
+    assert not re.search("one|two|three", page.pieces[0].text)
