@@ -1,4 +1,4 @@
-"""`clew verify-source`: a person verifies a source that a tool ingested."""
+"""`clew verify`: a person verifies a source that a tool ingested."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SHOWN = 2_000
 
 
-async def verify_source(
+async def verify(
     id: Annotated[str, Parameter(help="The id that `ingest_source` printed, or that of any part of the source.")],
     /,
     *,
@@ -33,8 +33,8 @@ async def verify_source(
     then stores it with the trust of its kind. Ends with 1 when you do not agree, and with 2 when there is nobody to
     ask.
 
-        clew verify-source 1f0c3b9e-8d2a-5c41-9f6e-2b7a4d0e5c13
-        clew verify-source 1f0c3b9e-8d2a-5c41-9f6e-2b7a4d0e5c13 --yes
+        clew verify 1f0c3b9e-8d2a-5c41-9f6e-2b7a4d0e5c13
+        clew verify 1f0c3b9e-8d2a-5c41-9f6e-2b7a4d0e5c13 --yes
     """
     from clew.knowledge.documents.ingest import find_unverified  # with the rest of knowledge
 

@@ -58,7 +58,7 @@ async def test_an_ingested_rfc_is_found_by_every_tool_of_the_domain(app: App) ->
     told = await get(app, f"{REFERENCE}/ingest_source", kind="rfc", text=RFC)
     assert "RFC 9110: HTTP Semantics" in told
     assert "unverified, trust 20" in told
-    assert "clew verify-source" in told
+    assert "clew verify" in told
     for name, params in {
         "research": {"query": "Retry-After", "depth": 1},
         "compare_approaches": {"approaches": ["Retry-After", "delay"], "criteria": ["seconds"]},

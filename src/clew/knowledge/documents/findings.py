@@ -48,7 +48,8 @@ _ADVISES = re.compile(r"\b(?:should|must|always|never|avoid|recommend(?:s|ed)?|p
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A research request. `settings` are part of its cache key; `task` is the instruction for a model, empty to ask
-    none. `groups` assigns ids of nodes to `headings`; `how` tells how a node was found."""
+    none. `groups` assigns ids of nodes to `headings`; `how` tells how a node was found; `suggests` names other
+    domains to ask."""
 
     skill: str
     question: str
@@ -60,6 +61,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     criteria: Sequence[str] = ()
     how: Mapping[str, str] = {}
     gaps: Sequence[str] = ()
+    suggests: bool = False
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

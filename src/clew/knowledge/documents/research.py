@@ -10,7 +10,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.errors import ClewError, InvalidInput, ModelError, NotFound
+from clew.errors import ConfigError, InvalidInput, ModelError, NotFound
 from clew.knowledge.documents.findings import (
     NOTHING,
     Findings,
@@ -39,6 +39,7 @@ RESULTS_A_DEPTH = 10
 PER_APPROACH = PER_DOMAIN = DEFAULT_LIMIT = 5
 MAX_TOKENS = 100_000
 MAX_QUERY = 4_000
+MOST_CONFLICTS = 20
 MAX_LEARNED = 3
 """Packages that one question may read."""
 
@@ -102,7 +103,9 @@ class Library:
         )
         retrieved = await retrieve(search, " ".join((query, *focus_areas)), config)
         focus = f" Look at {', '.join(focus_areas)} above all." if focus_areas else ""
-        request = Request(skill="research", question=query, task=f"What do the sources say on this: {query}{focus}")
+        task = f"What do the sources say on this: {query}{focus}"
+        settings = {"focus": list(focus_areas)}
+        request = Request(skill="research", question=query, settings=settings, task=task, suggests=True)
         found = await self._answer(request, retrieved.found)
         stopped = f"{retrieved.stopped} after {retrieved.depth} of {steps} steps"
         return msgspec.structs.replace(found, stopped=stopped)
@@ -112,7 +115,9 @@ class Library:
         query = f"{technology} {topic} best practices" if technology else topic
         found = await self._search(NodeDomain.ACADEMIC, query, limit, ADVICE)
         task = f"Which practices do the sources recommend for {query}?"
-        return await self._answer(Request(skill="find_best_practices", question=topic, task=task), found)
+        settings = {"technology": technology}
+        request = Request(skill="find_best_practices", question=topic, settings=settings, task=task, suggests=True)
+        return await self._answer(request, found)
 
     async def find_papers(
         self, query: str, limit: int = DEFAULT_LIMIT, min_year: int | None = None, venues: Sequence[str] = ()
@@ -128,7 +133,7 @@ class Library:
         ranked = sorted(
             papers.values(), key=lambda each: str(each.node.metadata.get("venue", "")).casefold() not in wanted
         )
-        return await self._answer(Request(skill="find_papers", question=query), ranked[:limit])
+        return await self._answer(Request(skill="find_papers", question=query, suggests=True), ranked[:limit])
 
     async def compare_approaches(
         self, approaches: Sequence[str], context: str = "", criteria: Sequence[str] = ()
@@ -200,13 +205,13 @@ class Library:
 
     async def _answer(self, request: Request, found: Sequence[ScoredNode]) -> Findings:
         """The findings, with a model's text if there is a model and the request has a task for it."""
-        elsewhere = await self._elsewhere(request.question)
+        elsewhere = await self._elsewhere(request.question) if request.suggests else ()
         if not found:
             text = f"{NOTHING} Try {', '.join(elsewhere)}." if elsewhere else NOTHING
             empty = Findings(skill=request.skill, question=request.question, status="no_matches", text=text)
             return msgspec.structs.replace(empty, also_exists_in=elsewhere)
         now, nodes = self.clock.now(), [each.node for each in found]
-        conflicts = detect(nodes, now)
+        conflicts = detect(nodes, now)[:MOST_CONFLICTS]
         await self._record(conflicts)
         plain = build_findings(request, found, conflicts, now)
         plain = msgspec.structs.replace(plain, also_exists_in=elsewhere)
@@ -246,7 +251,7 @@ class Library:
             return
         try:
             await record_conflicts(self.trail, conflicts, by=self._by)
-        except ClewError:  # findings do not depend on it
+        except ConfigError:
             return
 
     # -- search ------------------------------------------------------------------------------------------------

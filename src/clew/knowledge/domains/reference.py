@@ -94,7 +94,7 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
         by = msgspec.structs.replace(ctx.by, steers=False)  # no person vouches for the input of a tool
         done = await (await known()).library(by).ingest_source(source)
         became = f"{done.written} parts written, {done.superseded} superseded, unverified, trust {done.trust}"
-        return f"{inline(done.title, 120)}: {became}.\nA person can verify it: `clew verify-source {done.ids[0]}`"
+        return f"{inline(done.title, 120)}: {became}.\nA person can verify it: `clew verify {done.ids[0]}`"
 
     @tool(name="design_proposal", title="Draft a design proposal", effects=READS)
     async def design_proposal(request: str, ctx: ToolContext, context: str = "") -> str:
