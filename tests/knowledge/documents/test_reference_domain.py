@@ -142,3 +142,16 @@ async def test_research_stops_at_the_threshold_at_its_tokens_or_at_its_depth(app
     few, stopped = await count(depth=3, confidence_threshold=1.0, max_tokens=100)
     assert 0 < few < 10
     assert stopped.startswith(("tokens", "sufficient"))
+
+
+@pytest.mark.req("SYL-97")
+async def test_papers_that_a_tool_ingests_are_found_by_year_and_venue(app: App) -> None:
+    for year, venue in ((2015, "OldConf"), (2023, "NetConf")):
+        paper = {"title": f"Jitter in {year}", "text": f"Jitter spreads retries, as of {year}.", "venue": venue}
+        told = {"kind": "paper", "authors": ["A. Author"], "published": f"{year}-05"}
+        await get(app, f"{REFERENCE}/ingest_source", **paper, **told, url=f"https://docs.example/{year}")
+    found = await get(app, f"{HIDDEN}/find_papers", query="jitter", venues=["netconf"])
+    assert found.index("A. Author, 2023, NetConf") < found.index("A. Author, 2015, OldConf")
+    assert "docs.example" not in found, "an address that nobody checked is no citation"
+    assert "2015" not in await get(app, f"{HIDDEN}/find_papers", query="jitter", min_year=2020)
+    assert "is no date" in await refused(app, f"{REFERENCE}/ingest_source", kind="text", text="x", published="soon")

@@ -125,16 +125,16 @@ def _ingested(title: str, document: Document, ids: tuple[str, ...], written: int
 
 def _document(source: NewSource, text: SourceText, state: str, at: datetime | None, *, is_verified: bool) -> Document:
     node_type, trust = KINDS[source.kind]
-    own_url = text.url if is_verified else ""
-    claimed = text.claimed_url if is_verified else text.claimed_url or text.url
+    url = mask_keys(source.url or text.url) if is_verified else ""
+    claimed = text.claimed_url if is_verified else source.url or text.claimed_url or text.url
     metadata = {
         "kind": source.kind,
         "title": text.title,
         **({"venue": source.venue[:200]} if source.venue else {}),
         **({} if is_verified else {"needs_review": True}),
-        **({"claimed_url": mask_keys(claimed)} if claimed and claimed != source.url else {}),
+        **({"claimed_url": mask_keys(claimed)} if claimed and claimed != url else {}),
     }
-    url, trust = mask_keys(source.url or own_url), trust if is_verified else Trust.LLM
+    trust = trust if is_verified else Trust.LLM
     fields: NodeFields = {
         "source": source.path or source.url or text.title,
         "authors": [each[:200] for each in (source.authors or text.authors)][:50],
@@ -155,7 +155,7 @@ def _document(source: NewSource, text: SourceText, state: str, at: datetime | No
         verified=is_verified,
     )
     return Document(
-        key=f"{_VERIFIED if is_verified else _UNVERIFIED}{source.url or own_url or source.path or text.title}",
+        key=f"{_VERIFIED if is_verified else _UNVERIFIED}{url or source.url or source.path or text.title}",
         collection=COLLECTION,
         state=state,
         node_type=node_type,

@@ -9,7 +9,9 @@ import msgspec
 
 from clew.catalog.domain import Domain
 from clew.catalog.text import inline
+from clew.errors import InvalidInput
 from clew.knowledge.documents.ingest import Kind, NewSource
+from clew.knowledge.documents.readers import parse_date
 from clew.knowledge.domains.code import Limit, OpenKnowledge, Query
 from clew.knowledge.domains.evidence import evidence_tools
 from clew.knowledge.domains.shown import READS
@@ -87,10 +89,24 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
         return findings_text(await (await known()).library(ctx.by).find_best_practices(topic, technology, limit))
 
     @tool(name="ingest_source", title="Ingest a source", effects=Effects(reaches_out=False))
-    async def ingest_source(kind: Kind, ctx: ToolContext, path: str = "", text: str = "", title: str = "") -> str:
+    async def ingest_source(
+        kind: Kind,
+        ctx: ToolContext,
+        path: Annotated[str, msgspec.Meta(description="a file of this folder")] = "",
+        text: Annotated[str, msgspec.Meta(description="the text itself, instead of a path")] = "",
+        title: str = "",
+        url: Annotated[str, msgspec.Meta(description="where it is from; stored as a claim, not fetched")] = "",
+        authors: Sequence[str] = (),
+        published: Annotated[str, msgspec.Meta(description="a date such as 2022-06-01")] = "",
+        venue: str = "",
+    ) -> str:
         """Ingest a source for research: an RFC, a paper, an article, a spec or a page, as a file of this folder or as
         text. It stays unverified until a person verifies it."""
-        source = NewSource(kind=kind, path=path, text=text, title=title)
+        published_at = parse_date(published) if published else None
+        if published and published_at is None:
+            raise InvalidInput("published", "is no date", hint="For example 2022-06-01")
+        given = {"path": path, "text": text, "title": title, "url": url, "venue": venue}
+        source = NewSource(kind=kind, authors=authors, published_at=published_at, **given)
         by = msgspec.structs.replace(ctx.by, steers=False)  # no person vouches for the input of a tool
         done = await (await known()).library(by).ingest_source(source)
         became = f"{done.written} parts written, {done.superseded} superseded, unverified, trust {done.trust}"
