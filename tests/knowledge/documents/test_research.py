@@ -113,6 +113,7 @@ async def test_papers_are_found_by_year_and_preferred_by_venue(filled: Library, 
     for n in range(7):
         await filled.ingest_source(NewSource(kind="paper", title=f"Paper {n}", text=f"Jitter, part {n}."))
     assert len((await filled.find_papers("jitter")).sources) == 5
+    assert len((await filled.find_papers("jitter", limit=20)).sources) == 9
 
 
 @pytest.mark.req("SYL-97")
@@ -348,6 +349,8 @@ async def test_questions_that_ask_nothing_are_refused_and_unknown_ones_find_noth
         with pytest.raises(InvalidInput):
             await library.research(query)
     assert (await library.research("日本語 🎉")).status == "no_matches"
+    await library.ingest_source(practice("Limits", "Clients retry five times."))
+    assert (await library.research(f"retry {' '.join(f'word{n}' for n in range(440))}")).status == "ok"
     assert (await library.find_papers("anything")).text == NOTHING
 
 

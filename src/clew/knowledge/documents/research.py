@@ -23,7 +23,7 @@ from clew.knowledge.documents.findings import (
 )
 from clew.knowledge.documents.ingest import Ingested, NewSource, ingest_source, verify_source
 from clew.knowledge.documents.packages import Packages
-from clew.knowledge.documents.retrieval import RetrievalConfig, retrieve
+from clew.knowledge.documents.retrieval import RetrievalConfig, Retrieved, retrieve
 from clew.knowledge.evidence.conflicts import Conflict, detect, record_conflicts
 from clew.knowledge.history.cross_domain import CrossDomain
 from clew.knowledge.membership import telling_words
@@ -91,17 +91,13 @@ class Library:
         await self._learn(query)
         left_out = (*(() if include_papers else (NodeType.PAPER,)), *(() if include_docs else DOCS))
         types = tuple(each for each in ACADEMIC if each not in left_out) if left_out else ()
-
-        async def search(text: str, limit: int, exclude: Collection[str]) -> list[ScoredNode]:
-            return await self._search(NodeDomain.ACADEMIC, text, limit, types, exclude=exclude)
-
         config = RetrievalConfig(
             initial_k=RESULTS_A_DEPTH,
             max_depth=steps,
             confidence_threshold=float("inf") if confidence_threshold is None else confidence_threshold,
             max_retrieval_tokens=max_tokens,
         )
-        retrieved = await retrieve(search, " ".join((query, *focus_areas)), config)
+        retrieved = await self._retrieve(" ".join((query, *focus_areas)), types, config)
         focus = f" Look at {', '.join(focus_areas)} above all." if focus_areas else ""
         task = f"What do the sources say on this: {query}{focus}"
         settings = {"focus": list(focus_areas)}
@@ -124,7 +120,7 @@ class Library:
     ) -> Findings:
         """Papers on a topic, each once, without a model. `min_year` drops older and undated papers; papers of `venues`
         come first."""
-        most = min(200, _checked(limit) * RESULTS_A_DEPTH)
+        most = min(100, _checked(limit) * RESULTS_A_DEPTH)
         papers: dict[str, ScoredNode] = {}
         for each in await self._search(NodeDomain.ACADEMIC, query, most, (NodeType.PAPER,)):
             if min_year is None or (each.node.published_at and each.node.published_at.year >= min_year):
@@ -261,6 +257,13 @@ class Library:
         if shelf is None:
             raise NotFound("academic node", id)
         return await shelf.get(id, by=self._by)
+
+    async def _retrieve(self, query: str, types: Sequence[NodeType], config: RetrievalConfig) -> Retrieved:
+        async def search(text: str, limit: int, exclude: Collection[str]) -> list[ScoredNode]:
+            refined = text if text == query else text[:MAX_QUERY]
+            return await self._search(NodeDomain.ACADEMIC, refined, limit, types, exclude=exclude)
+
+        return await retrieve(search, query, config)
 
     async def _search_domains(
         self, query: str, domains: Sequence[NodeDomain]
