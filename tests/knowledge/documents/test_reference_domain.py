@@ -60,7 +60,7 @@ async def test_an_ingested_rfc_is_found_by_every_tool_of_the_domain(app: App) ->
     assert "unverified, trust 20" in told
     assert "clew verify" in told
     for name, params in {
-        "research": {"query": "Retry-After", "depth": 1},
+        "research": {"query": "Retry-After", "depth": "quick"},
         "compare_approaches": {"approaches": ["Retry-After", "delay"], "criteria": ["seconds"]},
         "design_proposal": {"request": "Honour Retry-After"},
     }.items():

@@ -109,10 +109,10 @@ def draft_nodes(document: Document, by: Principal, version: int = 0) -> list[Dra
     """The signed drafts of a document. Their ids follow from its key, the version and the keys of the pieces."""
     name = f"reference:{document.key}@{version}" if version else f"reference:{document.key}"
     ids = [keyed_id(by.owner_id, f"{name}#{piece.key}") for piece in document.pieces]
-    told = {"document": document.key, "state": document.state, "reader": READER, "version": version}
+    own = {"document": document.key, "state": document.state, "reader": READER, "version": version}
     drafts = []
     for number, (id, piece) in enumerate(zip(ids, document.pieces, strict=True)):
-        metadata = {**(document.fields.get("metadata") or {}), **piece.metadata, **told, "piece": piece.key}
+        metadata = {**(document.fields.get("metadata") or {}), **piece.metadata, **own, "piece": piece.key}
         first: dict[str, Any] = {"pieces": ids} if number == 0 else {}
         tags = (collection_tag(document.collection), _tag(document.key), *((FIRST,) if number == 0 else ()))
         fields: NodeFields = {
@@ -134,8 +134,12 @@ def draft_nodes(document: Document, by: Principal, version: int = 0) -> list[Dra
 def is_saved(document: Document, ids: tuple[str, ...], present: Mapping[str, Breadcrumb]) -> bool:
     """Whether the present pieces are those of the document, complete and signed."""
     first = present.get(ids[0])
-    told = first.context.get("metadata", {}) if first is not None else {}
-    is_same = (told.get("state"), told.get("reader"), told.get("pieces")) == (document.state, READER, list(ids))
+    metadata = first.context.get("metadata", {}) if first is not None else {}
+    is_same = (metadata.get("state"), metadata.get("reader"), metadata.get("pieces")) == (
+        document.state,
+        READER,
+        list(ids),
+    )
     return is_same and present.keys() == set(ids) and all(map(mark_check(), present.values()))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 NAME = "reference"
 ReferenceId = Annotated[str, msgspec.Meta(description="the id of a reference")]
-Depth = Annotated[int, msgspec.Meta(ge=1, le=3, description="ten sources for each step")]
+Depth = Annotated[
+    Literal[1, 2, 3, "quick", "standard", "deep"], msgspec.Meta(description="1 to 3: ten sources for each step")
+]
 Threshold = Annotated[
     float,
     msgspec.Meta(ge=0, le=1, description="stop as soon as a source has this share of the query's words; 0: never"),

@@ -115,8 +115,8 @@ def _over_time(nodes: Sequence[Node], at: datetime) -> Iterator[Conflict]:
             continue
         if newest.at - oldest.at > APART and _folded(oldest.content) != _folded(newest.content):
             days = (newest.at - oldest.at).days
-            told = f"what is known of '{inline(subject)}' spans {days} days; the older part may be out of date"
-            yield _conflict(ConflictKind.TEMPORAL, subject, oldest, newest, told, _believe(oldest, newest, at))
+            description = f"what is known of '{inline(subject)}' spans {days} days; the older part may be out of date"
+            yield _conflict(ConflictKind.TEMPORAL, subject, oldest, newest, description, _believe(oldest, newest, at))
 
 
 def _against_code(nodes: Sequence[Node], in_code: Callable[[str], bool] | None) -> Iterator[Conflict]:
@@ -127,9 +127,9 @@ def _against_code(nodes: Sequence[Node], in_code: Callable[[str], bool] | None) 
         for claim in claims_of(node.content) if code and node.domain is NodeDomain.HISTORY else ():
             missing = [used for used in _used(claim) if not any(used in text for text in texts)]
             if any(in_code is None or not in_code(used) for used in missing):
-                told = f"history says '{inline(claim)}', but the code shows nothing of it"
+                description = f"history says '{inline(claim)}', but the code shows nothing of it"
                 believe = "the code; it is the source of truth"
-                yield _conflict(ConflictKind.SOURCE_MISMATCH, claim, node, code[0], told, believe)
+                yield _conflict(ConflictKind.SOURCE_MISMATCH, claim, node, code[0], description, believe)
 
 
 def _other_use(said: Sequence[tuple[Node, str]], at: datetime) -> Iterator[Conflict]:
@@ -139,8 +139,8 @@ def _other_use(said: Sequence[tuple[Node, str]], at: datetime) -> Iterator[Confl
         shared = words_a & words_b
         is_other = a.id != b.id and uses_a.isdisjoint(uses_b)
         if is_other and len(shared) >= SHARED_WORDS and _have_same_subject(first, second):
-            told = f"'{inline(first)}' contradicts '{inline(second)}'"
-            yield _conflict(ConflictKind.SEMANTIC, " ".join(sorted(shared)), a, b, told, _believe(a, b, at))
+            description = f"'{inline(first)}' contradicts '{inline(second)}'"
+            yield _conflict(ConflictKind.SEMANTIC, " ".join(sorted(shared)), a, b, description, _believe(a, b, at))
 
 
 def _opposed(said: Sequence[tuple[Node, str]], at: datetime) -> Iterator[Conflict]:
