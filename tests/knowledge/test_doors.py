@@ -15,10 +15,9 @@ from clew.app import App
 from clew.catalog.answers import Item, Question
 from clew.clock import ManualClock
 from clew.config import HygieneConfig
+from clew.knowledge.documents.findings import SCHEMA as RESEARCH
+from clew.knowledge.documents.findings import ModelText, Request, TextCache
 from clew.knowledge.history.links import WEIGHTS
-from clew.knowledge.references.answers import Worded
-from clew.knowledge.references.remembering import SCHEMA as RESEARCH
-from clew.knowledge.references.remembering import Memory
 from clew.trail.edge import EdgeType
 from clew.trail.kinds import NodeDomain, NodeType
 from clew.trail.node import build_node
@@ -269,11 +268,11 @@ async def test_what_expired_long_ago_goes_while_an_app_keeps_up(
             for n in range(5)
         ]
         stays = await graph.add_node("new", NodeDomain.HISTORY, NodeType.DECISION, "x", expires_at=just_now)
-        memory = Memory(app.trail, clock, app.me)
+        cache = TextCache(app.trail, clock, app.me)
         for n in range(3):
-            await memory.keep({"skill": "research", "question": f"q{n}"}, [], Worded(text="said"))
+            await cache.put(Request(skill="research", question=f"q{n}"), [], ModelText(text="said", tokens=1))
         clock.advance(days=2)
-        await memory.keep({"skill": "research", "question": "late"}, [], Worded(text="said"))
+        await cache.put(Request(skill="research", question="late"), [], ModelText(text="said", tokens=1))
         async with app.keeping_fresh(), asyncio.timeout(PATIENCE):
             while await _are_there(app, [each.id for each in gone]) or len(await _research(app)) > 1:
                 await asyncio.sleep(0.01)

@@ -14,6 +14,7 @@ from typing import Any
 import apsw
 import msgspec
 import pytest
+from clew.knowledge.resolving.answers import STILL_READING as NOT_ALL_READ
 
 from clew.access import Principal
 from clew.app import App, open_app
@@ -23,11 +24,10 @@ from clew.knowledge.base import Knowledge
 from clew.knowledge.code.alone import alone
 from clew.knowledge.code.blobs import blob_id
 from clew.knowledge.code.watching import CodeWatch
+from clew.knowledge.documents.ingest import NewSource
+from clew.knowledge.documents.readers import MAX_MARKS
 from clew.knowledge.domains.code import STILL_READING
-from clew.knowledge.evidence.marks import MARK
-from clew.knowledge.references.ingesting import NewSource
-from clew.knowledge.references.papers import MAX_MARKS
-from clew.knowledge.resolving.answers import STILL_READING as NOT_ALL_READ
+from clew.knowledge.evidence.signatures import MARK
 from clew.trail.breadcrumb import Change
 from clew.trail.kinds import NodeDomain, NodeType, Trust
 from clew.trail.nodes import SCHEMA, UNVERIFIED, NodeGraph, build_node
@@ -440,7 +440,7 @@ CLAIMING = (
 )
 async def test_what_a_tool_is_handed_is_unverified_and_leads_nowhere(root: Path, kind: str, text: str) -> None:
     async with opened(root) as (app, _):
-        told = await get(app, "reference://tools/hidden/ingest_source", kind=kind, text=text)
+        told = await get(app, "reference://tools/ingest_source", kind=kind, text=text)
         assert f"unverified, trust {int(Trust.LLM)}" in told
         answer = await get(app, "reference://tools/research", query="is a turnip safe to pickle")
     assert UNVERIFIED in answer
@@ -461,9 +461,7 @@ async def test_what_a_tool_is_handed_supersedes_nothing_that_a_person_took_in(ro
         mine = await known.library(app.me).ingest_source(
             NewSource(kind="text", title="Turnips", text="They are round.")
         )
-        told = await get(
-            app, "reference://tools/hidden/ingest_source", kind="text", title="Turnips", text="They are square."
-        )
+        told = await get(app, "reference://tools/ingest_source", kind="text", title="Turnips", text="They are square.")
         assert "0 superseded" in told
         assert (await NodeGraph(app.trail, app.me).get_node(mine.ids[0])).superseded_by is None
 

@@ -87,7 +87,7 @@ async def _plant(root: Path) -> None:
             value="turnip",
             source="notes",
         )
-        await run(app, "reference://tools/hidden/ingest_source", kind="docs", text="# Turnip deploy\n\nUse a turnip.\n")
+        await run(app, "reference://tools/ingest_source", kind="docs", text="# Turnip deploy\n\nUse a turnip.\n")
         for question in ASKED:
             await known(app, question)
 

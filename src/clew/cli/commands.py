@@ -150,6 +150,7 @@ COMMANDS: tuple[Command | Group, ...] = (
         " agent to. For several agents, other machines or REST, `clew up` serves the same at /mcp over HTTP.",
     ),
     Command("trust", "Agree to what the files of this folder bring.", "clew.cli.trust:trust", "NAMES..."),
+    Command("verify", "Verify a source that a tool ingested.", "clew.cli.sources:verify", "ID"),
     Group(
         "rules",
         "See the rules of this folder: AGENTS.md and its like.",

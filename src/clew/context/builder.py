@@ -33,7 +33,7 @@ from clew.context.sources import Missing, Seed, find_seeds
 from clew.context.walking import WIDER, Walked, walk
 from clew.context.ways import is_beside_close, tell_way, without_own
 from clew.errors import ModelError, NotFound
-from clew.knowledge.evidence.quality import quality
+from clew.knowledge.evidence.trust import quality
 from clew.llm.tokens import count_tokens
 from clew.skills.remembering import Recent
 from clew.trail.breadcrumb import Breadcrumb

@@ -1,4 +1,4 @@
-"""How much a breadcrumb is worth in a context: the parts of its quality (clew.knowledge.evidence.quality), from 0 to 1.
+"""How much a breadcrumb is worth in a context: the parts of its quality (clew.knowledge.evidence.trust), from 0 to 1.
 
 Similarity is what the search measured; where nothing did, it is 1 / (1 + cost) of the way that led there. Trust and
 verification are what the record says of itself, 50 and no otherwise. Freshness falls as that of history does, with the
@@ -10,8 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from clew.knowledge.evidence.freshness import HISTORY, days_between
-from clew.knowledge.evidence.quality import Parts
+from clew.knowledge.evidence.trust import HISTORY, Parts, days_between
 from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.nodes import DEFAULT_TRUST
 

@@ -28,8 +28,9 @@ from clew.knowledge.code.indexer import Indexed, Until
 from clew.knowledge.code.opening import open_code
 from clew.knowledge.code.runs import Progress
 from clew.knowledge.code.watching import CodeWatch
-from clew.knowledge.evidence.firewall import Firewall
-from clew.knowledge.evidence.grounds import KnowledgeGround
+from clew.knowledge.documents.packages import Packages
+from clew.knowledge.documents.research import Library
+from clew.knowledge.evidence.firewall import Firewall, KnowledgeGround
 from clew.knowledge.expiry import remove_expired
 from clew.knowledge.history.anchors import ensure_anchors
 from clew.knowledge.history.archive import Archive
@@ -44,8 +45,6 @@ from clew.knowledge.history.preferences import UserPreferences
 from clew.knowledge.history.why import NOWHERE, Around, Why, blame_why
 from clew.knowledge.project.devtools import ToolDiscovery, shelf_research
 from clew.knowledge.prose import Prose
-from clew.knowledge.references.packages import Packages
-from clew.knowledge.references.research import Library
 from clew.knowledge.searching import Shelves
 from clew.knowledge.shelves import CodeShelf, NodeShelf
 from clew.knowledge.told_trail import Consent, ToldTrail

@@ -6,7 +6,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from clew.access import Principal
-from clew.knowledge.references.remembering import SCHEMA as RESEARCH
+from clew.knowledge.documents.findings import SCHEMA as RESEARCH
 from clew.trail.bulk import drop_selected
 from clew.trail.node import as_text
 from clew.trail.nodes import NodeGraph

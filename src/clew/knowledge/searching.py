@@ -12,9 +12,8 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.text import inline
 from clew.errors import InvalidInput
-from clew.knowledge.evidence.freshness import RankedNode, rank_by_freshness
-from clew.knowledge.evidence.naming import citation_of
-from clew.knowledge.evidence.trust import trust_of
+from clew.knowledge.evidence.citations import citation_of
+from clew.knowledge.evidence.trust import RankedNode, rank_by_freshness, trust_of
 from clew.knowledge.membership import telling_words
 from clew.knowledge.shelves import Shelf
 from clew.llm.tokens import count_tokens

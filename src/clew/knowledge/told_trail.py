@@ -11,7 +11,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import ConfigError, NotFound
-from clew.knowledge.evidence.marks import MARK, mark_check
+from clew.knowledge.evidence.signatures import MARK, mark_check
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Page, Update, View
 from clew.trail.edge import Direction, Edge, Link, Reached
 from clew.trail.ownership import Ownership

@@ -8,8 +8,15 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import NotFound
-from clew.knowledge.evidence.conflict_book import record_conflicts, resolve, unresolved
-from clew.knowledge.evidence.conflicts import Conflict, claims_of, detect, winner
+from clew.knowledge.evidence.conflicts import (
+    Conflict,
+    claims_of,
+    detect,
+    list_conflicts,
+    record_conflicts,
+    resolve_conflict,
+    winner,
+)
 from clew.trail.bootstrap import bootstrap
 from clew.trail.breadcrumb import Draft
 from clew.trail.kinds import ConflictKind
@@ -146,14 +153,14 @@ async def test_conflicts_are_kept_listed_newest_first_and_settled(
     [kept] = await record_conflicts(trail, [first], by=me)
     clock.advance(minutes=1)
     [later] = await record_conflicts(trail, [second], by=me)
-    assert [each.id for each in await unresolved(trail, by=me)] == [later.id, kept.id]
+    assert [each.id for each in await list_conflicts(trail, by=me)] == [later.id, kept.id]
     assert (later.detected_at, later.kind, later.description) == (clock.now(), ConflictKind.SEMANTIC, "x or y")
-    assert await unresolved(trail, by=stranger) == []
+    assert await list_conflicts(trail, by=stranger) == []
 
-    settled = await resolve(trail, kept.id, "the newer one", by=me, clock=clock)
+    settled = await resolve_conflict(trail, kept.id, "the newer one", by=me, clock=clock)
 
     assert (settled.resolved, settled.resolution, settled.resolved_at) == (True, "the newer one", clock.now())
-    assert [each.id for each in await unresolved(trail, by=me)] == [later.id]
+    assert [each.id for each in await list_conflicts(trail, by=me)] == [later.id]
 
 
 @pytest.mark.req("SYL-85")
@@ -164,14 +171,14 @@ async def test_a_conflict_that_is_noticed_again_is_kept_once_and_not_opened_agai
     [kept] = await record_conflicts(trail, [first], by=me)
     turned = Conflict(kind=ConflictKind.SEMANTIC, subject="Login", node_a="b", node_b="a", description="y or x")
     assert [each.id for each in await record_conflicts(trail, [turned], by=me)] == [kept.id]
-    assert len(await unresolved(trail, by=me)) == 1
-    await resolve(trail, kept.id, "x", by=me, clock=clock)
+    assert len(await list_conflicts(trail, by=me)) == 1
+    await resolve_conflict(trail, kept.id, "x", by=me, clock=clock)
     [again] = await record_conflicts(trail, [first], by=me)
     assert again.resolved
-    assert await unresolved(trail, by=me) == []
+    assert await list_conflicts(trail, by=me) == []
 
 
 async def test_only_a_conflict_can_be_settled(trail: Trail, me: Principal, clock: ManualClock) -> None:
     note = await trail.records.create(Draft(title="a note", context={}), by=me)
     with pytest.raises(NotFound):
-        await resolve(trail, note.id, "x", by=me, clock=clock)
+        await resolve_conflict(trail, note.id, "x", by=me, clock=clock)

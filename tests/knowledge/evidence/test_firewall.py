@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import NotFound
-from clew.knowledge.evidence.claims import Claim, disagreeing, find_claims
-from clew.knowledge.evidence.firewall import Firewall, examine
-from clew.knowledge.evidence.grounds import KnowledgeGround
+from clew.knowledge.evidence.firewall import Claim, Firewall, KnowledgeGround, disagreeing, examine, find_claims
 from clew.knowledge.shelves import CodeShelf
 from clew.llm import open_embedder
 from clew.trail import open_trail

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.knowledge.evidence.conflicts import detect
-from clew.knowledge.evidence.opposites import are_opposed
+from clew.knowledge.evidence.conflicts import are_opposed, detect
 from tests.knowledge.nodes import ACADEMIC, CODE, HISTORY, NOW, node
 
 THREE, FIVE = "We use three retries because the gateway drops the first connection", "We retry five times, never three"

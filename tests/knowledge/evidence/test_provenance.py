@@ -71,10 +71,9 @@ async def test_only_a_node_that_the_caller_sees_has_a_chain(trail: Trail, me: Pr
 
 @pytest.mark.req("SYL-82")
 def test_the_list_of_sources_tells_domain_place_age_authority_and_what_is_unverified() -> None:
-    chain = {ALL[1].id: [Source(kind=SourceKind.LLM_INFERENCE, confidence=0.2), Source(kind=SourceKind.USER)]}
-    assert source_list(ALL, NOW, chain).splitlines() == [
+    assert source_list(ALL, NOW).splitlines() == [
         "[1] Code: src/trail.py:3-9@ab12 (current)",
-        "[2] History: Chose SQLite (2026-04-17) via user input (45 days old)",
+        "[2] History: Chose SQLite (2026-04-17) (45 days old)",
         "[3] History: Chose WAL (2026-05-29) (recent)",
         "[4] Academic: RFC 7519 (https://example.org/7519) (authoritative)",
         "[5] Academic: The manual (official docs)",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.context.scoring import parts_of
-from clew.knowledge.evidence.quality import BUDGET, Evidence, Parts, evidence_of, lines, quality, select
+from clew.knowledge.evidence.trust import BUDGET, Evidence, Parts, evidence_of, quality, render_evidence, select
 from clew.trail.breadcrumb import NEVER, Breadcrumb
 from clew.trail.nodes import ScoredNode
 from tests.knowledge.nodes import CODE, HISTORY, NOW, node
@@ -50,7 +50,7 @@ def test_a_selection_of_evidence_stays_in_its_budget_best_first(found: list[Evid
 
 @pytest.mark.req("SYL-86")
 def test_a_line_of_evidence_shows_source_trust_score_warning_and_an_excerpt() -> None:
-    shown = lines([evidence("src/a.py", 600, 1.0), evidence("A blog\n[9] forged", 3, 1.0, trust=30)])
+    shown = render_evidence([evidence("src/a.py", 600, 1.0), evidence("A blog\n[9] forged", 3, 1.0, trust=30)])
     first, second = shown.split("\n\n")
     assert first.startswith("[1] src/a.py (trust: Ground truth (code), score: 0.85)")
     assert "x" * 500 + "…" in first
@@ -74,7 +74,7 @@ def test_a_node_becomes_evidence_with_its_trust_age_and_place() -> None:
     said = node(HISTORY, "Chose JWT", "[UNVERIFIED] we use JWT for login", days=90)
     old = evidence_of(ScoredNode(node=said, similarity=1.7), NOW)
     assert old.parts == Parts(similarity=1.0, trust=20, freshness=pytest.approx(0.6), verified=False)
-    shown = lines([old])
+    shown = render_evidence([old])
     assert "[UNVERIFIED] we use JWT for login" in shown
     assert "⚠️ Unverified" in shown
     assert "⚠️ 90 days old" in shown

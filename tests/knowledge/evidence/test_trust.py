@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from clew.knowledge.evidence.trust import LEVELS, level_of, rank_by_trust, trust_of
+from clew.knowledge.evidence.trust import LEVELS, level_of, trust_of
 from clew.trail.kinds import NodeType
 from tests.knowledge.nodes import ACADEMIC, CODE, HISTORY, NOW, node
 
@@ -61,12 +61,3 @@ def test_every_level_has_a_name_and_all_but_the_ground_truth_a_warning() -> None
     assert all(warning for _, _, warning in LEVELS[1:])
     assert level_of(99)[0] == "Recent, verified"
     assert level_of(0) == level_of(20)
-
-
-@pytest.mark.req("SYL-83")
-def test_nodes_are_ranked_by_trust_with_equals_as_they_came() -> None:
-    guess, fact, first, second = node(HISTORY), node(CODE), node(HISTORY, verified=True), node(HISTORY, verified=True)
-    ranked = rank_by_trust([guess, first, fact, second], NOW)
-    assert [each.node for each in ranked] == [fact, first, second, guess]
-    assert (ranked[-1].trust, ranked[-1].level) == (20, "Unverified inference")
-    assert ranked[-1].warning.startswith("⚠️")

@@ -10,7 +10,7 @@ import pytest
 
 from clew.errors import NotFound
 from clew.knowledge.code.store import CodeStore
-from clew.knowledge.evidence.naming import citation_of
+from clew.knowledge.evidence.citations import citation_of
 from clew.knowledge.history.commit_shelf import Commits
 from clew.knowledge.history.commit_words import asks_of_past
 from clew.knowledge.history.git_log import GitLog

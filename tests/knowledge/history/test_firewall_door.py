@@ -9,8 +9,7 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.knowledge.evidence.claims import Claim
-from clew.knowledge.evidence.firewall import Firewall
+from clew.knowledge.evidence.firewall import Claim, Firewall
 from clew.knowledge.history.anchors import ensure_anchors
 from clew.knowledge.history.archive import Archive
 from clew.knowledge.history.chronicle import Chronicle

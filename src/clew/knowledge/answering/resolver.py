@@ -24,7 +24,7 @@ from clew.knowledge.answering.question import Kind, Question, parse_question
 from clew.knowledge.answering.sources import cite
 from clew.knowledge.answering.wording import Wording
 from clew.knowledge.evidence.conflicts import Conflict, detect
-from clew.knowledge.evidence.quality import Evidence, evidence_of, fitting
+from clew.knowledge.evidence.trust import Evidence, evidence_of, fitting
 from clew.secrecy import mask_keys
 from clew.trail.breadcrumb import Draft, Ttl
 from clew.trail.kinds import Trust

@@ -14,7 +14,7 @@ from clew.knowledge.evidence.conflicts import Conflict
 from clew.knowledge.evidence.firewall import Ground, examine
 from clew.knowledge.evidence.prompt import build_trust_prompt, parse_response
 from clew.knowledge.evidence.provenance import annotate
-from clew.knowledge.evidence.quality import Evidence
+from clew.knowledge.evidence.trust import Evidence
 from clew.llm.messages import Message
 from clew.llm.requests import Model, ModelRequest
 from clew.llm.tokens import count_tokens

@@ -14,7 +14,7 @@ from clew.knowledge.domains.everywhere import everywhere_tools
 from clew.knowledge.domains.project import project_tools
 from clew.knowledge.domains.shown import READS, caller_lines, link_line, node_line, node_lines, symbol_ref
 from clew.knowledge.domains.withheld import telling_of_the_withheld
-from clew.knowledge.evidence.naming import on_one_line
+from clew.knowledge.evidence.citations import on_one_line
 from clew.tools import Guidance, GuidedContent, Tool, ToolContext, guide, tool
 from clew.trail.nodes import Node, ScoredNode
 

@@ -15,7 +15,7 @@ from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query
 from clew.knowledge.domains.lessons import lesson_tools
 from clew.knowledge.domains.shown import READS, node_line, node_lines
 from clew.knowledge.domains.withheld import telling_of_the_withheld
-from clew.knowledge.evidence.naming import COMMIT_PREFIX, on_one_line
+from clew.knowledge.evidence.citations import COMMIT_PREFIX, on_one_line
 from clew.knowledge.history.archive import Include, SummaryType
 from clew.knowledge.history.briefing import Tier, brief
 from clew.knowledge.history.entries import NO_SESSION

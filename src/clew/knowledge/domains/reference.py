@@ -1,34 +1,46 @@
-"""The domain `reference`: what others wrote."""
+"""The domain `reference`: documents, research over them, and the evidence behind statements."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
 from clew.catalog.domain import Domain
 from clew.catalog.text import inline
+from clew.errors import InvalidInput
+from clew.knowledge.documents.ingest import Kind, NewSource
+from clew.knowledge.documents.readers import parse_date
 from clew.knowledge.domains.code import Limit, OpenKnowledge, Query
+from clew.knowledge.domains.evidence import evidence_tools
 from clew.knowledge.domains.shown import READS
 from clew.knowledge.domains.withheld import telling_of_the_withheld
-from clew.knowledge.references.ingesting import Kind, NewSource
 from clew.tools import Effects, Guidance, GuidedContent, Tool, ToolContext, guide, tool
 from clew.trail.kinds import NodeDomain
 
 if TYPE_CHECKING:
-    from clew.knowledge.references.answers import Findings
+    from clew.knowledge.documents.findings import Findings
 
 NAME = "reference"
 ReferenceId = Annotated[str, msgspec.Meta(description="the id of a reference")]
+Depth = Annotated[
+    Literal[1, 2, 3, "quick", "standard", "deep"], msgspec.Meta(description="1 to 3: ten sources for each step")
+]
+Threshold = Annotated[
+    float,
+    msgspec.Meta(ge=0, le=1, description="stop as soon as a source has this share of the query's words; 0: never"),
+]
+Tokens = Annotated[int, msgspec.Meta(ge=1, description="the most tokens of all sources that are read")]
 
 
 def build_reference(open_knowledge: OpenKnowledge) -> Domain:
-    """The domain over documents; `open_knowledge` is called by the first tool that runs."""
+    """The domain over documents; the first tool that runs calls `open_knowledge`."""
+    tools = (*_entry_points(open_knowledge), *_searches(open_knowledge), *evidence_tools(open_knowledge))
     return Domain(
         name=NAME,
         description="What others wrote: documents of this repository and of its packages, papers and standards",
-        tools=telling_of_the_withheld((*_entry_points(open_knowledge), *_kept(open_knowledge)), open_knowledge),
+        tools=telling_of_the_withheld(tools, open_knowledge),
     )
 
 
@@ -37,15 +49,30 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
     async def research(
         query: Query,
         ctx: ToolContext,
-        depth: Annotated[int, msgspec.Meta(ge=1, le=3, description="ten sources for each step")] = 2,
+        depth: Depth = 2,
         focus_areas: Sequence[str] = (),
         include_papers: bool = True,
         include_docs: bool = True,
+        confidence_threshold: Threshold = 0.0,
+        max_tokens: Tokens = 100_000,
     ) -> GuidedContent:
         """Find what documents, packages, papers and standards say on a topic, with their sources."""
-        library = (await known()).library(ctx.by)
-        found = await library.research(query, depth, focus_areas, include_papers, include_docs)
-        return GuidedContent(content=findings_text(found), guidance=_next_steps(found))
+        found = (
+            await (await known())
+            .library(ctx.by)
+            .research(
+                query,
+                depth,
+                focus_areas,
+                include_papers,
+                include_docs,
+                confidence_threshold=confidence_threshold or None,
+                max_tokens=max_tokens,
+            )
+        )
+        lines = [findings_text(found)]
+        lines += [f"Retrieval: {found.stopped}."] if confidence_threshold and found.stopped else []
+        return GuidedContent(content="\n".join(lines), guidance=_next_steps(found))
 
     @tool(name="compare_approaches", title="Compare approaches", effects=READS)
     async def compare_approaches(
@@ -58,20 +85,49 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
         library = (await known()).library(ctx.by)
         return findings_text(await library.compare_approaches(approaches, context, criteria))
 
-    return research, compare_approaches
-
-
-def _kept(known: OpenKnowledge) -> Sequence[Tool]:
-    @tool(name="find_best_practices", effects=READS, searchable=False)
+    @tool(name="find_best_practices", title="Best practices", effects=READS)
     async def find_best_practices(topic: str, ctx: ToolContext, technology: str = "", limit: Limit = 5) -> str:
-        """Find what is recommended on a topic."""
+        """Find best practices: what is recommended on a topic."""
         return findings_text(await (await known()).library(ctx.by).find_best_practices(topic, technology, limit))
 
+    @tool(name="ingest_source", title="Ingest a source", effects=Effects(reaches_out=False))
+    async def ingest_source(
+        kind: Kind,
+        ctx: ToolContext,
+        path: Annotated[str, msgspec.Meta(description="a file of this folder")] = "",
+        text: Annotated[str, msgspec.Meta(description="the text itself, instead of a path")] = "",
+        title: str = "",
+        url: Annotated[str, msgspec.Meta(description="where it is from; stored as a claim, not fetched")] = "",
+        authors: Sequence[str] = (),
+        published: Annotated[str, msgspec.Meta(description="a date such as 2022-06-01")] = "",
+        venue: str = "",
+    ) -> str:
+        """Ingest a source for research: an RFC, a paper, an article, a spec or a page, as a file of this folder or as
+        text. It stays unverified until a person verifies it."""
+        published_at = parse_date(published) if published else None
+        if published and published_at is None:
+            raise InvalidInput("published", "is no date", hint="For example 2022-06-01")
+        given = {"path": path, "text": text, "title": title, "url": url, "venue": venue}
+        source = NewSource(kind=kind, authors=authors, published_at=published_at, **given)
+        by = msgspec.structs.replace(ctx.by, steers=False)  # no person vouches for the input of a tool
+        done = await (await known()).library(by).ingest_source(source)
+        became = f"{done.written} parts written, {done.superseded} superseded, unverified, trust {done.trust}"
+        return f"{inline(done.title, 120)}: {became}.\nA person can verify it: `clew verify {done.ids[0]}`"
+
+    @tool(name="design_proposal", title="Draft a design proposal", effects=READS)
+    async def design_proposal(request: str, ctx: ToolContext, context: str = "") -> str:
+        """Draft a design proposal from the existing code, earlier decisions and what others recommend."""
+        return findings_text(await (await known()).library(ctx.by).design_proposal(request, context))
+
+    return research, compare_approaches, find_best_practices, ingest_source, design_proposal
+
+
+def _searches(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="find_papers", effects=READS, searchable=False)
     async def find_papers(
         query: Query, ctx: ToolContext, limit: Limit = 5, min_year: int | None = None, venues: Sequence[str] = ()
     ) -> str:
-        """Find papers that were taken in."""
+        """Find ingested papers."""
         return findings_text(await (await known()).library(ctx.by).find_papers(query, limit, min_year, venues))
 
     @tool(name="synthesize_with_codebase", effects=READS, searchable=False)
@@ -89,24 +145,7 @@ def _kept(known: OpenKnowledge) -> Sequence[Tool]:
         """Find what was decided or done because of a reference."""
         return findings_text(await (await known()).library(ctx.by).get_history_for_academic(academic_id))
 
-    @tool(name="ingest_source", effects=Effects(reaches_out=False), searchable=False)
-    async def ingest_source(kind: Kind, ctx: ToolContext, path: str = "", text: str = "", title: str = "") -> str:
-        """Take a file of this folder, or a text, in as a reference; the same one again is taken in once. It stays
-        unverified until a person has looked at it."""
-        source = NewSource(kind=kind, path=path, text=text, title=title)
-        by = msgspec.structs.replace(ctx.by, steers=False)  # no person vouches for what a tool is given
-        done = await (await known()).library(by).ingest_source(source)
-        became = f"{done.written} parts written, {done.superseded} superseded, unverified, trust {done.trust}"
-        return f"{inline(done.title, 120)}: {became}."
-
-    return (
-        find_best_practices,
-        find_papers,
-        synthesize_with_codebase,
-        get_code_for_academic,
-        get_history_for_academic,
-        ingest_source,
-    )
+    return find_papers, synthesize_with_codebase, get_code_for_academic, get_history_for_academic
 
 
 def _next_steps(found: Findings) -> list[Guidance]:
@@ -122,6 +161,8 @@ def _next_steps(found: Findings) -> list[Guidance]:
 
 
 def findings_text(found: Findings) -> str:
-    """What was found, with a line for each warning and each gap."""
+    """The text of the findings, with a line for each warning, conflict and gap, and for other domains to ask."""
     lines = [found.text, *found.warnings, *(f"disagreement: {each}" for each in found.conflicts)]
-    return "\n".join([*lines, *(f"gap: {each}" for each in found.gaps)])
+    lines += [f"gap: {each}" for each in found.gaps]
+    lines += [f"Also in: {', '.join(found.also_exists_in)}"] if found.sources and found.also_exists_in else []
+    return "\n".join(lines)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from clew.catalog.text import inline
 from clew.knowledge.answering.sources import describe
-from clew.knowledge.evidence.naming import citation_of
+from clew.knowledge.evidence.citations import citation_of
 from clew.tools import Effects
 from clew.trail.nodes import Node, ScoredNode
 

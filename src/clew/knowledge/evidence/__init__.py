@@ -1,1 +1,1 @@
-"""How far a statement can be believed: seven small pieces, each of them a function or two."""
+"""How far a statement can be believed, where it comes from, and what contradicts it."""

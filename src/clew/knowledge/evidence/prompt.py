@@ -1,5 +1,5 @@
-"""A prompt that knows how far its sources can be trusted: rules, the levels of trust, conflicts, numbered sources, and
-last the question (SYL-87); and what an answer to it says of its sources (SYL-88)."""
+"""The trust-aware prompt: rules, trust levels, conflicts, numbered sources and the question (SYL-87); and the parser of
+the response (SYL-88)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from clew.fences import clean, without_marks
 from clew.knowledge.evidence.conflicts import Conflict
 from clew.knowledge.evidence.provenance import cited
-from clew.knowledge.evidence.quality import Evidence, lines
+from clew.knowledge.evidence.trust import Evidence, render_evidence
 
 EXCERPT = 1_000
 WARNING = "⚠️"
@@ -46,8 +46,7 @@ _DISAGREE = re.compile(r"\b(?:conflict|contradict|disagree)", re.IGNORECASE)
 
 
 class ParsedResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """What an answer says of itself: ids of the sources it cites, each once; what it concluded on its own; the lines in
-    which it tells of conflicts and of warnings; and the numbers it cites that no source has."""
+    """Ids of cited sources, inferences, lines on conflicts and warnings, and cited numbers without a source."""
 
     response: str
     sources: tuple[str, ...] = ()
@@ -58,11 +57,11 @@ class ParsedResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_trust_prompt(query: str, evidence: Sequence[Evidence], conflicts: Sequence[Conflict] = ()) -> str:
-    """The whole prompt. Conflicts come before the sources, the question comes last."""
+    """The prompt. Conflicts come before the sources, the question comes last."""
     parts = [RULES]
     if conflicts:
-        parts.append("# Conflicts\n\n" + "\n".join(map(_told, conflicts)))
-    shown = lines(evidence, excerpt=EXCERPT) if evidence else "There are none."
+        parts.append("# Conflicts\n\n" + "\n".join(map(_render_conflict, conflicts)))
+    shown = render_evidence(evidence, excerpt=EXCERPT) if evidence else "There are none."
     parts.append(f"# Sources\n\n{shown}")
     parts.append(f"# Question\n\n{without_marks(clean(query))}")
     parts.append("Answer this question with citations [n]. Name every conflict and every doubt.")
@@ -70,8 +69,7 @@ def build_trust_prompt(query: str, evidence: Sequence[Evidence], conflicts: Sequ
 
 
 def parse_response(response: str, evidence: Sequence[Evidence]) -> ParsedResponse:
-    """What an answer to a prompt with this evidence says of its sources. A number that no source has is reported, and
-    leads to none."""
+    """Parse the response to a prompt with this evidence. A number without a source is reported, not mapped."""
     numbers = list(dict.fromkeys(cited(response)))
     said = [line.strip() for line in response.splitlines()]
     return ParsedResponse(
@@ -84,7 +82,7 @@ def parse_response(response: str, evidence: Sequence[Evidence]) -> ParsedRespons
     )
 
 
-def _told(conflict: Conflict) -> str:
+def _render_conflict(conflict: Conflict) -> str:
     line = f"- {conflict.kind.label.replace('_', ' ')}: {_one_line(conflict.description)}"
     return f"{line}\n  Believe: {_one_line(conflict.resolution)}" if conflict.resolution else line
 

@@ -1,42 +1,42 @@
-"""Where a statement comes from: the chain of sources of a node, kept with it on the trail, and answers in which every
-[n] leads to a line of a list of sources (SYL-82)."""
+"""Provenance: the chain of sources behind a node, and answers whose citations [n] lead to a source list (SYL-82)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from clew.access import Principal
-from clew.knowledge.evidence.freshness import days_between
-from clew.knowledge.evidence.naming import name_of
+from clew.errors import InvalidInput, NotFound
+from clew.knowledge.evidence.citations import name_of
+from clew.knowledge.evidence.signatures import MARK
+from clew.knowledge.evidence.trust import days_between
+from clew.trail.edge import EdgeType
 from clew.trail.kinds import NodeDomain, NodeType, SourceKind
 from clew.trail.nodes import Node, rewrite, to_node
 from clew.trail.store import Trail
 
+FIELD = "provenance"
+"""The field of a node that holds its recorded sources."""
 RECENT_DAYS = 30
 KEY_TERMS, MIN_KEY = 5, 6
-"""So many words of a source, each of so many letters at least, are looked for in an answer."""
+"""How many words of a source are looked for in an answer, and their least length."""
 
-_VIA = {
-    SourceKind.CODE: "code analysis",
-    SourceKind.HISTORY: "history lookup",
-    SourceKind.ACADEMIC: "external reference",
-    SourceKind.LLM_INFERENCE: "inference",
-    SourceKind.USER: "user input",
-}
 _AUTHORITY = {NodeType.RFC: "authoritative", NodeType.DOCUMENTATION: "official docs"}
+_REFERENCES, _INSPIRED_BY = EdgeType.REFERENCES.label, EdgeType.INSPIRED_BY.label
+_SOURCES = (_REFERENCES, _INSPIRED_BY, EdgeType.BASED_ON.label, EdgeType.VALIDATED_BY.label)
+"""Types of edges that connect a node with its sources; only INSPIRED_BY leads from the source to the node."""
+_MOST_LINKS = 100
 CITATION = re.compile(r"(?<![\w\]])\[(\d{1,4})\]")
-"""A number in brackets that is not an index of code such as `a[1]`."""
+"""A number in brackets that is not an index such as `a[1]`."""
 _WORD = re.compile(r"\w+")
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One source of a node: who or what it was, where it is, and how sure it makes the node. `timestamp` is when it
-    was looked at."""
+    """One source of a node: its kind, its place, and how sure it makes the node."""
 
     kind: SourceKind = msgspec.field(name="source_type")
     node_id: str | None = msgspec.field(default=None, name="source_node_id")
@@ -48,7 +48,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of an answer that a source bears out: `text[start:end]` of the answer as it was given."""
+    """`text[start:end]` of an answer that a source supports."""
 
     text: str
     start: int
@@ -58,8 +58,8 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Annotated(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer with citations [n], the segments that they belong to, and a line for each source. `unknown` are numbers
-    that the answer cited and that no source has; in the text they stand as [n?]."""
+    """An answer with citations [n], their segments, and a line for each source. `unknown` are cited numbers without a
+    source; the text shows them as [n?]."""
 
     text: str
     segments: tuple[Segment, ...]
@@ -68,44 +68,78 @@ class Annotated(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def add_source(trail: Trail, node_id: str, source: Source, *, by: Principal) -> None:
-    """Add a source to the chain of a node; the same one a second time changes nothing. Raises NotFound."""
+    """Add a source to the chain of a node; a known one is not added twice. Raises NotFound, and InvalidInput for a node
+    read from a document, whose sources are signed."""
     added = msgspec.to_builtins(source)
 
     def edit(context: dict[str, Any]) -> dict[str, Any]:
-        kept = [each for each in context.get("provenance", []) if each != added]
-        return {**context, "provenance": [*kept, added]}
+        kept = [each for each in context.get(FIELD, []) if each != added]
+        return {**context, FIELD: [*kept, added]}
 
-    to_node(await trail.records.get(node_id, by=by))
+    if MARK in to_node(await trail.records.get(node_id, by=by)).metadata:
+        raise InvalidInput("node_id", "is a part of a document, which has its sources already")
     await rewrite(trail, node_id, edit, by=by)
 
 
 async def sources_of(trail: Trail, node_id: str, *, by: Principal) -> list[Source]:
-    """The chain of a node, the surest source first, equally sure ones in the order added. Raises NotFound."""
+    """The chain of a node, highest confidence first: its recorded sources and the nodes that it refers to, is based on
+    or was inspired by. Raises NotFound."""
     found = await trail.records.get(node_id, by=by)
     to_node(found)
-    chain = msgspec.convert(found.context.get("provenance", []), list[Source])
+    chain = [*msgspec.convert(found.context.get(FIELD, []), list[Source]), *await _linked(trail, node_id, by)]
     return sorted(chain, key=lambda source: -source.confidence)
 
 
-def source_list(nodes: Sequence[Node], at: datetime, chains: Mapping[str, Sequence[Source]] | None = None) -> str:
-    """A line for each node: its number, domain and place, by what way it is known, and its age or authority, or that it
-    is UNVERIFIED. `chains` are the sources of nodes, by id."""
-    known = chains or {}
-    return "\n".join(_line(number, node, at, known.get(node.id, ())) for number, node in enumerate(nodes, 1))
+async def _linked(trail: Trail, node_id: str, by: Principal) -> list[Source]:
+    """The sources that edges lead to, each node once. The trail stores `code referenced_in history` reversed, so code
+    is a source in both directions."""
+    strength: dict[str, float] = {}
+    code_only: set[str] = set()
+    for edge in await trail.edges.of(node_id, by=by, types=_SOURCES, limit=_MOST_LINKS):
+        is_outgoing = edge.source == node_id
+        if is_outgoing != (edge.type == _INSPIRED_BY) or edge.type == _REFERENCES:
+            other = edge.target if is_outgoing else edge.source
+            strength[other] = max(edge.weight, strength.get(other, 0.0))
+            code_only |= {other} if edge.type == _REFERENCES and not is_outgoing else set()
+    found = []
+    for id, confidence in strength.items():
+        try:
+            node = to_node(await trail.records.get(id, by=by))
+        except NotFound:  # no node, or gone
+            continue
+        if node.domain is NodeDomain.CODE or id not in code_only:
+            found.append(source_of(node, confidence=confidence))
+    return found
 
 
-def annotate(
-    answer: str, nodes: Sequence[Node], at: datetime, chains: Mapping[str, Sequence[Source]] | None = None
-) -> Annotated:
-    """The answer with a citation [n] at the first place that bears a source out, and the list of sources."""
+def source_of(node: Node, *, confidence: float = 1.0) -> Source:
+    """A node as the source of another one."""
+    return Source(
+        kind=SourceKind(int(node.domain)),
+        node_id=node.id,
+        path=node.path,
+        url=node.url,
+        timestamp=node.at,
+        confidence=confidence,
+        verified=node.verified or node.domain is NodeDomain.CODE,
+    )
+
+
+def source_list(nodes: Sequence[Node], at: datetime) -> str:
+    """A line for each node: number, domain, place, and its age or authority, or UNVERIFIED."""
+    return "\n".join(f"[{number}] {name_of(node)} ({_status(node, at)})" for number, node in enumerate(nodes, 1))
+
+
+def annotate(answer: str, nodes: Sequence[Node], at: datetime) -> Annotated:
+    """Add a citation [n] at the first place that each uncited source supports, and the list of sources."""
     segments = tuple(sorted(_segments(answer, nodes), key=lambda one: (one.end, one.ref)))
     unknown = tuple(dict.fromkeys(number for number in cited(answer) if not 1 <= number <= len(nodes)))
     text, at_end = [], 0
     for segment in segments:
-        text.append(_without(answer[at_end : segment.end], len(nodes)) + f" {segment.ref}")
+        text.append(_mark_unknown(answer[at_end : segment.end], len(nodes)) + f" {segment.ref}")
         at_end = segment.end
-    text.append(_without(answer[at_end:], len(nodes)))
-    return Annotated(text="".join(text), segments=segments, sources=source_list(nodes, at, chains), unknown=unknown)
+    text.append(_mark_unknown(answer[at_end:], len(nodes)))
+    return Annotated(text="".join(text), segments=segments, sources=source_list(nodes, at), unknown=unknown)
 
 
 def cited(text: str) -> list[int]:
@@ -113,12 +147,7 @@ def cited(text: str) -> list[int]:
     return [int(number) for number in CITATION.findall(text)]
 
 
-def _line(number: int, node: Node, at: datetime, chain: Sequence[Source]) -> str:
-    via = f" via {_VIA[max(chain, key=lambda each: each.confidence).kind]}" if chain else ""
-    return f"[{number}] {name_of(node)}{via} ({_standing(node, at)})"
-
-
-def _standing(node: Node, at: datetime) -> str:
+def _status(node: Node, at: datetime) -> str:
     if node.domain is NodeDomain.CODE:
         return "current"
     if not node.verified:
@@ -130,7 +159,7 @@ def _standing(node: Node, at: datetime) -> str:
 
 
 def _segments(answer: str, nodes: Sequence[Node]) -> list[Segment]:
-    """For each node the first of its key terms that the answer has, unless the answer cites the node already."""
+    """For each uncited node, the first of its key terms that the answer contains."""
     present = set(cited(answer))
     places: dict[str, tuple[int, int]] = {}
     for found in _WORD.finditer(answer):
@@ -145,12 +174,12 @@ def _segments(answer: str, nodes: Sequence[Node]) -> list[Segment]:
 
 
 def _key_terms(node: Node) -> list[str]:
-    """What a node is recognised by: its name, and the first long words of its content."""
+    """The first long words of a node's name and content."""
     words = (word.group().casefold() for word in _WORD.finditer(f"{node.name} {node.content}"))
     long = dict.fromkeys(word for word in words if len(word) >= MIN_KEY and word != "unverified")
     return list(long)[:KEY_TERMS]
 
 
-def _without(text: str, most: int) -> str:
-    """The text with every citation that no source has marked as such."""
+def _mark_unknown(text: str, most: int) -> str:
+    """The text with unknown citations written as [n?]."""
     return CITATION.sub(lambda found: found.group() if 1 <= int(found[1]) <= most else f"[{found[1]}?]", text)

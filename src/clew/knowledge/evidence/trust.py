@@ -1,19 +1,33 @@
-"""How far a source is believed, from 0 to 100, and what a reader should know of each level (SYL-83). Code is the ground
-truth; what was never verified is no better than a guess; what was, is worth less with age and by where it is from."""
+"""Trust, freshness and quality of a source.
+
+Trust (0 to 100) follows from the kind of source and, for history, its age (SYL-83). Freshness (0 to 1) falls with age
+(SYL-80). Quality combines both with the similarity to a question (SYL-86):
+
+quality = 0.35 × similarity + 0.25 × trust / 100 + 0.25 × freshness + 0.15 if verified, at most 1
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 
+from clew.fences import clean, fenced
+from clew.knowledge.evidence.citations import name_of
+from clew.secrecy import mask_keys
 from clew.trail.kinds import NodeDomain, NodeType, Trust
-from clew.trail.nodes import Node
+from clew.trail.nodes import Node, ScoredNode
 
 RECENT, OLD = timedelta(days=7), timedelta(days=30)
 BETWEEN = 60
-"""Verified history that is neither recent nor old."""
+"""Trust of verified history that is neither recent nor old."""
+SUPERSEDED, UNKNOWN, EXPIRED = 0.1, 0.5, 0.5
+"""Freshness of a superseded node, of a node that no longer exists, and the factor for an expired one."""
+BUDGET, LETTERS_A_TOKEN = 8_000, 4
+EXCERPT = 500
+MIN_QUALITY = 0.3
+SIMILARITY, TRUST, FRESHNESS, VERIFIED = 0.35, 0.25, 0.25, 0.15
 
 LEVELS: tuple[tuple[Trust, str, str], ...] = (
     (Trust.GROUND, "Ground truth (code)", ""),
@@ -24,7 +38,7 @@ LEVELS: tuple[tuple[Trust, str, str], ...] = (
     (Trust.BLOG, "Informal", "⚠️ Informal source: check it elsewhere"),
     (Trust.LLM, "Unverified inference", "⚠️ Unverified: a model inferred it, and it may be wrong"),
 )
-"""From which trust on a level holds, what it is called, and what a reader should know; highest first."""
+"""The lowest trust of each level, its name and its warning; highest first."""
 
 _LITERATURE = {
     NodeType.RFC: Trust.STANDARD,
@@ -34,17 +48,11 @@ _LITERATURE = {
 }
 
 
-class TrustedNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node with how far it is believed and what a reader should know."""
-
-    node: Node
-    trust: int
-    level: str
-    warning: str
+# -- trust -----------------------------------------------------------------------------------------------------
 
 
 def trust_of(node: Node, at: datetime) -> int:
-    """How far a node is believed at a moment."""
+    """The trust of a node at a moment, from 0 to 100."""
     if node.domain is NodeDomain.CODE:
         return Trust.GROUND
     if not node.verified:
@@ -56,16 +64,159 @@ def trust_of(node: Node, at: datetime) -> int:
 
 
 def level_of(trust: float) -> tuple[str, str]:
-    """Name and warning of the level that a trust reaches; the lowest holds for all below it."""
+    """Name and warning of the level that a trust reaches. The lowest level covers everything below it."""
     return next(((name, warning) for least, name, warning in LEVELS if trust >= least), LEVELS[-1][1:])
 
 
-def rank_by_trust(nodes: Sequence[Node], at: datetime) -> list[TrustedNode]:
-    """The nodes, most trusted first; equally trusted ones in the order given."""
-    ranked = sorted(((trust_of(node, at), node) for node in nodes), key=lambda each: -each[0])
-    return [TrustedNode(node=node, trust=trust, **_told(trust)) for trust, node in ranked]
+# -- freshness -------------------------------------------------------------------------------------------------
 
 
-def _told(trust: int) -> dict[str, str]:
-    level, warning = level_of(trust)
-    return {"level": level, "warning": warning}
+class Decay(msgspec.Struct, frozen=True, kw_only=True):
+    """Linear decay of freshness to `least` within `days`, with a warning after `warns_after` days."""
+
+    days: float
+    least: float
+    warns_after: float
+    advice: str
+
+    def score(self, age: float) -> float:
+        """The freshness at an age in days; 1 for a date in the future."""
+        return max(self.least, 1.0 - (1.0 - self.least) * max(0.0, age) / self.days)
+
+    def warning(self, age: float) -> str:
+        return f"⚠️ {int(age)} days old: {self.advice}" if age > self.warns_after else ""
+
+
+HISTORY = Decay(days=180, least=0.2, warns_after=30, advice="it may be out of date")
+LITERATURE = Decay(days=365, least=0.3, warns_after=180, advice="check that it is still current")
+_DECAY = {NodeDomain.HISTORY: HISTORY, NodeDomain.ACADEMIC: LITERATURE}
+
+
+class Freshness(msgspec.Struct, frozen=True, kw_only=True):
+    """Freshness from 0 to 1, and a warning for the reader where one is due."""
+
+    score: float
+    warning: str = ""
+    superseded_by: str | None = None
+
+
+class RankedNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node with score = similarity × freshness."""
+
+    node: Node
+    similarity: float
+    freshness: Freshness
+    score: float
+
+
+def freshness_of(node: Node | None, at: datetime, *, content_hash: str | None = None) -> Freshness:
+    """The freshness of a node at a moment. `content_hash` is the present content of a file of code: a node made from
+    another content counts as superseded."""
+    if node is None:
+        return Freshness(score=UNKNOWN, warning="⚠️ The source is gone")
+    if node.superseded_by is not None:
+        warning = "⚠️ Superseded: there is something newer"
+        return Freshness(score=SUPERSEDED, warning=warning, superseded_by=node.superseded_by)
+    if node.domain is NodeDomain.CODE and content_hash is not None and content_hash != node.content_hash:
+        return Freshness(score=SUPERSEDED, warning="⚠️ The file has changed since")
+    decay, age = _DECAY.get(node.domain), days_between(node.at, at)
+    score = decay.score(age) if decay else 1.0
+    if node.expires_at is not None and at > node.expires_at:
+        return Freshness(score=score * EXPIRED, warning="⚠️ Expired: it should be looked up again")
+    return Freshness(score=score, warning=decay.warning(age) if decay else "")
+
+
+def rank_by_freshness(
+    found: Sequence[ScoredNode], at: datetime, *, hashes: Mapping[str, str] | None = None
+) -> list[RankedNode]:
+    """Sort by similarity × freshness, best first; equal scores keep their order. `hashes` maps ids of code nodes to
+    the present content of their files."""
+    known, ranked = hashes or {}, []
+    for each in found:
+        fresh = freshness_of(each.node, at, content_hash=known.get(each.node.id))
+        ranked.append(
+            RankedNode(node=each.node, similarity=each.similarity, freshness=fresh, score=each.similarity * fresh.score)
+        )
+    return sorted(ranked, key=lambda one: -one.score)
+
+
+def days_between(first: datetime, last: datetime) -> float:
+    return (last - first).total_seconds() / 86_400
+
+
+# -- quality ---------------------------------------------------------------------------------------------------
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """The inputs of the quality score."""
+
+    similarity: float
+    trust: float
+    freshness: float
+    verified: bool = False
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """A source for a prompt. `name` gives its domain and place, `id` its node; `warning` adds to that of its level."""
+
+    name: str
+    content: str
+    parts: Parts
+    id: str = ""
+    warning: str = ""
+
+    @property
+    def score(self) -> float:
+        return quality(self.parts)
+
+    @property
+    def tokens(self) -> int:
+        """An estimate at four letters a token."""
+        return -(-len(self.content) // LETTERS_A_TOKEN)
+
+
+def quality(parts: Parts) -> float:
+    score = SIMILARITY * parts.similarity + TRUST * parts.trust / 100 + FRESHNESS * parts.freshness
+    return min(1.0, score + (VERIFIED if parts.verified else 0.0))
+
+
+def evidence_of(found: ScoredNode, at: datetime) -> Evidence:
+    """A search result as evidence at a moment, with keys masked. Code counts as verified."""
+    node, fresh = found.node, freshness_of(found.node, at)
+    parts = Parts(
+        similarity=min(1.0, max(0.0, found.similarity)),
+        trust=trust_of(node, at),
+        freshness=fresh.score,
+        verified=node.verified or node.domain is NodeDomain.CODE,
+    )
+    return Evidence(id=node.id, name=name_of(node), content=mask_keys(node.content), parts=parts, warning=fresh.warning)
+
+
+def select(found: Sequence[Evidence], *, budget: int = BUDGET) -> list[Evidence]:
+    """The evidence of highest quality that fits the budget, best first. Skips evidence below MIN_QUALITY, and evidence
+    that is too long for the rest of the budget."""
+    return fitting(sorted(found, key=lambda each: -each.score), budget=budget)
+
+
+def fitting(found: Sequence[Evidence], *, budget: int = BUDGET) -> list[Evidence]:
+    """As `select`, in the order given."""
+    chosen: list[Evidence] = []
+    left = budget
+    for each in found:
+        if each.score >= MIN_QUALITY and each.tokens <= left:
+            chosen.append(each)
+            left -= each.tokens
+    return chosen
+
+
+def render_evidence(chosen: Sequence[Evidence], *, excerpt: int = EXCERPT) -> str:
+    """Numbered sources: place, trust level, score, warnings and a fenced excerpt of each."""
+    return "\n\n".join(_render(number, each, excerpt) for number, each in enumerate(chosen, 1))
+
+
+def _render(number: int, each: Evidence, excerpt: int) -> str:
+    level, warning = level_of(each.parts.trust)
+    content = clean(each.content)
+    cut = content if len(content) <= excerpt else f"{content[:excerpt]}…"
+    head = f"[{number}] {' '.join(clean(each.name).split())} (trust: {level}, score: {each.score:.2f})"
+    return "\n".join(filter(None, (head, warning, each.warning, fenced(cut, ""))))

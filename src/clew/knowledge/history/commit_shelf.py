@@ -12,7 +12,7 @@ from clew.access import Principal
 from clew.errors import NotFound, SourceError
 from clew.files import read_file
 from clew.knowledge.code.store import CodeStore
-from clew.knowledge.evidence.naming import COMMIT_PREFIX
+from clew.knowledge.evidence.citations import COMMIT_PREFIX
 from clew.knowledge.git import read_folder, run_git
 from clew.knowledge.history.commit_queries import CommitFilter
 from clew.knowledge.history.commit_words import asks_of_past

@@ -13,7 +13,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import AlreadyExists, Conflict, CycleRefused
-from clew.knowledge.evidence.marks import with_marks
+from clew.knowledge.evidence.signatures import with_marks
 from clew.knowledge.history.adr import is_adr, read_adr
 from clew.knowledge.history.changelogs import changelog_decisions, is_changelog, read_changelog
 from clew.knowledge.history.decision import Decision

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from clew.errors import InvalidInput
-from clew.knowledge.evidence.naming import on_one_line
+from clew.knowledge.evidence.citations import on_one_line
 from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.kinds import NodeDomain, NodeType
 from clew.trail.nodes import SCHEMA, to_node

@@ -20,7 +20,7 @@ from clew.access import Principal
 from clew.catalog.text import inline
 from clew.clock import Clock
 from clew.errors import ClewError, InvalidInput, SourceError
-from clew.knowledge.evidence.naming import citation_of
+from clew.knowledge.evidence.citations import citation_of
 from clew.knowledge.git import run_git
 from clew.knowledge.git_home import find_head
 from clew.knowledge.history.keyed import find_keyed, keep_keyed, keyed_id

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,17 +14,33 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
+from clew.errors import AlreadyExists, Conflict, NotFound
 from clew.knowledge.code.blobs import blob_id, read_content
 from clew.knowledge.code.parsing import readable_text
 from clew.knowledge.code.path_kinds import TEST, kind_of
 from clew.knowledge.code.sightings import is_text, looks_secret
+from clew.knowledge.documents.sections import text_pieces
+from clew.knowledge.documents.store import (
+    FIRST,
+    READER,
+    TRIES,
+    Document,
+    Saved,
+    collection_tag,
+    draft_nodes,
+    is_saved,
+    read_pieces,
+)
+from clew.knowledge.evidence.signatures import mark_check
 from clew.knowledge.history.anchors import ensure_anchors
 from clew.knowledge.history.decisions import is_told
-from clew.knowledge.references.keeping import Document, Kept, drop, keep, read_heads
-from clew.knowledge.references.sections import Piece, markdown_pieces, plain_pieces, restructured_pieces
 from clew.skills.formats.telling import Telling
+from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Update
+from clew.trail.bulk import drop_records, each_record
 from clew.trail.edge import Edge, EdgeType
 from clew.trail.kinds import NodeType, Trust, Verification
+from clew.trail.nodes import SCHEMA
+from clew.trail.selector import Selector
 from clew.trail.store import Trail
 
 COLLECTION = "repository"
@@ -97,7 +113,7 @@ def read_document(path: str, body: bytes, clock: Clock) -> Document:
         collection=COLLECTION,
         state=hash,
         node_type=type_of(path),
-        pieces=pieces_of(path, readable_text(body)),
+        pieces=text_pieces(path, readable_text(body)),
         fields={
             "path": path,
             "source": "repository",
@@ -107,18 +123,6 @@ def read_document(path: str, body: bytes, clock: Clock) -> Document:
             "trust": Trust.STANDARD if type_of(path) is NodeType.DOCUMENTATION else Trust.ACADEMIC,
         },
     )
-
-
-def pieces_of(path: str, text: str) -> list[Piece]:
-    """The sections of a text, by the ending of its path."""
-    name, ending = path, path.lower().rpartition(".")[2]
-    match ending:
-        case "md" | "markdown" | "mdx":
-            return markdown_pieces(text, name)
-        case "rst":
-            return restructured_pieces(text, name)
-        case _:
-            return plain_pieces(text, name)
 
 
 async def keep_documents(
@@ -147,7 +151,7 @@ async def keep_documents(
         found = await _read_changed(place, path, clock, state, blobs.get(path))
         if found is None or isinstance(found, str):
             return _Brought(path, is_here=found is None, left_out=found or "")
-        kept = await keep(trail, found, by=by)
+        kept = await save(trail, found, by=by)
         edges = await _link(trail, found, kept, known, by, is_new=key not in heads)
         return _Brought(path, is_here=True, nodes=kept.written, edges=edges)
 
@@ -156,7 +160,7 @@ async def keep_documents(
         brought += await asyncio.gather(*map(bring, wanted[first : min(first + AT_ONCE, MAX_DOCUMENTS)]))
     here = {f"document:{each.path}" for each in brought if each.is_here}
     gone = [key for key in heads if key not in here] if drops else []
-    await drop(trail, gone, by=by)
+    await remove(trail, gone, by=by)
     return KeptDocuments(
         documents=len(here),
         changed=sum(each.nodes > 0 for each in brought),
@@ -202,7 +206,7 @@ def _read(root: str, path: str) -> bytes | str:
 
 
 async def _link(
-    trail: Trail, document: Document, kept: Kept, known: frozenset[str], by: Principal, *, is_new: bool
+    trail: Trail, document: Document, kept: Saved, known: frozenset[str], by: Principal, *, is_new: bool
 ) -> int:
     """Draw an edge from each section to the files that it names, and take away those to files that it named before."""
     type, drawn = EdgeType.DOCUMENTS.label, 0
@@ -224,3 +228,76 @@ def _order(path: str) -> tuple[int, int, str]:
     """READMEs first, then docs folders, then the rest; of each, what is nearest to the root."""
     rank = 0 if _README.search(path) else 1 if _DOCS.search(path) else 2
     return rank, path.count("/"), path
+
+
+# -- storage in place of the earlier content -------------------------------------------------------------------
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored document. The state is empty if its signature or its reader's number is not the present one."""
+
+    key: str
+    state: str
+    ids: tuple[str, ...]
+
+
+async def read_heads(trail: Trail, collection: str, *, by: Principal) -> dict[str, Head]:
+    """The stored documents of a collection by key."""
+    wanted = Selector(schema_name=SCHEMA, all_tags=(collection_tag(collection), FIRST))
+    heads: dict[str, Head] = {}
+    is_signed = mark_check()
+    async for each in each_record(trail, wanted, by=by):
+        found = each.context.get("metadata")
+        metadata = found if isinstance(found, dict) else {}
+        key = metadata.get("document")
+        if each.context.get("superseded_by") is not None or not isinstance(key, str):
+            continue
+        if is_signed(each) and metadata["reader"] == READER:
+            heads[key] = Head(key=key, state=metadata["state"], ids=tuple(metadata["pieces"]))
+        else:
+            heads.setdefault(key, Head(key=key, state="", ids=()))
+    return heads
+
+
+async def save(trail: Trail, document: Document, *, by: Principal) -> Saved:
+    """Store the document in place of what the trail has under its key."""
+    for _ in range(TRIES - 1):
+        try:
+            return await _save_once(trail, document, by)
+        except (AlreadyExists, Conflict, NotFound):
+            continue  # another process saves the same document
+    return await _save_once(trail, document, by)
+
+
+async def remove(trail: Trail, keys: Sequence[str], *, by: Principal) -> int:
+    """Remove documents and return the number of removed nodes."""
+    removed = 0
+    for key in keys:
+        removed += await drop_records(trail, [each.id for each in await read_pieces(trail, key, by=by)], by=by)
+    return removed
+
+
+async def _save_once(trail: Trail, document: Document, by: Principal) -> Saved:
+    drafts = draft_nodes(document, by)
+    ids = tuple(str(draft.id) for draft in drafts)
+    present = {each.id: each for each in await read_pieces(trail, document.key, by=by)}
+    if is_saved(document, ids, present):
+        return Saved(ids=ids)
+    if not present:
+        return Saved(ids=ids, written=len(await trail.records.create_many(drafts, by=by)))
+    head, *others = drafts
+    gone = [id for id in present if id not in ids]
+    if head.id not in present:
+        others = [*others, head]
+    await trail.records.create_many([draft for draft in others if draft.id not in present], by=by)
+    updates = [_update(draft, present[str(draft.id)]) for draft in others if draft.id in present]
+    await trail.records.update_many(updates, by=by)
+    await drop_records(trail, gone, by=by)
+    if head.id in present:
+        await trail.records.update_many([_update(head, present[str(head.id)])], by=by)
+    return Saved(ids=ids, written=len(ids), removed=len(gone))
+
+
+def _update(draft: Draft, present: Breadcrumb) -> Update:
+    change = Change(title=draft.title, context=draft.context, tags=draft.tags, llm_hints=draft.llm_hints)
+    return Update(id=present.id, change=change, expect=present.version)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.knowledge.retrieving import Judgement, RetrievalConfig, Retrieved, Search, judge_by_words, retrieve
+from clew.knowledge.documents.retrieval import Judgement, RetrievalConfig, Retrieved, Search, judge_by_words, retrieve
 from clew.knowledge.shelves import NodeShelf
 from clew.llm import open_embedder
 from clew.trail import open_trail

@@ -8,7 +8,7 @@ from pathlib import Path
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
-from clew.knowledge.references.ingesting import NewSource
+from clew.knowledge.documents.ingest import NewSource
 
 RFC = """\
 Internet Engineering Task Force (IETF)                       R. Fielding

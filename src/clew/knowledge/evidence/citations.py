@@ -1,4 +1,4 @@
-"""What a source is called, so that a reader finds it again: a place in code at a content, a day of history, a work."""
+"""Citations: the text that names a source and leads a reader back to it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from clew.trail.kinds import NodeDomain
 from clew.trail.nodes import Node
 
 COMMIT_PREFIX = "commit:"
-"""What the id of a commit begins with."""
+"""Prefix of the ids of commits."""
 MAX_ADDRESS = 5_000
-"""Characters of an address, over which it leads nowhere on any machine."""
+"""Longer paths and urls are cut: no machine resolves them."""
 _SHORT_HASH = 10
-_MARKED = re.compile(r"\A(?:[#+-](?=#*\s)|\d(?=\d*[.)]\s))|[`<>*\\]|[^\S ]|\A | \Z|(?<= ) |(?<=\])\(")
+_MARKUP = re.compile(r"\A(?:[#+-](?=#*\s)|\d(?=\d*[.)]\s))|[`<>*\\]|[^\S ]|\A | \Z|(?<= ) |(?<=\])\(")
 
 
 def name_of(node: Node) -> str:
-    """Domain and place of a node on one line, such as `Code: src/a.py:3-9`. Nothing in it is markup."""
+    """Domain and place of a node on one line without markup, such as `Code: src/a.py:3-9`."""
     match node.domain:
         case NodeDomain.CODE:
             return f"Code: {place_of(node)}"
@@ -30,7 +30,7 @@ def name_of(node: Node) -> str:
 
 
 def place_of(node: Node) -> str:
-    """Where code stands: path and lines, and the content that they hold for, as far as these are known."""
+    """Path, lines and content hash, such as `src/a.py:3-9@0f3a9c2b11`, as far as they are known."""
     place = on_one_line(node.path) if node.path else inline(node.name)
     if node.line_start is not None:
         last = node.line_end if node.line_end is not None else node.line_start
@@ -39,8 +39,8 @@ def place_of(node: Node) -> str:
 
 
 def citation_of(node: Node) -> str:
-    """The shortest text that leads back to a source: the place in a file, a commit and its day, an
-    address, or else the node's id."""
+    """The shortest text that leads back to a source: a place in a file, a commit with its date, a url, or else the id
+    of the node."""
     if node.path:
         return place_of(node)
     if node.id.startswith(COMMIT_PREFIX):
@@ -49,14 +49,14 @@ def citation_of(node: Node) -> str:
 
 
 def on_one_line(address: str) -> str:
-    """A path or url as it is, brackets and all: it has to lead somewhere. What nobody sees in it or would be markup is
-    spelled out, as `\\x1b`, and a backslash doubled, so that no two look the same."""
-    marked = {found.start() for found in _MARKED.finditer(address)}
-    shown = (_spelled(each) if at in marked or is_unseen(each) else each for at, each in enumerate(address))
+    """A path or url with invisible characters and markup escaped as `\\x1b`, and backslashes doubled. Two different
+    addresses never look the same."""
+    marked = {found.start() for found in _MARKUP.finditer(address)}
+    shown = (_escape(each) if at in marked or is_unseen(each) else each for at, each in enumerate(address))
     return cut("".join(shown), MAX_ADDRESS)
 
 
-def _spelled(character: str) -> str:
+def _escape(character: str) -> str:
     code = ord(character)
     if character == "\\":
         return "\\\\"

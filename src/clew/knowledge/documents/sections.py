@@ -1,5 +1,4 @@
-"""Documents in pieces: one for each section, or several where a section is long, each with the lines that it has in the
-file."""
+"""Documents cut into sections, with the lines that each has in its file."""
 
 from __future__ import annotations
 
@@ -16,16 +15,16 @@ from clew.catalog.formats.restructured_text import find_titles
 from clew.fences import clean
 
 MAX_PIECES = 500
-"""What a document has beyond this is left out."""
+"""The rest of a longer document is left out."""
 MAX_SECTIONED = 300_000
-"""Characters of markdown in which headings are looked for; a longer text is given in parts."""
+"""Characters of markdown in which headings are looked for; a longer text is cut into parts."""
 
 _BETWEEN = " › "
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
-    """A section or a part of one. `key` tells it from the others of its document and stays while its headings do. Lines
-    count from 1 and are 0 where the document has none; `hash` is that of its file where a document has several."""
+    """A section or a part of one. `key` is unique in its document. Lines count from 1, and are 0 for a document without
+    lines; `hash` is that of its file where a document has several files."""
 
     key: str
     name: str
@@ -37,41 +36,52 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def to_lines(text: str) -> list[str]:
-    """The lines of a text as git counts them: other line ends do not end one."""
+    """Split a text into lines as git counts them."""
     return text.replace("\r\n", "\n").replace("\r", " ").replace("\0", "\ufffd").split("\n")
 
 
+def text_pieces(path: str, text: str, title: str = "") -> list[Piece]:
+    """The sections of a text in the format that the ending of its path names."""
+    match path.lower().rpartition(".")[2]:
+        case "md" | "markdown" | "mdx":
+            return markdown_pieces(text, title or path)
+        case "rst":
+            return restructured_pieces(text, title or path)
+        case _:
+            return plain_pieces(text, title or path)
+
+
 def markdown_pieces(text: str, title: str) -> list[Piece]:
-    """A piece for every heading of markdown, and one for what stands before the first; front matter is left out."""
+    """A piece for each heading of markdown and one for the text before the first; front matter is left out."""
     lines = to_lines(text)
     plain = "\n".join(lines)
-    front, said = read_front_matter(plain)
+    front, metadata = read_front_matter(plain)
     skipped = front.count("\n")
-    named = next((said[key] for key in ("title", "name") if isinstance(said.get(key), str)), title)
+    named = next((metadata[key] for key in ("title", "name") if isinstance(metadata.get(key), str)), title)
     headings = find_headings(plain[len(front) :], first_line=skipped) if len(plain) <= MAX_SECTIONED else []
     return section_pieces(lines, headings, named, begin=skipped)
 
 
 def restructured_pieces(text: str, title: str) -> list[Piece]:
-    """A piece for every title of reStructuredText."""
+    """A piece for each title of reStructuredText."""
     lines = to_lines(text)
     return section_pieces(lines, find_titles(lines), title)
 
 
 def plain_pieces(text: str, title: str) -> list[Piece]:
-    """The whole text, in parts where it is long."""
+    """The whole text, in parts if it is long."""
     return section_pieces(to_lines(text), [], title)
 
 
 def section_pieces(lines: Sequence[str], headings: Sequence[Heading], title: str, *, begin: int = 0) -> list[Piece]:
-    """The pieces of a text with headings, in order. A first heading that stands above all others is the title. A
-    section that has nothing but its heading gives no piece."""
+    """The pieces of a text with headings, in order. A single top heading at the start becomes the title; sections
+    without text are left out."""
     headings = headings[:MAX_PIECES]
     is_titled = bool(headings) and all(heading.level > headings[0].level for heading in headings[1:])
     title = clean_name(headings[0].name if is_titled else title, title)
     paths, pieces = Paths(), []
     for start, end, body, names in _spans(headings, len(lines), begin, is_titled=is_titled):
-        if _has_words(lines[body:end]):
+        if any(character.isalnum() for line in lines[body:end] for character in line):
             key = paths.claim("section", *(slug(name) for name in names))
             name = cut(_BETWEEN.join((title, *names)), MAX_NAME)
             pieces += _parts(lines[start:end], start, key, name)
@@ -81,7 +91,7 @@ def section_pieces(lines: Sequence[str], headings: Sequence[Heading], title: str
 def _spans(
     headings: Sequence[Heading], count: int, begin: int, *, is_titled: bool
 ) -> Iterator[tuple[int, int, int, tuple[str, ...]]]:
-    """First line, line after the last, first line below the heading, and the headings on the way, of each section."""
+    """For each section: first line, line after the last, first line below the heading, and the path of headings."""
     yield begin, headings[0].start if headings else count, begin, ()
     above: list[tuple[int, str]] = []
     ends = [*(heading.start for heading in headings[1:]), count]
@@ -108,7 +118,3 @@ def _parts(lines: Sequence[str], start: int, key: str, name: str) -> list[Piece]
             pieces.append(Piece(key=here, name=label, text=content, first=first, last=first + text.count("\n")))
         line += part.count("\n")
     return pieces
-
-
-def _has_words(lines: Sequence[str]) -> bool:
-    return any(character.isalnum() for line in lines for character in line)

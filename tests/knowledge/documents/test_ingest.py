@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,15 +12,15 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.errors import ClewError, FormatError, InvalidInput, SourceError, TooLarge
+from clew.errors import AccessDenied, ClewError, FormatError, InvalidInput, NotFound, SourceError, TooLarge
+from clew.knowledge.documents.ingest import KINDS, MAX_TEXT, Ingested, NewSource, ingest_source, verify_source
+from clew.knowledge.documents.readers import read_page, read_rfc
 from clew.knowledge.evidence.trust import trust_of
-from clew.knowledge.references.ingesting import KINDS, MAX_TEXT, Ingested, NewSource, ingest_source
-from clew.knowledge.references.pages import read_page
-from clew.knowledge.references.rfc import read_rfc
+from clew.trail.breadcrumb import Change
 from clew.trail.kinds import NodeType, Trust
 from clew.trail.nodes import UNVERIFIED, Node, NodeGraph
 from clew.trail.store import Trail
-from tests.knowledge.references.writing import RETRIES, RFC, pdf, write
+from tests.knowledge.documents.writing import RETRIES, RFC, pdf, write
 
 PAGE = """<!DOCTYPE html><html><head><title>Why &amp; how to retry</title>
 <meta name="author" content="Ada Example"><meta property="article:published_time" content="2024-03-05">
@@ -73,9 +74,9 @@ async def test_an_rfc_tells_number_title_date_authors_and_sections(trail: Trail,
 
 
 def test_an_rfc_with_endless_lines_is_read_to_its_end() -> None:
-    rfc = read_rfc(f"{RFC}RFC 1{' ' * 100_000}x{' ' * 100_000}y\n{'  A. B ' * 50_000}\n")
-    assert rfc.number == "9110"
-    assert read_rfc(f"RFC 1{' ' * 300_000}").number == "1"
+    rfc = read_rfc(f"{RFC}RFC 1{' ' * 100_000}x{' ' * 100_000}y\n{'  A. B ' * 50_000}\n", "rfc.txt")
+    assert rfc.title == "RFC 9110: HTTP Semantics"
+    assert read_rfc(f"RFC 1{' ' * 300_000}", "rfc.txt").url.endswith("/rfc1")
 
 
 async def test_a_page_is_text_without_scripts_and_what_nobody_sees(trail: Trail, me: Principal) -> None:
@@ -111,11 +112,11 @@ async def test_a_page_is_text_without_scripts_and_what_nobody_sees(trail: Trail,
     ],
 )
 def test_broken_markup_is_read_to_its_end(markup: str) -> None:
-    assert read_page(f"<p>before</p>{markup * 20_000}").lines[0] == "before"
+    assert read_page(f"<p>before</p>{markup * 20_000}").pieces[0].text.startswith("before")
 
 
 @pytest.mark.req("SYL-27", "O15")
-async def test_a_paper_tells_title_authors_year_and_abstract(trail: Trail, me: Principal, root: Path) -> None:
+async def test_a_paper_tells_title_authors_and_year(trail: Trail, me: Principal, root: Path) -> None:
     body = pdf(
         "On Waiting\nAbstract\nWaiting longer each time helps.\n1 Introduction\nNetworks fail.",
         "Second page on jitter.",
@@ -129,7 +130,6 @@ async def test_a_paper_tells_title_authors_year_and_abstract(trail: Trail, me: P
     assert (first.node_type, first.trust) == (NodeType.PAPER, 60)
     assert (first.name, second.name) == ("On Waiting, page 1", "On Waiting, page 2")
     assert (first.authors, first.published_at.year) == (("Ada Example", "Bob Sample"), 2019)
-    assert first.metadata["abstract"] == "Waiting longer each time helps."
     assert (second.metadata["page"], second.metadata["venue"]) == (2, "NetConf")
     assert "jitter" in second.content
 
@@ -227,3 +227,55 @@ async def test_keys_in_a_source_are_masked(trail: Trail, me: Principal) -> None:
         kept = str(await trail.records.get(id, by=me))
         assert key not in kept
         assert "MIIEvQ" not in kept
+
+
+async def verify(trail: Trail, clock: ManualClock, id: str, by: Principal) -> Ingested:
+    return await verify_source(trail, id, by=by, at=clock.now())
+
+
+@pytest.mark.req("SYL-27", "SYL-83")
+async def test_a_source_that_a_person_verifies_gets_the_trust_of_its_kind(
+    trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    agent = msgspec.structs.replace(me, steers=False)
+    before = await ingest_source(trail, NewSource(kind="rfc", text=RFC), by=agent)
+    for caller in (agent, msgspec.structs.replace(me, roles=frozenset({"subscriber"}))):
+        with pytest.raises(AccessDenied):
+            await verify(trail, clock, before.ids[0], caller)
+    after = await verify(trail, clock, before.ids[-1], me)
+    assert (after.title, after.trust, after.superseded) == (before.title, 70, len(before.ids))
+    old, new = await nodes(trail, me, before), await nodes(trail, me, after)
+    assert [node.superseded_by for node in old] == [node.id for node in new]
+    assert all(trust_of(node, clock.now()) == 70 and not node.content.startswith(UNVERIFIED) for node in new)
+    assert [(node.name, node.line_start, node.published_at) for node in new] == [
+        (node.name, node.line_start, node.published_at) for node in old
+    ]
+    for id in (before.ids[0], after.ids[0]):
+        with pytest.raises(NotFound):
+            await verify(trail, clock, id, me)
+
+
+async def test_a_source_that_was_changed_since_its_ingestion_is_not_verified(
+    trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    agent = msgspec.structs.replace(me, steers=False)
+    [id] = (await ingest_source(trail, NewSource(kind="blog", title="Waiting", text="Wait."), by=agent)).ids
+    found = await trail.records.get(id, by=me)
+    forged = Change(context={**found.context, "content": "Never wait."})
+    await trail.records.update(id, forged, expect=found.version, by=agent)
+    with pytest.raises(SourceError, match="was changed"):
+        await verify(trail, clock, id, me)
+    again = await ingest_source(trail, NewSource(kind="blog", title="Waiting", text="Wait."), by=agent)
+    assert again.written == 1
+    assert (await verify(trail, clock, again.ids[0], me)).is_verified
+
+
+def test_code_in_a_page_has_no_headings_and_nested_hidden_text_stays_hidden() -> None:
+    page = read_page(
+        "<head><title>T</title><body><h1>Use</h1><pre># install\nrun</pre>"
+        "<div hidden><div>one</div>two</div><p aria-hidden=true>three</p><p>four</p>"
+    )
+    assert [piece.name for piece in page.pieces] == ["Use"]
+    assert "# install" in page.pieces[0].text
+    assert page.pieces[0].text.endswith("four")
+    assert not re.search("one|two|three", page.pieces[0].text)

@@ -9,7 +9,7 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.knowledge.references.research import Library
+from clew.knowledge.documents.research import Library
 from clew.knowledge.searching import Shelves
 from clew.knowledge.shelves import CodeShelf, NodeShelf
 from clew.trail.kinds import NodeDomain

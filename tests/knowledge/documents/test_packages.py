@@ -10,13 +10,13 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import NotFound
-from clew.knowledge.references.packages import Packages
-from clew.knowledge.references.research import Library
+from clew.knowledge.documents.packages import Packages
+from clew.knowledge.documents.research import Library
 from clew.knowledge.searching import Shelves
 from clew.trail.kinds import NodeType
 from clew.trail.nodes import Node, NodeGraph
 from clew.trail.store import Trail
-from tests.knowledge.references.writing import write
+from tests.knowledge.documents.writing import write
 
 SITE = ".venv/lib/python3.11/site-packages"
 MODULE = '''\

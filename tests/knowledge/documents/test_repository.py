@@ -11,15 +11,15 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.knowledge.code.blobs import blob_id
 from clew.knowledge.code.tree import Tree
+from clew.knowledge.documents import repository
+from clew.knowledge.documents.repository import KeptDocuments, is_document, keep_documents, type_of
 from clew.knowledge.evidence.trust import trust_of
 from clew.knowledge.history.cross_domain import CrossDomain
-from clew.knowledge.references import documents
-from clew.knowledge.references.documents import KeptDocuments, is_document, keep_documents, type_of
 from clew.trail.bulk import each_record
 from clew.trail.kinds import NodeDomain, NodeType
 from clew.trail.nodes import Node, NodeFilter, to_node, to_selector
 from clew.trail.store import Trail
-from tests.knowledge.references.writing import write
+from tests.knowledge.documents.writing import write
 
 README = "# Weather\n\nTells the weather.\n\n## Install\n\nRun `make`.\n\n## Use\n\nSee src/app.py for the parser.\n"
 KEY = "ghp_" + "a1B2" * 9
@@ -167,7 +167,7 @@ async def test_huge_odd_and_hostile_documents_do_no_harm(
 async def test_there_are_no_more_documents_than_allowed(
     trail: Trail, root: Path, clock: ManualClock, me: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents, "MAX_DOCUMENTS", 2)
+    monkeypatch.setattr(repository, "MAX_DOCUMENTS", 2)
     for name in ("README.md", "docs/a.md", "z.md"):
         write(root, name, f"# {name}\n\ntext\n")
     report = await kept(trail, root, clock, me)

@@ -1,5 +1,5 @@
-"""Retrieval in steps: a few sources, a look at whether they suffice, a better question for what is missing, and so on
-until they do or a bound is met. Who looks is a function; without a model it counts which words are covered."""
+"""Progressive retrieval: fetch a few sources, judge whether they suffice, refine the query, and stop when they do or a
+limit is reached (SYL-100)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from clew.trail.nodes import ScoredNode
 
 Stop = Literal["sufficient", "depth", "tokens", "exhausted"]
 Search = Callable[[str, int, Collection[str]], Awaitable[list[ScoredNode]]]
-"""From a question, a number and the ids to leave out to the best of what is left."""
+"""Takes a query, a limit and ids to exclude, and returns the best nodes."""
 
 
 class RetrievalConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is fetched a step, how many steps there are at most, from which confidence on it is enough, and the most
-    tokens that all of it may take."""
+    """Sources per step, the most steps, the confidence that suffices, and the most tokens of all sources."""
 
     initial_k: int = 5
     max_depth: int = 4
@@ -28,7 +27,7 @@ class RetrievalConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """How far what is there answers the question, from 0 to 1, and what to ask next; empty to ask the same again."""
+    """How well the sources answer the question, from 0 to 1, and the next query; empty to repeat the question."""
 
     confidence: float
     refined: str = ""
@@ -38,7 +37,7 @@ Judge = Callable[[str, Sequence[ScoredNode]], Awaitable[Judgement]]
 
 
 class Retrieved(msgspec.Struct, frozen=True, kw_only=True):
-    """What was retrieved, in order, and why it ended there."""
+    """The retrieved sources in order, and why retrieval stopped."""
 
     found: tuple[ScoredNode, ...]
     stopped: Stop
@@ -51,43 +50,44 @@ DEFAULT = RetrievalConfig()
 
 
 async def judge_by_words(question: str, found: Sequence[ScoredNode]) -> Judgement:
-    """The share of the question's words that the best single source has; next, the question with more weight on the
-    words that none has."""
+    """Confidence is the share of the question's words in the best source. The refined query repeats the words that no
+    source has."""
     wanted = {word: terms_of(word) for word in telling_words(question)}
     if not wanted or not found:
         return Judgement(confidence=0.0)
     held = [terms_of(f"{each.node.name}\n{each.node.content}") for each in found]
     best = max(sum(terms <= one for terms in wanted.values()) for one in held)
     missing = [word for word, terms in wanted.items() if not any(terms <= one for one in held)]
-    refined = f"{question} {' '.join(missing)}" if missing else ""
-    return Judgement(confidence=best / len(wanted), refined=refined)
+    return Judgement(confidence=best / len(wanted), refined=f"{question} {' '.join(missing)}" if missing else "")
 
 
 async def retrieve(
     search: Search, question: str, config: RetrievalConfig = DEFAULT, judge: Judge = judge_by_words
 ) -> Retrieved:
-    """Retrieve in steps, nothing twice. What is too long for the tokens that are left is passed over."""
+    """Retrieve step by step, no source twice. Sources that exceed the rest of the token budget are skipped."""
     kept: list[ScoredNode] = []
     seen: set[str] = set()
-    query, tokens, judgement = question, 0, Judgement(confidence=0.0)
-    for depth in range(1, config.max_depth + 1):
+    query, tokens, depth, confidence = question, 0, 0, 0.0
+    stopped: Stop = "depth"
+    while depth < config.max_depth:
+        depth += 1
         found = [each for each in await search(query, config.initial_k, seen) if each.node.id not in seen]
-        if not found:
-            return _ended(kept, "exhausted", depth, judgement, tokens)
         seen.update(each.node.id for each in found)
         fitting, tokens = _fitting(found, tokens, config.max_retrieval_tokens)
-        kept += fitting
         if not fitting:
-            return _ended(kept, "tokens", depth, judgement, tokens)
+            stopped = "tokens" if found else "exhausted"
+            break
+        kept += fitting
         judgement = await judge(question, kept)
-        if judgement.confidence >= config.confidence_threshold:
-            return _ended(kept, "sufficient", depth, judgement, tokens)
-        query = judgement.refined or question
-    return _ended(kept, "depth", config.max_depth, judgement, tokens)
+        confidence, query = judgement.confidence, judgement.refined or question
+        if confidence >= config.confidence_threshold:
+            stopped = "sufficient"
+            break
+    return Retrieved(found=tuple(kept), stopped=stopped, depth=depth, confidence=confidence, tokens=tokens)
 
 
 def _fitting(found: Sequence[ScoredNode], used: int, most: int) -> tuple[list[ScoredNode], int]:
-    """Those that fit into what is left, and what is used then."""
+    """The sources that fit the rest of the budget, and the tokens used then."""
     fitting = []
     for each in found:
         tokens = estimate_tokens(f"{each.node.name}\n{each.node.content}")
@@ -95,7 +95,3 @@ def _fitting(found: Sequence[ScoredNode], used: int, most: int) -> tuple[list[Sc
             fitting.append(each)
             used += tokens
     return fitting, used
-
-
-def _ended(kept: Sequence[ScoredNode], stopped: Stop, depth: int, judgement: Judgement, tokens: int) -> Retrieved:
-    return Retrieved(found=tuple(kept), stopped=stopped, depth=depth, confidence=judgement.confidence, tokens=tokens)

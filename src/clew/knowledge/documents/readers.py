@@ -1,0 +1,237 @@
+"""Readers of source formats: PDF, RFC, HTML and text. Each is bounded, and masks keys."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from clew.catalog.formats.outline import Heading
+from clew.catalog.formats.prose import clean_name, split_parts
+from clew.errors import FormatError
+from clew.fences import clean
+from clew.knowledge.documents.sections import MAX_PIECES, Piece, markdown_pieces, section_pieces, to_lines
+from clew.secrecy import mask_document
+from clew.tools.html_text import read_html
+
+if TYPE_CHECKING:
+    from pypdf import PdfReader
+
+MAX_PAGES = 300
+MAX_TEXT = 3_000_000
+MAX_STREAM, MAX_MARKS = 20_000_000, 400_000
+"""Bytes and drawing operations of a PDF page, unpacked. A page with more is a drawing or a bomb, and is left out."""
+MAX_SECONDS = 20.0
+"""Computing time for all pages of a PDF; the pages read until then count."""
+_log = logging.getLogger(__name__)
+
+
+class SourceText(msgspec.Struct, frozen=True, kw_only=True):
+    """A source as text. `claimed_url` is the address that a page gives for itself: a claim that nobody checked."""
+
+    title: str
+    pieces: Sequence[Piece]
+    authors: Sequence[str] = ()
+    published_at: datetime | None = None
+    url: str = ""
+    claimed_url: str = ""
+
+
+def parse_date(text: str) -> datetime | None:
+    """A date as pages and files write it, in UTC if it names no zone; None if it is not a date."""
+    plain = text.strip().replace("/", "-")
+    for form in (plain, plain[:10], f"{plain}-01", f"{plain}-01-01"):
+        try:
+            found = datetime.fromisoformat(form)
+        except ValueError:
+            continue
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return None
+
+
+# -- HTML ------------------------------------------------------------------------------------------------------
+
+_NO_CONTENT = frozenset(("nav", "form", "button", "select", "textarea", "math"))
+_AUTHOR = ("article:author", "author", "citation_author", "dc.creator")
+_DATE = ("article:published_time", "citation_date", "citation_publication_date", "date", "dc.date")
+_HTML = re.compile(
+    r"\s*(?:<!--.*?-->\s*)?(?:<!doctype\s+html|<html[\s>]|<head[\s>]|<body[\s>])", re.IGNORECASE | re.DOTALL
+)
+
+
+def is_html(text: str) -> bool:
+    """Whether a text begins like a page."""
+    return _HTML.match(text[:4_000]) is not None
+
+
+def read_page(text: str, title: str = "") -> SourceText:
+    """The visible text of a page, by section. Its lines are not those of a file."""
+    page = read_html(text, skip=_NO_CONTENT)
+    title = clean_name(title, page.title or "Page")
+    pieces = [msgspec.structs.replace(each, first=0, last=0) for each in markdown_pieces(page.text, title)]
+    dates = [page.meta[key][0] for key in _DATE if key in page.meta]
+    return SourceText(
+        title=title,
+        pieces=pieces if page.text else (),
+        authors=tuple(name for key in _AUTHOR for name in page.meta.get(key, ())),
+        published_at=parse_date(dates[0]) if dates else None,
+        claimed_url=page.url if page.url.startswith(("https://", "http://")) else "",
+    )
+
+
+# -- RFC -------------------------------------------------------------------------------------------------------
+
+_NUMBER = re.compile(r"(?:Request for Comments:|\bRFC)\s*(\d{1,5})\b")
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+_MONTH_YEAR = re.compile(rf"\b({'|'.join(_MONTHS)})\s+(?:\d{{1,2}},?\s+)?(\d{{4}})\b")
+_RFC_AUTHOR = re.compile(r"(?<!\s)\s{3,}+((?:[A-Z]\.[ -]?){1,3}(?:[a-z]+ )?[A-Z][\w'’-]+(?:, Ed\.)?)\s*$")
+_SECTION = re.compile(r"(?:Appendix\s+)?(\d{1,2}(?:\.\d{1,3}){0,4}|[A-Z](?:\.\d{1,2}){0,3})\.?\s{1,3}(\S.*)")
+_PAGE_BREAK = re.compile(r".{0,120}\[Page \d+\]\s*|RFC \d{1,5}\s{2,}.*\s{2,}.*\d{4}\s*")
+_CONTENTS = re.compile(r"(?:\.\s?){3,}\s*\d+\s*$|\s{3,}\d+\s*$")
+_NAMED = frozenset(("abstract", "status of this memo", "copyright notice", "table of contents", "acknowledgements"))
+_HEAD = 60
+"""Lines at the top that hold number, title, authors and date."""
+_WIDTH = 200
+"""No line of an RFC is longer; only the start of a longer line is looked at."""
+
+
+def read_rfc(text: str, name: str, title: str = "") -> SourceText:
+    """An RFC in its text form, by numbered section. Lines between pages are blanked, so line numbers stay. Raises
+    FormatError for a text without an RFC number."""
+    lines = [_without_page_break(line) for line in to_lines(text.replace("\f", " "))]
+    head = [line[:_WIDTH] for line in lines[:_HEAD]]
+    number = next((found[1] for line in head if (found := _NUMBER.search(line))), "")
+    if not number:
+        raise FormatError(name, "is no RFC: it names no number")
+    title = clean_name(title, f"RFC {number}: {_rfc_title(head, number)}")
+    dated = next((found for line in head if (found := _MONTH_YEAR.search(line))), None)
+    return SourceText(
+        title=title,
+        pieces=section_pieces(lines, _rfc_headings(lines), title),
+        authors=tuple(dict.fromkeys(found[1] for line in head[:20] if (found := _RFC_AUTHOR.search(line)))),
+        published_at=datetime(int(dated[2]), _MONTHS.index(dated[1]) + 1, 1, tzinfo=UTC) if dated else None,
+        url=f"https://www.rfc-editor.org/rfc/rfc{number}",
+    )
+
+
+def _without_page_break(line: str) -> str:
+    return "" if len(line) <= _WIDTH and _PAGE_BREAK.fullmatch(line) else line.rstrip()
+
+
+def _rfc_title(head: Sequence[str], number: str) -> str:
+    """The paragraph after the block that holds the number."""
+    at = next((at for at, line in enumerate(head) if _NUMBER.search(line)), 0)
+    blocks = re.split(r"\n\s*\n", "\n".join(line.strip() for line in head[at:]))
+    return clean_name(" ".join(blocks[1].split("\n")[:3]) if len(blocks) > 1 else "", f"RFC {number}")
+
+
+def _rfc_headings(lines: Sequence[str]) -> list[Heading]:
+    found = []
+    for at, line in enumerate(lines):
+        is_free = at == 0 or not lines[at - 1].strip()
+        if not line or line[0].isspace() or not is_free or len(line) > 100 or _CONTENTS.search(line):
+            continue
+        numbered = _SECTION.fullmatch(line)
+        if numbered or line.strip().lower() in _NAMED:
+            level = numbered[1].count(".") + 1 if numbered else 1
+            found.append(Heading(level=level, start=at, end=at + 1, name=clean_name(line, "Section")))
+    return found
+
+
+# -- PDF -------------------------------------------------------------------------------------------------------
+
+_ARXIV = re.compile(r"arXiv:\d{4}\.\d{4,5}(?:v\d+)?\s+\[[\w.-]+\]\s+(\d{1,2})\s+([A-Z][a-z]{2})\s+(\d{4})")
+_AND = re.compile(r"\s*(?:;|,|\band\b|&)\s*")
+_NO_TITLE = re.compile(r"untitled|microsoft word|.*\.(?:docx?|tex|dvi|pdf|indd)$", re.IGNORECASE)
+
+
+def read_paper(body: bytes, name: str, title: str = "") -> SourceText:
+    """The text of a PDF, page by page. Raises FormatError for a file that is broken, encrypted or without text."""
+    from pypdf import apply_configuration  # a slow import that only papers need
+
+    try:
+        with apply_configuration(
+            zlib_maximum_output_length=MAX_STREAM,
+            array_based_stream_maximum_output_length=MAX_STREAM,
+            stream_decoding_work_maximum_length=2 * MAX_STREAM,
+            stream_parsing_work_maximum_count=MAX_MARKS,
+        ):
+            reader = _open_pdf(body, name)
+            texts = _page_texts(reader)
+            info = reader.metadata
+            own_title, author = (str(info.title or ""), str(info.author or "")) if info else ("", "")
+            created = info.creation_date if info else None
+    except FormatError:
+        raise
+    except Exception as error:  # the parser may raise anything for a hostile file
+        _log.debug("%s could not be read as a PDF: %s", name, type(error).__name__)
+        raise FormatError(name, "is no PDF that can be read; it may be broken") from None
+    if not any(text.strip() for text in texts):
+        raise FormatError(name, "has no text; its pages may be pictures")
+    title = clean_name(title, _paper_title(own_title, texts[0], name))
+    return SourceText(
+        title=title,
+        pieces=_page_pieces(texts, title),
+        authors=tuple(each[:200] for each in _AND.split(" ".join(clean(author).split())) if each)[:50],
+        published_at=_paper_date(texts[0], created),
+    )
+
+
+def _open_pdf(body: bytes, name: str) -> PdfReader:
+    from pypdf import PdfReader  # as above
+
+    reader = PdfReader(BytesIO(body), strict=False)
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise FormatError(name, "is encrypted; save it without its password first")
+    return reader
+
+
+def _page_texts(reader: PdfReader) -> list[str]:
+    from pypdf.errors import LimitReachedError  # as above
+
+    texts, size, began = [], 0, time.thread_time()
+    for number, page in enumerate(reader.pages):
+        if number >= MAX_PAGES or size >= MAX_TEXT or time.thread_time() - began > MAX_SECONDS:
+            break
+        try:
+            extracted = page.extract_text() or ""
+        except LimitReachedError:
+            extracted = ""
+        texts.append(clean(mask_document(extracted[: MAX_TEXT - size])))
+        size += len(texts[-1])
+    return texts
+
+
+def _page_pieces(texts: Sequence[str], title: str) -> list[Piece]:
+    pieces = []
+    for page, text in enumerate(texts, 1):
+        for part, content in enumerate(split_parts(text), 1):
+            if content.strip():
+                name = f"{title}, page {page}" + (f" (part {part})" if part > 1 else "")
+                key = f"page-{page}" + (f"#{part}" if part > 1 else "")
+                pieces.append(Piece(key=key, name=name, text=content.strip(), metadata={"page": page}))
+    return pieces[:MAX_PIECES]
+
+
+def _paper_title(given: str, first: str, name: str) -> str:
+    if given.strip() and not _NO_TITLE.match(given.strip()):
+        return clean_name(given, name)
+    lines = (" ".join(line.split()) for line in first.split("\n"))
+    return clean_name(next((line for line in lines if len(line) > 8 and not _ARXIV.search(line)), name), name)
+
+
+def _paper_date(first: str, created: datetime | None) -> datetime | None:
+    """The date of an arXiv stamp, or else when the file was made."""
+    stamp, months = _ARXIV.search(first), [month[:3] for month in _MONTHS]
+    if stamp and stamp[2] in months and 1 <= int(stamp[1]) <= 28:
+        return datetime(int(stamp[3]), months.index(stamp[2]) + 1, int(stamp[1]), tzinfo=UTC)
+    return created if created is None or created.tzinfo else created.replace(tzinfo=UTC)
