@@ -68,8 +68,9 @@ bench-runtime: $(STAMP) ## steps, crashes, contexts, sandbox and conversations o
 bench-knowledge: $(STAMP) ## what is known: beliefs, calls, localisation, speed of the index; repositories in REPOS
 	@$(BIN)/python benchmarks/knowledge_all.py --repos $(REPOS) $(ARGS)
 
-bench-asking: bench-routing ## how well questions are answered, next to full text, its fusion with vectors, and ripgrep; repositories in REPOS
+bench-asking: $(STAMP) ## how well questions are answered, next to full text, its fusion with vectors, and ripgrep; repositories in REPOS
 	@$(BIN)/python benchmarks/asking.py --repos $(REPOS) $(ARGS)
+	@$(BIN)/python benchmarks/routing.py
 
 bench-routing: $(STAMP) ## who takes a message, without a model: cross-validated on ../shared/data
 	@$(BIN)/python benchmarks/routing.py $(ARGS)

@@ -70,8 +70,7 @@ async def index(*, json: Json = False, here: Here = HERE) -> None:
     changed = f"{count(len(code.changed), 'file')} new or changed, {len(code.gone):,} gone"
     unknown = f", {code.files - len(files):,} left out" if code.files > len(files) else ""
     say(f"{count(len(files), 'file')} with {count(symbols, 'symbol')}{unknown}: {changed}, {seconds:.1f} s")
-    told = f"{count(gathered.decisions, 'decision')} and {count(gathered.documents, 'document')} new or changed"
-    say(f"{count(gathered.commits, 'new commit')}, {told}")
+    say(f"{count(gathered.commits, 'new commit')}, {count(gathered.decisions, 'decision')} new or changed")
     for each in left_out[:_LEFT_OUT_SHOWN]:
         note(f"Not all is known of {cut(each.path, _PLACE_SHOWN)}: it {each.reason}")
     if len(left_out) > _LEFT_OUT_SHOWN:

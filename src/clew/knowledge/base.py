@@ -17,6 +17,7 @@ from clew.catalog.answers import Known
 from clew.clock import Clock
 from clew.errors import ClewError, NotFound
 from clew.knowledge.answering.cache import AnswerCache
+from clew.knowledge.answering.document_shelf import DocumentShelf
 from clew.knowledge.answering.finder import Finder
 from clew.knowledge.answering.history import History
 from clew.knowledge.answering.notes import Notes
@@ -28,6 +29,7 @@ from clew.knowledge.code.indexer import Indexed, Until
 from clew.knowledge.code.opening import open_code
 from clew.knowledge.code.runs import Progress
 from clew.knowledge.code.watching import CodeWatch
+from clew.knowledge.decision_sync import DecisionSync
 from clew.knowledge.documents.packages import Packages
 from clew.knowledge.documents.research import Library
 from clew.knowledge.evidence.firewall import Firewall, KnowledgeGround
@@ -44,7 +46,6 @@ from clew.knowledge.history.mistakes import Mistakes
 from clew.knowledge.history.preferences import UserPreferences
 from clew.knowledge.history.why import NOWHERE, Around, Why, blame_why
 from clew.knowledge.project.devtools import ToolDiscovery, shelf_research
-from clew.knowledge.prose import Prose
 from clew.knowledge.searching import Shelves
 from clew.knowledge.shelves import CodeShelf, NodeShelf
 from clew.knowledge.told_trail import Consent, ToldTrail
@@ -71,14 +72,13 @@ _log = logging.getLogger(__name__)
 
 
 class Gathered(msgspec.Struct, frozen=True, kw_only=True):
-    """What a look at everything brought: the code, new commits, and the decisions and documents that are new or have
-    changed. `is_log_cut` says that there may be older commits, which are not read."""
+    """The result of reading everything: code, new commits, and decisions that are new or changed. `is_log_cut` says
+    that there may be older commits, which are not read."""
 
     code: Indexed
     commits: int
     is_log_cut: bool = False
     decisions: int
-    documents: int
 
 
 class Knowledge:
@@ -105,19 +105,20 @@ class Knowledge:
         self.clock = clock
         self.code = code
         self.patience = WAIT_SECONDS
-        self.prose = Prose(trail, clock, root, owner, code, lambda: self.resolver.cache.clear(), self.consent)
-        self._history = NodeShelf(trail, NodeDomain.HISTORY, owner, self.prose)
-        self._literature = NodeShelf(trail, NodeDomain.ACADEMIC, owner, self.prose)
+        self.decisions = DecisionSync(trail, root, owner, code, lambda: self.resolver.cache.clear(), self.consent)
+        self._history = NodeShelf(trail, NodeDomain.HISTORY, owner, self.decisions)
+        self._literature = NodeShelf(trail, NodeDomain.ACADEMIC, owner, self.decisions)
+        self._documents = DocumentShelf(self._literature, code, is_changelog)
         self._shelf = CodeShelf(code)
         self.commits = Commits(code.store, root, lambda: self.resolver.cache.clear())
         self.shelves: Shelves = {
             NodeDomain.CODE: self._shelf,
             NodeDomain.HISTORY: HistoryShelf(self._history, self.commits),
-            NodeDomain.ACADEMIC: self._literature,
+            NodeDomain.ACADEMIC: self._documents,
         }
         finder = Finder(
             code,
-            History(self.commits, self.prose.changes, code),
+            History(self.commits, self.decisions.changes, code),
             Notes(self._told, (self._history, self._literature)),
             ProjectFacts(code),
             clock,
@@ -145,13 +146,12 @@ class Knowledge:
 
     async def _gather_told(self, indexed: Indexed) -> Gathered:
         async with beside(self.commits.read()) as log:
-            kept = await self.prose.keep()
+            kept = await self.decisions.sync()
         return Gathered(
             code=indexed,
             commits=log.result().added,
             is_log_cut=await self.commits.count() >= NEWEST,
-            decisions=kept.decisions,
-            documents=kept.documents,
+            decisions=kept,
         )
 
     async def answer(self, question: str, by: Principal) -> Known:
@@ -162,7 +162,7 @@ class Knowledge:
         try:
             async with asyncio.timeout(patience):
                 await self.code.mending(self.commits.catch_up)
-                await self.prose.catch_up()
+                await self.decisions.catch_up()
                 asked, session = question[:MAX_QUESTION], by.session or ""
                 found = await self.code.mending(lambda: self.resolver.resolve(asked, by=by, session_id=session))
                 withheld = await self.consent.withheld()
@@ -198,12 +198,12 @@ class Knowledge:
             _log.warning("what has expired stays for now: %s", error)
 
     async def _note_changes(self, paths: Sequence[str], is_bulk: bool) -> None:
-        await self.prose.catch_up()
+        await self.decisions.catch_up()
 
     async def why(self, path: str, line: int, last_line: int = 0, *, by: Principal) -> Why:
         """What explains a line, or all from it to the last. Raises NotFound, InvalidInput, ClewError."""
         place = file_of(self.root, path)
-        around, told = await self._symbol_at(place, line), await self.prose.decisions()
+        around, told = await self._symbol_at(place, line), await self.decisions.decisions()
         return await blame_why(
             self.root, place, line, last_line, trail=self._told, by=by, decisions=told, around=around
         )
@@ -214,7 +214,7 @@ class Knowledge:
 
     def archive(self, by: Principal) -> Archive:
         """The skills of whoever keeps the history. What is stored is held against the code."""
-        return Archive(self._told, by, self._firewall(by), self.prose)
+        return Archive(self._told, by, self._firewall(by), self.decisions)
 
     def mistakes(self, by: Principal) -> Mistakes:
         """What went wrong before, as the caller may know it."""
@@ -238,7 +238,7 @@ class Knowledge:
 
     def discovery(self, by: Principal) -> ToolDiscovery:
         """Which tools for development are used here, from the project, what is written, and what the user prefers."""
-        research = shelf_research(self._literature, by)
+        research = shelf_research(self._documents, by)
         return ToolDiscovery(self.root, self._told, self.clock, by, research=research)
 
     def library(self, by: Principal) -> Library:

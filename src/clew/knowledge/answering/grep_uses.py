@@ -11,7 +11,6 @@ MAX_LINE = 500
 Line = tuple[int, str]
 """Its number, and what stands on it."""
 
-_LINE = re.compile(r"\s*(\d+):\s?(.*)", re.DOTALL)
 _OPENS = re.compile(
     r"(?:import\s*\(|(?:pub(?:\([^)]*\))?\s+)?use\b[^;]*\{|from\s+\S+\s+import\s*\(|import\s+(?:type\s+)?\{)[^)};]*$"
 )
@@ -53,7 +52,4 @@ def find_assigning_lines(source: Iterable[str], name: str) -> Iterator[Line]:
 
 
 def _lines(source: Iterable[str]) -> Iterator[Line]:
-    for numbered in source:
-        found = _LINE.match(numbered[:MAX_LINE])
-        if found is not None:
-            yield int(found[1]), found[2].strip()
+    return ((number, line[:MAX_LINE].strip()) for number, line in enumerate(source, 1))

@@ -64,6 +64,11 @@ class Told(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+class _Note(NamedTuple):
+    node: Node
+    terms: set[int]
+
+
 ReadChanges = Callable[[], Awaitable[Sequence[ChangeNote]]]
 
 
@@ -72,6 +77,7 @@ class History:
 
     def __init__(self, commits: Commits, changes: ReadChanges, code: CodePlaces) -> None:
         self._commits, self._changes, self._code = commits, changes, code
+        self._notes: tuple[Sequence[ChangeNote], list[_Note]] | None = None
 
     async def answer(self, question: Question, now: datetime) -> Told | None:
         """The answer where a question names a commit, a version, a period or a thing whose changes it wants."""
@@ -93,10 +99,21 @@ class History:
         words that they have. Of equal ones notes come first: they say which version it was."""
         wanted = {word: weight for word, weight in weights.items() if word.lower() not in _ASKING} or dict(weights)
         commits = [each.node for each in await self._commits.search(" ".join(wanted), limit=CANDIDATES)]
-        notes = [note_node(note, now) for note in await self._changes()]
-        scored = [ScoredNode(node=node, similarity=cover_of(node, wanted)) for node in (*notes, *commits)]
+        scored = [ScoredNode(node=node, similarity=cover_of(node, wanted)) for node in commits]
+        scored += [
+            ScoredNode(node=each.node, similarity=_cover(each.terms, each.terms, wanted))
+            for each in await self._indexed(now)
+        ]
         best = sorted(scored, key=lambda each: -each.similarity)
         return [each for each in best if each.similarity > LEAST_COVER][:limit]
+
+    async def _indexed(self, now: datetime) -> list[_Note]:
+        """The notes of all changelogs with their terms, indexed again when a changelog changes."""
+        notes = await self._changes()
+        if self._notes is None or self._notes[0] is not notes:
+            nodes = [note_node(note, now) for note in notes]
+            self._notes = notes, [_Note(node, _terms(f"{node.content} {node.metadata['version']}")) for node in nodes]
+        return self._notes[1]
 
     async def _of_version(self, question: Question, now: datetime) -> Told | None:
         """The notes of a version, those with the words of the question first; else the commits of its tag."""
@@ -179,14 +196,16 @@ class History:
 
 def cover_of(node: Node, weights: Mapping[str, float]) -> float:
     """The share of the words that a commit or note has, by weight; words of its title count more."""
+    title = _terms(node.name)
+    return _cover(title, title | _terms(node.content), weights)
+
+
+def _cover(title: set[int], whole: set[int], weights: Mapping[str, float]) -> float:
     total = sum(weights.values()) or 1.0
-    title, body = _terms(node.name), _terms(node.content)
     held = 0.0
     for word, weight in weights.items():
-        terms = set(terms_of(word)[:1])
-        held += (
-            weight * ((terms <= title) * SUBJECT_SHARE + (terms <= body | title) * (1 - SUBJECT_SHARE)) if terms else 0
-        )
+        term = next(iter(terms_of(word)), None)
+        held += weight * (SUBJECT_SHARE * (term in title) + (1 - SUBJECT_SHARE) * (term in whole))
     return held / total
 
 

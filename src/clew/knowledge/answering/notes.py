@@ -63,7 +63,12 @@ class Notes:
             if not any(shelf.contains(word, by=by) for word in question.words):
                 continue
             for each in await shelf.search(question.text, by=by, limit=SHOWN):
-                if each.node.source != REPOSITORY:  # files are searched as passages
+                if not _is_passage(each.node):
                     found.setdefault(each.node.id, each.node)
         scored = [ScoredNode(node=node, similarity=cover_of(node, weights)) for node in found.values()]
         return sorted((each for each in scored if each.similarity >= RELATED), key=lambda each: -each.similarity)
+
+
+def _is_passage(node: Node) -> bool:
+    """Whether a node was read from a file of the repository: files are searched as passages."""
+    return node.source == REPOSITORY and node.path is not None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from clew.knowledge.answering.question import QUANTITY, Kind, Question, Tests, content_words, is_identifier
+from clew.knowledge.code.graph import Excerpt
 from clew.knowledge.code.passages import SYMBOL_KINDS
 from clew.knowledge.code.path_kinds import TEST, kind_of
 from clew.knowledge.code.postings import Place
@@ -21,7 +22,7 @@ WEAK, FAINT = 0.45, 0.05
 """A best passage that covers less of the question is weak; below FAINT it has nothing to do with it."""
 FOCUS = 3
 """A question is about its first content words: what occurs of the others, does not answer it."""
-MAX_NUMBER_GAP = 2
+MAX_NUMBER_GAP, MAX_EXCERPT = 2, 200
 """Lines between the words of a quantity and its number."""
 
 SHARES = {
@@ -60,6 +61,8 @@ class Passages(Protocol):
     ) -> list[PassageHit]: ...
 
     async def lines(self, path: str, start: int, end: int) -> list[str]: ...
+
+    async def excerpts(self, places: Sequence[Place]) -> list[Excerpt]: ...
 
     def correct(self, word: str) -> Sequence[str]: ...
 
@@ -139,8 +142,8 @@ async def _has_number(code: Passages, question: Question, hits: Sequence[Passage
     asked = QUANTITY.search(question.text)
     counted = [word.lower().rstrip("s") for word in content_words(asked["what"])] if asked is not None else []
     wanted = {word.lower().rstrip("s") for word in question.words}
-    for hit in hits:
-        lines = await code.lines(hit.place.path, hit.place.start, min(hit.place.end, hit.place.start + 200))
+    for excerpt in await code.excerpts([hit.place for hit in hits]):
+        lines = excerpt.lines[:MAX_EXCERPT]
         for at, line in enumerate(lines):
             near = " ".join(lines[max(0, at - MAX_NUMBER_GAP) : at + MAX_NUMBER_GAP + 1]).lower()
             is_near = all(word in near for word in counted) and 2 * sum(word in near for word in wanted) >= len(wanted)

@@ -18,7 +18,7 @@ from clew.trail.kinds import NodeType
 from clew.trail.nodes import Node
 
 MAX_DEFINITIONS = 5
-MAX_FILES = 50
+MAX_FILES, MAX_LINES = 50, 100_000
 MAX_TEST_DEPTH = 3
 
 Edge = Literal["calls", "imports", "extends", "uses", "tests"]
@@ -72,7 +72,7 @@ class CodeLinks(Protocol):
 
     async def symbol(self, ref: str) -> Node: ...
 
-    async def source(self, ref: str) -> str: ...
+    async def lines(self, path: str, start: int, end: int) -> list[str]: ...
 
     async def files(self, pattern: str = "") -> list[FileInfo]: ...
 
@@ -184,15 +184,11 @@ async def _grep(
     code: CodeLinks, name: str, find: Callable[[Iterable[str], str], Iterable[Line]], does: str
 ) -> AsyncIterator[Use]:
     short = re.split(r"[./:#]", name)[-1] if "/" not in name and "-" not in name else name
-    for path in dict.fromkeys(each.path for each in await code.locate(name, limit=MAX_FILES)):
-        if kind_of(path) & TEXT:
+    for each in await code.locate(name, limit=MAX_FILES):
+        if kind_of(each.path) & TEXT:
             continue
-        try:
-            source, file = await code.source(path), await code.symbol(path)
-        except ClewError:  # the file went or changes just now
-            continue
-        for line, _ in find(source.split("\n"), short):
-            yield Use(path, line, file.content_hash or "", path, does, name)
+        for line, _ in find(await code.lines(each.path, 1, MAX_LINES), short):
+            yield Use(each.path, line, each.blob, each.path, does, name)
 
 
 def _find_stem(question: Question) -> tuple[Edge | None, re.Match[str] | None]:

@@ -55,6 +55,7 @@ EDGE_TYPES = {
 }
 MAX_DEPTH, MAX_LIMIT = 10, 200
 ROUNDS = 8
+CACHED_TEXTS = 50
 SHOWN = 20
 """So many of the best passages are checked against their files."""
 EXACT, PREFIX = 1.0, 0.9
@@ -93,6 +94,7 @@ class CodeGraph:
         self.is_watched = False
         self._text = text
         self._looked = self._looked_again = float("-inf")
+        self._texts: dict[str, list[str]] = {}
         self._untold: set[str] = set()
         """Files that were brought up to date before who watches them did so."""
 
@@ -213,8 +215,17 @@ class CodeGraph:
         return await asyncio.to_thread(read)
 
     def _text_of(self, path: str) -> list[str]:
+        """The lines of a file without keys. The last few files are cached by their content."""
         content = read_content(self.tree.root, path)
-        return readable_text(content.body).split("\n") if content is not None else []
+        if content is None:
+            return []
+        lines = self._texts.pop(content.blob, None)
+        if lines is None:
+            lines = readable_text(content.body).split("\n")
+        self._texts[content.blob] = lines
+        while len(self._texts) > CACHED_TEXTS:
+            self._texts.pop(next(iter(self._texts)), None)
+        return lines
 
     def correct(self, word: str) -> tuple[str, ...]:
         """A word as the files spell it: itself, two words that it is made of, or one that differs by a letter."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -10,7 +11,8 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.errors import ConfigError, InvalidInput, ModelError, NotFound
+from clew.errors import ClewError, ConfigError, InvalidInput, ModelError, NotFound
+from clew.knowledge.code.issue_text import find_paths
 from clew.knowledge.documents.findings import (
     NOTHING,
     Findings,
@@ -180,14 +182,26 @@ class Library:
         """The code that a document describes or that implements it, then the most similar code; `how` tells which.
         Raises NotFound."""
         node = await self._document(academic_id)
-        linked = await CrossDomain(self.trail, self._by).code_for_academic(academic_id)
+        if node.path and node.source is None:  # a section of a file has no edges: its text names the code
+            linked = await self._named_code(node)
+        else:
+            linked = await CrossDomain(self.trail, self._by).code_for_academic(academic_id)
         return await self._around("get_code_for_academic", node, linked, NodeDomain.CODE, limit)
 
     async def get_history_for_academic(self, academic_id: str, limit: int = RESULTS_A_DEPTH) -> Findings:
         """The history that a document led to, then the most similar history. Raises NotFound."""
         node = await self._document(academic_id)
-        linked = await CrossDomain(self.trail, self._by).history_for_academic(academic_id)
+        is_section = node.path and node.source is None
+        linked = [] if is_section else await CrossDomain(self.trail, self._by).history_for_academic(academic_id)
         return await self._around("get_history_for_academic", node, linked, NodeDomain.HISTORY, limit)
+
+    async def _named_code(self, node: Node) -> list[Node]:
+        """The files that a section names by their paths."""
+        found = []
+        for path in dict.fromkeys(find_paths(node.content)):
+            with suppress(ClewError):
+                found.append(await self._shelves[NodeDomain.CODE].get(path, by=self._by))
+        return found
 
     async def ingest_source(self, source: NewSource) -> Ingested:
         """Ingest a source. See `ingest.ingest_source`."""

@@ -89,7 +89,7 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
     async def briefing(ctx: ToolContext, tier: Tier = "standard") -> str:
         """Tell where the session stands: open threads, decisions and failures, each with its source."""
         knowledge = await known()
-        await knowledge.prose.catch_up()
+        await knowledge.decisions.catch_up()
         found = await brief(knowledge.chronicle(ctx.by, ctx.by.session or NO_SESSION), tier)
         sources = [f"[{number}] {place}" for number, place in enumerate(found.places, 1)]
         return "\n".join([found.text, *sources])
