@@ -130,7 +130,7 @@ async def find_uses(code: CodeLinks, relation: Relation, question: Question) -> 
     for node in relation.definitions:
         for use in await _linked(code, relation, node):
             found.setdefault((use.path, use.line), use)
-    for use in await _by_text(code, relation):
+    for use in await _by_text(code, relation, has_links=bool(found)):
         found.setdefault((use.path, use.line), use)
     if relation.edge == "tests":
         wanted = [use for use in found.values() if kind_of(use.path) & TEST]
@@ -156,9 +156,9 @@ async def _linked(code: CodeLinks, relation: Relation, node: Node) -> list[Use]:
     return found
 
 
-async def _by_text(code: CodeLinks, relation: Relation) -> list[Use]:
+async def _by_text(code: CodeLinks, relation: Relation, *, has_links: bool) -> list[Use]:
     """Uses that only the text tells: calls of a name on an unknown receiver, imports and heirs of foreign names."""
-    if not relation.backwards:
+    if not relation.backwards or (has_links and relation.edge in ("imports", "extends")):
         return []
     if relation.edge in ("calls", "uses", "tests") and relation.definitions:
         return await _named_calls(code, relation)
