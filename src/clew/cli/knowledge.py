@@ -77,7 +77,7 @@ async def index(*, json: Json = False, here: Here = HERE) -> None:
     if len(left_out) > _LEFT_OUT_SHOWN:
         note(f"Nor of {len(left_out) - _LEFT_OUT_SHOWN:,} more: `clew index --json` lists them")
     if gathered.is_log_cut:
-        from clew.knowledge.history.commits import NEWEST  # with the rest of knowledge
+        from clew.knowledge.git.log import NEWEST  # with the rest of knowledge
 
         note(f"Of the history, the newest {NEWEST:,} commits are known; older ones are not read")
 

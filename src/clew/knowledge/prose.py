@@ -17,9 +17,8 @@ from clew.knowledge.code.blobs import read_content
 from clew.knowledge.code.contents import Contents
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.evidence.marks import mark_check
-from clew.knowledge.history.changelogs import ChangeNote, is_changelog, read_changelog
-from clew.knowledge.history.decision import Decision
-from clew.knowledge.history.decisions import REPOSITORY, is_told, keep_decisions, read_decisions
+from clew.knowledge.history.changelog import ChangeNote, is_changelog, read_changelog
+from clew.knowledge.history.decisions import REPOSITORY, Decision, is_told, keep_decisions, read_decisions
 from clew.knowledge.references.documents import is_document, keep_documents
 from clew.knowledge.told_trail import Consent
 from clew.trail.breadcrumb import Breadcrumb

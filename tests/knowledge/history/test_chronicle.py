@@ -10,8 +10,8 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, InvalidInput, NotFound
-from clew.knowledge.history.chronicle import Chronicle
 from clew.knowledge.history.entries import ArchiveQuery, Category, Entry
+from clew.knowledge.history.journal import Chronicle
 from clew.trail.breadcrumb import Draft
 from clew.trail.store import Trail
 

@@ -13,7 +13,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import InvalidInput, SourceError
-from clew.knowledge.history.preferences import UserPreferences
+from clew.knowledge.history.lessons import UserPreferences
 from clew.knowledge.project.devtools import ToolDiscovery
 from clew.knowledge.project.devtools_cache import SCHEMA
 from clew.knowledge.project.devtools_records import (
@@ -29,7 +29,7 @@ from clew.skills.registry import ToolRegistry
 from clew.tools.tool import ToolContext
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
-from tests.knowledge.history.repository import Repository
+from tests.knowledge.git.repository import Repository
 
 
 class User:

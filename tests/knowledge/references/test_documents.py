@@ -12,7 +12,7 @@ from clew.clock import ManualClock
 from clew.knowledge.code.blobs import blob_id
 from clew.knowledge.code.tree import Tree
 from clew.knowledge.evidence.trust import trust_of
-from clew.knowledge.history.cross_domain import CrossDomain
+from clew.knowledge.history.links import CrossDomain
 from clew.knowledge.references import documents
 from clew.knowledge.references.documents import KeptDocuments, is_document, keep_documents, type_of
 from clew.trail.bulk import each_record

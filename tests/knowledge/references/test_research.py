@@ -11,7 +11,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import InvalidInput, NotFound
-from clew.knowledge.history.archive import Archive
+from clew.knowledge.history.journal import Archive
 from clew.knowledge.history.links import link_code, link_inspiration, link_pattern
 from clew.knowledge.references.answers import NOTHING
 from clew.knowledge.references.ingesting import NewSource

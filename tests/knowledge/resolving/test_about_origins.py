@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.knowledge.history.changelogs import ChangeNote, read_changelog
+from clew.knowledge.history.changelog import ChangeNote, read_changelog
 from clew.knowledge.resolving.about_origins import commits_on, notes_on, read_origin
 from tests.knowledge.nodes import HISTORY, node
 

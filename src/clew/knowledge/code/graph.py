@@ -27,6 +27,7 @@ from clew.knowledge.code.lookups import (
     to_links,
 )
 from clew.knowledge.code.parsing import readable_text
+from clew.knowledge.code.places import find_origin
 from clew.knowledge.code.refs import readings
 from clew.knowledge.code.rows import FILE_KIND, SymbolRow
 from clew.knowledge.code.runs import Progress
@@ -34,9 +35,9 @@ from clew.knowledge.code.store import CodeStore
 from clew.knowledge.code.text_index import TextIndex
 from clew.knowledge.code.tree import Tree
 from clew.knowledge.code.views import Callers, FileInfo, Folder, LeftOut, Link, Located, build_folder, to_kind, to_node
-from clew.knowledge.history.blame import find_origin, read_line_history
-from clew.knowledge.history.commits import Commit
-from clew.knowledge.history.git_log import GitLog
+from clew.knowledge.git.blame import read_line_history
+from clew.knowledge.git.log import Commit
+from clew.knowledge.git.store import GitLog
 from clew.trail.globs import glob_matches
 from clew.trail.nodes import Node, ScoredNode
 

@@ -16,18 +16,18 @@ from clew.knowledge.domains.lessons import lesson_tools
 from clew.knowledge.domains.shown import READS, node_line, node_lines
 from clew.knowledge.domains.withheld import telling_of_the_withheld
 from clew.knowledge.evidence.naming import COMMIT_PREFIX, on_one_line
-from clew.knowledge.history.archive import Include, SummaryType
 from clew.knowledge.history.briefing import Tier, brief
 from clew.knowledge.history.entries import NO_SESSION
-from clew.knowledge.history.wording import stems
+from clew.knowledge.history.journal import Include, SummaryType
+from clew.knowledge.text import stems
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, guide, tool
 from clew.trail.kinds import NodeDomain
 from clew.trail.nodes import UNVERIFIED, ScoredNode
 
 if TYPE_CHECKING:
-    from clew.knowledge.history.archive import Stored
-    from clew.knowledge.history.commits import Commit
-    from clew.knowledge.history.why import Why
+    from clew.knowledge.git.log import Commit
+    from clew.knowledge.history.explanation import Why
+    from clew.knowledge.history.journal import Stored
 
 NAME = "history"
 WRITES = Effects(reaches_out=False)

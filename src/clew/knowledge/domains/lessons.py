@@ -15,8 +15,8 @@ from clew.tools import Effects, Tool, ToolContext, tool
 
 if TYPE_CHECKING:
     from clew.knowledge.domains.code import OpenKnowledge
-    from clew.knowledge.history.belief import Standing
-    from clew.knowledge.history.preferences import Preferences
+    from clew.knowledge.history.beliefs import Standing
+    from clew.knowledge.history.lessons import Preferences
 
 NOTES = Effects(repeats_safely=True, reaches_out=False)
 Moment = Annotated[datetime, msgspec.Meta(tz=True, description="for example 2026-01-01T00:00:00Z")] | None
@@ -109,7 +109,7 @@ def _of_beliefs(known: OpenKnowledge) -> Sequence[Tool]:
         supersedes: Annotated[Sequence[str], msgspec.Meta(description="ids that it expressly replaces")] = (),
     ) -> str:
         """Record a fact with its source and the time for which it holds. Nothing that was recorded is lost."""
-        from clew.knowledge.history.belief import Fact  # with the rest of knowledge
+        from clew.knowledge.history.beliefs import Fact  # with the rest of knowledge
 
         fact = Fact(
             subject=subject,

@@ -14,7 +14,7 @@ from clew.catalog.text import inline
 from clew.knowledge.evidence.naming import COMMIT_PREFIX
 from clew.knowledge.evidence.opposites import are_opposed
 from clew.knowledge.evidence.trust import level_of, trust_of
-from clew.knowledge.history.wording import coverage, stems
+from clew.knowledge.text import coverage, stems
 from clew.trail.kinds import ConflictKind, NodeDomain
 from clew.trail.nodes import UNVERIFIED, Node
 

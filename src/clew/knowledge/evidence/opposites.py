@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from clew.knowledge.history.wording import coverage, likeness, stems
+from clew.knowledge.text import coverage, likeness, stems
 
 MOSTLY, ALIKE = 0.5, 0.6
 """More than this share of the shorter statement's words is in the other; all words of two that differ by a `not`."""

@@ -13,7 +13,7 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import ClewError, InvalidInput
-from clew.knowledge.history.preferences import UserPreferences
+from clew.knowledge.history.lessons import UserPreferences
 from clew.knowledge.project.devtools_cache import DiscoveryCache, Grounds, checkout_of
 from clew.knowledge.project.devtools_choice import (
     ToolPreferences,

@@ -11,14 +11,13 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import SourceError
-from clew.knowledge.git import run_git
-from clew.knowledge.git_home import find_head
-from clew.knowledge.history.keyed import find_keyed, keep_keyed, keyed_id
+from clew.knowledge.git.run import find_head, run_git
 from clew.knowledge.project.devtools_records import (
     ToolDiscoveryEntry,
     ToolDiscoveryRequest,
     ToolDiscoveryResponse,
 )
+from clew.knowledge.upsert import find_keyed, keep_keyed, keyed_id
 from clew.trail.breadcrumb import Breadcrumb, Draft
 from clew.trail.store import Trail
 

@@ -9,7 +9,7 @@ import msgspec
 
 from clew.catalog.text import inline
 from clew.errors import InvalidInput
-from clew.knowledge.history.preferences import UserPreferences
+from clew.knowledge.history.lessons import UserPreferences
 from clew.knowledge.project.devtools_data import command_of, default_toolsets, install_of, known_tools
 from clew.knowledge.project.devtools_installed import is_installed
 from clew.knowledge.project.devtools_records import (

@@ -18,8 +18,8 @@ from clew.knowledge.code.blobs import blob_id, read_content
 from clew.knowledge.code.parsing import readable_text
 from clew.knowledge.code.path_kinds import TEST, kind_of
 from clew.knowledge.code.sightings import is_text, looks_secret
-from clew.knowledge.history.anchors import ensure_anchors
 from clew.knowledge.history.decisions import is_told
+from clew.knowledge.history.links import ensure_anchors
 from clew.knowledge.references.keeping import Document, Kept, drop, keep, read_heads
 from clew.knowledge.references.sections import Piece, markdown_pieces, plain_pieces, restructured_pieces
 from clew.skills.formats.telling import Telling

@@ -12,8 +12,8 @@ import msgspec
 from clew.access import Principal
 from clew.errors import AlreadyExists, Conflict, NotFound
 from clew.knowledge.evidence.marks import mark_check, with_marks
-from clew.knowledge.history.keyed import keyed_id
 from clew.knowledge.references.sections import Piece
+from clew.knowledge.upsert import keyed_id
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft, Update
 from clew.trail.bulk import drop_records, each_record
 from clew.trail.kinds import NodeDomain, NodeType

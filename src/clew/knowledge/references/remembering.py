@@ -13,10 +13,10 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.text import inline
 from clew.clock import Clock
-from clew.knowledge.history.keyed import find_keyed, keep_keyed
 from clew.knowledge.references.answers import Worded
 from clew.knowledge.resolving.cache import LIFETIMES
 from clew.knowledge.resolving.phrases import Intent, Target
+from clew.knowledge.upsert import find_keyed, keep_keyed
 from clew.secrecy import mask_keys
 from clew.trail.breadcrumb import Draft
 from clew.trail.node import as_text

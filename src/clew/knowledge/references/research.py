@@ -11,7 +11,7 @@ from typing import Literal
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import InvalidInput, NotFound
-from clew.knowledge.history.cross_domain import CrossDomain
+from clew.knowledge.history.links import CrossDomain
 from clew.knowledge.references.answering import Answering, Asked
 from clew.knowledge.references.answers import Findings
 from clew.knowledge.references.ingesting import Ingested, NewSource, ingest_source

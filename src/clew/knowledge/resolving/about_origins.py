@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from clew.knowledge.code.words import terms_of
-from clew.knowledge.history.changelogs import ChangeKind, ChangeNote
-from clew.knowledge.history.commit_words import MADE, UNMADE
-from clew.knowledge.history.versions import version_key
+from clew.knowledge.git.search import MADE, UNMADE
+from clew.knowledge.git.tags import version_key
+from clew.knowledge.history.changelog import ChangeKind, ChangeNote
 from clew.knowledge.resolving.about_versions import is_of_kind
 from clew.knowledge.resolving.definitions import is_name
 from clew.knowledge.resolving.subjects import subject_words

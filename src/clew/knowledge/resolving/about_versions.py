@@ -8,9 +8,8 @@ from datetime import UTC, datetime, time
 
 import msgspec
 
-from clew.knowledge.history.changelogs import ChangeKind, ChangeNote
-from clew.knowledge.history.moments import CHANGELOG
-from clew.knowledge.history.versions import version_key
+from clew.knowledge.git.tags import version_key
+from clew.knowledge.history.changelog import CHANGELOG, ChangeKind, ChangeNote
 from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
 from clew.trail.nodes import Node
 

@@ -13,7 +13,7 @@ from clew.knowledge.evidence.conflicts import Conflict
 from clew.knowledge.evidence.naming import COMMIT_PREFIX, citation_of
 from clew.knowledge.evidence.quality import Evidence
 from clew.knowledge.evidence.trust import level_of
-from clew.knowledge.history.moments import CHANGELOG
+from clew.knowledge.history.changelog import CHANGELOG
 from clew.knowledge.resolving.excerpts import MOST_LETTERS, excerpt
 from clew.knowledge.resolving.intents import Classified
 from clew.knowledge.resolving.phrases import Intent, Target

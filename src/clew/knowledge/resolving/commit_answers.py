@@ -10,10 +10,10 @@ import msgspec
 
 from clew.catalog.text import inline
 from clew.knowledge.evidence.naming import on_one_line
-from clew.knowledge.history.commit_queries import CommitFilter
-from clew.knowledge.history.commit_shelf import Commits, commit_node
-from clew.knowledge.history.commits import Commit, Touched
-from clew.knowledge.history.moments import happened_at
+from clew.knowledge.git.commits import Commits, commit_node
+from clew.knowledge.git.log import Commit, Touched
+from clew.knowledge.git.store import CommitFilter
+from clew.knowledge.history.changelog import happened_at
 from clew.knowledge.resolving.about_commits import AuthorAsked
 from clew.knowledge.resolving.about_versions import VersionAsked
 from clew.knowledge.resolving.periods import Period

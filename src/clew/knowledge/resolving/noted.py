@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from clew.access import Principal
-from clew.knowledge.history.moments import newest_first
+from clew.knowledge.history.changelog import newest_first
 from clew.knowledge.resolving.recent import list_noted
 from clew.knowledge.resolving.subjects import subject_words
 from clew.knowledge.resolving.support import build_wanted, support_of

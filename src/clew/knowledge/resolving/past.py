@@ -12,10 +12,10 @@ from clew.access import Principal
 from clew.catalog.text import inline
 from clew.clock import Clock
 from clew.knowledge.evidence.naming import COMMIT_PREFIX, on_one_line
-from clew.knowledge.history.changelogs import ChangeNote
-from clew.knowledge.history.commit_queries import CommitFilter
-from clew.knowledge.history.commit_shelf import Commits, HistoryShelf
-from clew.knowledge.history.moments import happened_at
+from clew.knowledge.git.commits import Commits
+from clew.knowledge.git.store import CommitFilter
+from clew.knowledge.history.changelog import ChangeNote, happened_at
+from clew.knowledge.history.shelf import HistoryShelf
 from clew.knowledge.resolving.about_commits import ThingAsked, read_authors, read_count, read_last, read_sha, read_thing
 from clew.knowledge.resolving.about_origins import OriginAsked, commits_on, notes_on, read_origin
 from clew.knowledge.resolving.about_versions import VersionAsked, is_of_kind, note_node, notes_of, read_version

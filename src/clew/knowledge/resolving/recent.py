@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from clew.access import Principal
-from clew.knowledge.history.chronicle import list_all
-from clew.knowledge.history.moments import CHANGELOG, happened_at, is_unreleased, newest_first
+from clew.knowledge.history.changelog import CHANGELOG, happened_at, is_unreleased, newest_first
+from clew.knowledge.history.entries import list_all
 from clew.knowledge.shelves import Shelf
 from clew.trail.kinds import NodeDomain, NodeType
 from clew.trail.nodes import Node, NodeFilter, NodeGraph, ScoredNode, to_selector

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from clew.knowledge.evidence.naming import COMMIT_PREFIX
-from clew.knowledge.history.moments import CHANGELOG
+from clew.knowledge.history.changelog import CHANGELOG
 from clew.knowledge.resolving.about_origins import read_origin, speaks_of
 from clew.knowledge.resolving.choices import read_choice, says_choice
 from clew.knowledge.resolving.definitions import distance_of

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import msgspec
 
 from clew.knowledge.code.words import terms_of
-from clew.knowledge.history.commit_words import MADE, UNMADE
+from clew.knowledge.git.search import MADE, UNMADE
 from clew.knowledge.resolving.wordings import SAME_WORDS
 from clew.trail.nodes import Node
 from clew.trail.readable import find_words

@@ -11,18 +11,16 @@ from pathlib import Path
 import pytest
 
 from clew.errors import SourceError
-from clew.knowledge import git_home
 from clew.knowledge.code.store import CodeStore
-from clew.knowledge.git_home import find_head
-from clew.knowledge.git_objects import find_objects
-from clew.knowledge.history.commits import read_commits
-from clew.knowledge.history.git_log import GitLog
+from clew.knowledge.git.log import read_commits
+from clew.knowledge.git.run import find_head, find_objects
+from clew.knowledge.git.store import GitLog
 from tests.knowledge.code.repositories import git, make_repository
 
 
 @pytest.fixture(autouse=True)
 def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git_home, "_told", set())
+    monkeypatch.setattr("clew.knowledge.git.run._warned", set())
 
 
 @pytest.fixture

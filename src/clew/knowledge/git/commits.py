@@ -1,41 +1,38 @@
-"""Commits on the shelf of history: found for questions about what was done, and cited by name, day and subject."""
+"""The commits of a folder for answers: kept in step with the repository, queried off the event loop."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
-from clew.access import Principal
 from clew.errors import NotFound, SourceError
 from clew.files import read_file
-from clew.knowledge.code.store import CodeStore
 from clew.knowledge.evidence.naming import COMMIT_PREFIX
-from clew.knowledge.git import read_folder, run_git
-from clew.knowledge.history.commit_queries import CommitFilter
-from clew.knowledge.history.commit_words import asks_of_past
-from clew.knowledge.history.commits import Commit
-from clew.knowledge.history.git_log import GitLog, LogRefresh
-from clew.knowledge.history.tags import Tagged, read_first_with, read_tagged
-from clew.knowledge.shelves import NodeShelf
+from clew.knowledge.git.log import Commit, read_line_commits, read_text_commits
+from clew.knowledge.git.run import read_folder, run_git
+from clew.knowledge.git.store import Activity, CommitFilter, Database, GitLog, LogRefresh
+from clew.knowledge.git.tags import Tagged, read_between, read_first_with, read_tagged
 from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
-from clew.trail.nodes import EVERY_NODE, Node, NodeFilter, ScoredNode
+from clew.trail.nodes import Node, ScoredNode
 
 MAX_CONTENT = 2_000
 QUICK = 2_000
-"""So many commits are read for the first time while somebody waits for an answer."""
+"""The longest log that is read for the first time while somebody waits for an answer."""
 _OF_FOLDER = ("HEAD", "logs/HEAD", "reftable/tables.list")
 _OF_ALL = ("packed-refs", "reftable/tables.list")
 _REF = re.compile(rb"ref:\s*(refs/[^\0\n]{1,1000})\s*")
 _Stamp = tuple[tuple[int, int, int] | None, ...]
+_Found = TypeVar("_Found")
 
 
 class Commits:
-    """The commits of a folder as nodes. `changed` is called after new ones were read, or some are gone."""
+    """The commits of a folder. `changed` is called after commits were added or removed."""
 
-    def __init__(self, store: CodeStore, root: Path, changed: Callable[[], None]) -> None:
+    def __init__(self, store: Database, root: Path, changed: Callable[[], None]) -> None:
         self._store, self._root, self._changed = store, root, changed
         self._log: GitLog | None = None
         self._era = self._read_in = store.era
@@ -45,7 +42,7 @@ class Commits:
         self._turn = asyncio.Lock()
 
     async def read(self) -> LogRefresh:
-        """Read the log up to what is checked out. A folder without git, or without a commit, has none."""
+        """Read the log up to the checked out commit. A folder without git or commit has none."""
         async with self._turn:
             self._read_in = self._store.era
             stamp, done = await asyncio.to_thread(self._read)
@@ -55,8 +52,8 @@ class Commits:
         return done
 
     async def catch_up(self) -> None:
-        """Read what was committed since the last look; cheap where nothing was. A long history is not read for the
-        first time: that takes longer than a question may."""
+        """Read commits made since the last look; cheap when there are none. A long log is not read for the first time:
+        that takes longer than a question may."""
         if self._stamp is None and not self._is_left:
             self._is_left = not await asyncio.to_thread(self._is_quick)
         if not self._is_left and (self._stamp != self._look() or self._read_in != self._store.era):
@@ -64,58 +61,74 @@ class Commits:
 
     @property
     def is_unread(self) -> bool:
-        """Whether a long log was left for whoever reads everything."""
+        """Whether a long log still waits for `read`."""
         return self._is_left
 
     async def count(self) -> int:
-        """How many are known."""
         return await asyncio.to_thread(lambda: self._opened().count())
 
     async def search(
         self, query: str, *, limit: int = 10, since: datetime | None = None, exclude: Collection[str] = ()
     ) -> list[ScoredNode]:
-        """Commits that a text is about, best first; one that it names before all others."""
+        """Commits that a text is about, best first; one that it names comes first."""
         wanted = limit + len(exclude)
         found = await asyncio.to_thread(lambda: self._opened().search(query, limit=wanted, since=since))
         nodes = [ScoredNode(node=commit_node(commit), similarity=share) for commit, share in found]
         return [each for each in nodes if each.node.id not in exclude][:limit]
 
     async def recent(self, limit: int) -> list[ScoredNode]:
-        """The newest, newest first."""
-        await self.catch_up()
-        found = await asyncio.to_thread(lambda: self._opened().recent(limit=limit))
+        """The newest commits, newest first."""
+        found = await self._ask(lambda log: log.recent(limit=limit))
         return [ScoredNode(node=commit_node(commit), similarity=1.0) for commit in found]
 
     async def among(self, wanted: CommitFilter, limit: int, *, oldest_first: bool = False) -> tuple[list[Node], int]:
-        """The newest of the commits that are meant, newest first, or the oldest, and how many there are in all."""
-        await self.catch_up()
-        found, total = await asyncio.to_thread(
-            lambda: self._opened().among(wanted, limit=limit, oldest_first=oldest_first)
-        )
+        """As `select`, with nodes."""
+        found, total = await self.select(wanted, limit, oldest_first=oldest_first)
         return [commit_node(commit) for commit in found], total
 
+    async def select(
+        self, wanted: CommitFilter, limit: int = 10, *, oldest_first: bool = False
+    ) -> tuple[list[Commit], int]:
+        """The newest commits that fit, newest first, or the oldest, with their files; and the number of all that fit.
+        With `paths` these are the commits that touched any of them, with `mentions` those whose message has a name."""
+        return await self._ask(lambda log: log.among(wanted, limit=limit, oldest_first=oldest_first))
+
+    async def activity(self, paths: Sequence[str]) -> Activity | None:
+        """First and last commit and the authors of some paths. None when no commit touched them."""
+        return await self._ask(lambda log: log.activity(paths))
+
     async def find(self, sha: str) -> Commit | None:
-        """A commit by its name or the beginning of it, if that is known and means only one."""
-        await self.catch_up()
-        return await asyncio.to_thread(lambda: self._opened().find(sha))
-
-    async def of_version(self, version: str, limit: int) -> Tagged | None:
-        """What a version is made of, by the tags; None where none has it."""
-        return await asyncio.to_thread(read_tagged, self._root, version, limit)
-
-    async def first_version_with(self, sha: str) -> str:
-        """The tag of the lowest version that has a commit; nothing where none has."""
-        return await asyncio.to_thread(read_first_with, self._root, sha)
+        """The only known commit whose name begins so."""
+        return await self._ask(lambda log: log.find(sha))
 
     async def paths_of(self, name: str) -> list[str]:
-        """The files that a name means, each under all names that it had."""
-        await self.catch_up()
-        return await asyncio.to_thread(lambda: self._opened().paths_of(name))
+        """The files that a name means; a single file with its earlier names."""
+        return await self._ask(lambda log: log.paths_of(name))
 
     async def authors_of(self, name: str) -> list[str]:
         """The authors that a name means."""
-        await self.catch_up()
-        return await asyncio.to_thread(lambda: self._opened().authors_of(name))
+        return await self._ask(lambda log: log.authors_of(name))
+
+    async def of_version(self, version: str, limit: int) -> Tagged | None:
+        """The commits of a version, by its tag. None without such a tag."""
+        return await asyncio.to_thread(read_tagged, self._root, version, limit)
+
+    async def between(self, older: str, newer: str = "", *, limit: int = 10) -> Tagged | None:
+        """The commits after one version up to another, or up to the checked out commit, by their tags. None without
+        such tags."""
+        return await asyncio.to_thread(read_between, self._root, older, newer, limit)
+
+    async def first_version_with(self, sha: str) -> str:
+        """The tag of the lowest version that has a commit; empty when none has."""
+        return await asyncio.to_thread(read_first_with, self._root, sha)
+
+    async def changing_lines(self, path: str, first: int, last: int, limit: int = 10) -> list[Commit]:
+        """The newest commits that changed lines of a committed file, newest first; none when git takes too long."""
+        return await _or_none(lambda: read_line_commits(self._root, path, first, last, limit=limit, timeout=5.0))
+
+    async def changing_text(self, text: str, limit: int = 10, *, path: str = "") -> list[Commit]:
+        """The newest commits that added or removed an exact text, as many as git finds within two seconds."""
+        return await _or_none(lambda: read_text_commits(self._root, text, path=path, limit=limit))
 
     def get(self, id: str) -> Node:
         """Raises NotFound."""
@@ -125,8 +138,12 @@ class Commits:
         return commit_node(found)
 
     def contains(self, text: str) -> bool:
-        """Whether any commit has a word of a text; true as well before the first `catch_up`."""
+        """Whether any message has a word of a text; True before the first `catch_up`."""
         return self._log is None or self._era != self._store.era or self._log.has_words(text)
+
+    async def _ask(self, query: Callable[[GitLog], _Found]) -> _Found:
+        await self.catch_up()
+        return await asyncio.to_thread(lambda: query(self._opened()))
 
     def _is_quick(self) -> bool:
         """Whether the log was read before, or is short."""
@@ -152,8 +169,8 @@ class Commits:
             return stamp, LogRefresh(head=None)
 
     def _look(self) -> _Stamp:
-        """What changes in the files of git with every commit and every checkout: HEAD, the branch that it names, which
-        stands in a file of its own or among the packed ones, and the log of both, which not every repository has."""
+        """The state of git's files that change with every commit and checkout: HEAD, its branch, which has a file of
+        its own or is packed, and the reflog, which not every repository has."""
         if self._places is None:
             try:
                 own = read_folder(self._root, "--absolute-git-dir")
@@ -165,58 +182,8 @@ class Commits:
         return tuple(map(_stat, [*watched, *(shared / name for name in _branch(own / "HEAD"))]))
 
 
-class HistoryShelf:
-    """What was noted, and what was committed. Commits are found for questions about the past."""
-
-    def __init__(self, nodes: NodeShelf, commits: Commits) -> None:
-        self._nodes, self._commits = nodes, commits
-
-    @property
-    def commits(self) -> Commits:
-        """What was committed, by itself."""
-        return self._commits
-
-    @property
-    def domain(self) -> NodeDomain:
-        return self._nodes.domain
-
-    async def search(
-        self,
-        query: str,
-        *,
-        by: Principal,
-        limit: int = 10,
-        filter: NodeFilter = EVERY_NODE,
-        exclude: Collection[str] = (),
-    ) -> list[ScoredNode]:
-        """Both, best first. Commits belong to no session and have no metadata, so filters by these leave none."""
-        found = await self._nodes.search(query, by=by, limit=limit, filter=filter, exclude=exclude)
-        is_other = filter.session_id is not None or filter.metadata or filter.path or filter.node_types
-        if is_other or not asks_of_past(query):
-            return found
-        await self._commits.catch_up()
-        found += await self._commits.search(query, limit=limit, since=filter.created_after, exclude=exclude)
-        return sorted(found, key=lambda each: -each.similarity)[:limit]
-
-    async def get(self, id: str, *, by: Principal) -> Node:
-        if id.startswith(COMMIT_PREFIX):
-            return await asyncio.to_thread(self._commits.get, id)
-        return await self._nodes.get(id, by=by)
-
-    async def recent(self, limit: int) -> list[ScoredNode]:
-        """What was committed last, newest first."""
-        return await self._commits.recent(limit)
-
-    async def catch_up(self) -> None:
-        await self._nodes.catch_up()
-        await self._commits.catch_up()
-
-    def contains(self, text: str, *, by: Principal) -> bool:
-        return self._nodes.contains(text, by=by) or self._commits.contains(text)
-
-
 def commit_node(commit: Commit) -> Node:
-    """A commit as a node of history. What it says is what its message says."""
+    """A commit as a node of history; its content is the message."""
     return Node(
         id=f"{COMMIT_PREFIX}{commit.sha}",
         name=commit.subject,
@@ -233,8 +200,15 @@ def commit_node(commit: Commit) -> Node:
     )
 
 
+async def _or_none(read: Callable[[], list[Commit]]) -> list[Commit]:
+    try:
+        return await asyncio.to_thread(read)
+    except SourceError:
+        return []
+
+
 def _branch(head: Path) -> list[str]:
-    """The branch that is checked out, by the name of its file; none where it is no branch."""
+    """The file of the branch that is checked out; none for a detached HEAD."""
     stamp = _stat(head)
     try:
         found = _REF.fullmatch(read_file(head)) if stamp and stamp[1] <= MAX_CONTENT else None

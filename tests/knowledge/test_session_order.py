@@ -9,7 +9,8 @@ import pytest
 
 from clew.access import Principal
 from clew.errors import CycleRefused
-from clew.knowledge.neighbours import lift, link_in_order
+from clew.knowledge.session_order import boost_by_neighbours as lift
+from clew.knowledge.session_order import link_in_order
 from clew.knowledge.shelves import NodeShelf
 from clew.trail.edge import EdgeType
 from clew.trail.kinds import NodeType

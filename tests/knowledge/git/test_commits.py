@@ -11,10 +11,10 @@ import pytest
 from clew.errors import NotFound
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.evidence.naming import citation_of
-from clew.knowledge.history.commit_shelf import Commits
-from clew.knowledge.history.commit_words import asks_of_past
-from clew.knowledge.history.git_log import GitLog
-from tests.knowledge.history.repository import Repository
+from clew.knowledge.git.commits import Commits
+from clew.knowledge.git.store import GitLog
+from clew.knowledge.history.shelf import asks_of_past
+from tests.knowledge.git.repository import Repository
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ async def test_a_head_that_is_none_does_no_harm(
 async def test_a_long_history_is_not_read_while_somebody_waits(
     store: CodeStore, repository: Repository, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew.knowledge.history.commit_shelf.QUICK", 2)
+    monkeypatch.setattr("clew.knowledge.git.commits.QUICK", 2)
     commits = Commits(store, repository.root, lambda: None)
     await commits.catch_up()
     assert await commits.count() == 0

@@ -1,5 +1,4 @@
-"""Records that are found by a name instead of by chance: the id follows from owner and name, so two writers who mean
-the same thing write the same breadcrumb."""
+"""Records under a name: the id follows from owner and name, so two writers of the same thing write one breadcrumb."""
 
 from __future__ import annotations
 
@@ -19,12 +18,12 @@ _RETRIES = 20
 
 
 def keyed_id(owner_id: str, key: str) -> str:
-    """The id of what an owner has under a name."""
+    """The id of an owner's record under a name."""
     return str(uuid5(_NAMESPACE, f"{owner_id}\n{key}"))
 
 
 async def find_keyed(trail: Trail, key: str, *, by: Principal) -> Breadcrumb | None:
-    """What the caller's owner has under a name, as far as the caller sees it."""
+    """The record of the caller's owner under a name, or None when the caller cannot see one."""
     return await _find(trail, keyed_id(by.owner_id, key), by)
 
 
@@ -38,17 +37,17 @@ async def _find(trail: Trail, id: str, by: Principal) -> Breadcrumb | None:
 async def put_keyed(
     trail: Trail, key: str, draft: Draft, change: Callable[[Breadcrumb], Change | None], *, by: Principal
 ) -> Breadcrumb:
-    """Write the draft under a name, or change what is there, as `put_as`."""
+    """Write the draft under a name, or change the record that is there, as `put_as`."""
     return await put_as(trail, msgspec.structs.replace(draft, id=keyed_id(by.owner_id, key)), change, by=by)
 
 
 async def put_as(
     trail: Trail, draft: Draft, change: Callable[[Breadcrumb], Change | None], *, by: Principal
 ) -> Breadcrumb:
-    """Write a draft that has an id, or change what is there under it; `change` may return None to leave it.
+    """Create the draft under its id, or change the record that is there; `change` may return None to leave it.
 
-    Nothing is lost when several write at once: each change is made to what the one before it left.
-    Raises what `create` and `update` raise; Conflict only when others were quicker time and again.
+    Concurrent writers lose nothing: each change applies to the latest version. Raises as `create` and `update`;
+    Conflict only after many retries.
     """
     for _ in range(_RETRIES):
         try:
@@ -59,8 +58,8 @@ async def put_as(
 
 
 async def keep_keyed(trail: Trail, key: str, draft: Draft, *, by: Principal) -> None:
-    """Write the draft under a name, in the place of what is there, if the caller may write at all. Seen by those who
-    may see as much as the caller; never embedded. Where others do the same at this very moment, theirs stays."""
+    """Replace the record under a name, if the caller may write at all. Only callers with the same scopes see it; it is
+    never embedded. The record of a concurrent writer stays."""
     if not (by.may("create") and by.may("update")):
         return
     draft = msgspec.structs.replace(draft, scopes=sorted(by.scopes), embed="never")

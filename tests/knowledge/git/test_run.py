@@ -11,16 +11,14 @@ from typing import Any
 import pytest
 
 from clew.errors import SourceError
-from clew.knowledge import git as asking
 from clew.knowledge.code import tree
+from clew.knowledge.code.places import find_origin
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.code.tree import Tree
-from clew.knowledge.git import GitFailed, is_stuck, note_stuck, run_git, stream_git
-from clew.knowledge.git_home import find_head
-from clew.knowledge.git_objects import find_objects
-from clew.knowledge.history.blame import find_origin
-from clew.knowledge.history.commit_shelf import Commits
-from clew.knowledge.history.git_log import GitLog
+from clew.knowledge.git import run as asking
+from clew.knowledge.git.commits import Commits
+from clew.knowledge.git.run import GitFailed, find_head, find_objects, is_stuck, note_stuck, run_git, stream_git
+from clew.knowledge.git.store import GitLog
 from tests.knowledge.code.repositories import git, make_repository, write
 
 

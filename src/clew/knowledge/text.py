@@ -1,4 +1,4 @@
-"""How alike two short texts are, by their words: stems, without the words that every sentence has."""
+"""Words of short texts and how alike two texts are: stems, without stop words."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What stands next to each other in time: a piece of history says more together with what came just before and after
-it, so one whose neighbours are near to a question is nearer to it itself. The order is the edges `followed_by`."""
+"""The order of entries in a session, as edges `followed_by`. An entry says more together with those before and after
+it, so neighbours of good hits rank higher."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from clew.trail.edge import Edge, EdgeType
 from clew.trail.store import Trail
 
 NEXT, SECOND = 0.15, 0.10
-"""What a neighbour's score adds, and that of the one beyond it. Chosen on memory_dev, where half or twice as much does
-nearly as well."""
+"""The share of a neighbour's score that is added, and of the one beyond it. Chosen on memory_dev, where half or twice
+as much does nearly as well."""
 CANDIDATES = 60
-"""So many are looked at for the best of them."""
+"""Hits that are looked at for the best of them."""
 
 _FOLLOWED_BY = EdgeType.FOLLOWED_BY.label
 _Near = dict[str, set[str]]
 
 
 async def link_in_order(trail: Trail, ids: Sequence[str], *, by: Principal) -> None:
-    """Say that these records follow each other. Saying it twice is harmless. Raises NotFound, CycleRefused."""
+    """Record that these follow each other. Doing it twice is harmless. Raises NotFound, CycleRefused."""
     edges = [Edge(source=first, target=second, type=_FOLLOWED_BY) for first, second in pairwise(ids)]
     if edges:
         await trail.edges.add(edges, by=by, replace=True)
 
 
-async def lift(trail: Trail, scores: Mapping[str, float], *, by: Principal) -> dict[str, float]:
-    """The scores of records with what their neighbours add to them."""
+async def boost_by_neighbours(trail: Trail, scores: Mapping[str, float], *, by: Principal) -> dict[str, float]:
+    """The scores of records, each with the share of its neighbours added."""
     if not scores:
         return {}
     near = await _neighbours(trail, scores, by)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from clew.errors import InvalidInput, NotFound, SourceError
-from clew.knowledge.history.blame import find_origin, find_origins, read_line_history
-from tests.knowledge.history.repository import Repository
+from clew.knowledge.code.places import find_origin, find_origins
+from clew.knowledge.git.blame import read_line_history
+from tests.knowledge.git.repository import Repository
 
 OTHERS = "TOP-SECRET-LINE of another file"
 TWO = {"a.py": "one\ntwo\n"}

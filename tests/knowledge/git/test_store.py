@@ -10,11 +10,11 @@ import pytest
 
 from clew.errors import SourceError
 from clew.knowledge.code.store import CodeStore
-from clew.knowledge.git import stream_git
-from clew.knowledge.history import git_log
-from clew.knowledge.history.commits import MAX_BODY, Touched, parse_log
-from clew.knowledge.history.git_log import GitLog
-from tests.knowledge.history.repository import Repository
+from clew.knowledge.git import store as git_log
+from clew.knowledge.git.log import MAX_BODY, Touched, parse_log
+from clew.knowledge.git.run import stream_git
+from clew.knowledge.git.store import GitLog
+from tests.knowledge.git.repository import Repository
 
 
 @pytest.fixture
@@ -201,20 +201,12 @@ def test_where_contents_are_fetched_on_demand_none_is_fetched(
     assert subjects(log, "b.py") == ["Edit", "Rename", "Write"]
 
 
-def test_a_line_has_commits_of_its_own(log: GitLog, repository: Repository) -> None:
-    repository.commit("One", {"a": "1\n2\n"})
-    repository.commit("Two", {"a": "1\n3\n"})
-    log.refresh()
-    assert [commit.subject for commit in log.commits_of("a", line=1)] == ["One"]
-    assert [commit.subject for commit in log.commits_of("a", line=2)] == ["Two", "One"]
-
-
 def test_a_refresh_that_was_broken_off_is_completed(
     log: GitLog, repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for at in range(4):
         repository.commit(f"Commit {at}", {"a": str(at)})
-    monkeypatch.setattr("clew.knowledge.history.git_log._BATCH", 1)
+    monkeypatch.setattr("clew.knowledge.git.store._BATCH", 1)
     written = []
 
     def stop(*given: object) -> int:
