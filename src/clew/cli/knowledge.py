@@ -181,9 +181,9 @@ async def brief(
     json: Json = False,
     here: Here = HERE,
 ) -> None:
-    """Tell where things stand, each line with its source.
+    """Show where things stand, each line with its source.
 
-    Open threads, decisions and failures that were noted.
+    Open threads, decisions and failures of the session, and the decision records of the project.
 
         clew brief
         clew brief full --session release
@@ -193,6 +193,7 @@ async def brief(
 
     async with open_here(here, create=True) as app:
         await app.bootstrap()
+        await app.knowledge().prose.catch_up()
         found = await write_brief(app.knowledge().chronicle(app.me, session or NO_SESSION), tier)
         await _note_withheld(app.knowledge())
     if json:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from datetime import UTC, datetime
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,8 @@ from clew.errors import NotFound
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.evidence.naming import citation_of
 from clew.knowledge.git.commits import Commits
-from clew.knowledge.git.store import GitLog
+from clew.knowledge.git.log import Commit, read_text_commits
+from clew.knowledge.git.store import CommitFilter, GitLog
 from clew.knowledge.history.shelf import asks_of_past
 from tests.knowledge.git.repository import Repository
 
@@ -174,3 +177,109 @@ async def test_a_folder_without_git_has_no_commits(store: CodeStore, repository:
 )
 def test_questions_about_the_past_are_told_from_others(question: str, is_past: bool) -> None:
     assert asks_of_past(question) is is_past
+
+
+# -- by path, line, text and version ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shop(repository: Repository) -> list[str]:
+    shas = [
+        repository.commit("Add prices", {"shop/prices.py": "A = 1\n\n\ndef total():\n    return A\n", "b.py": "1\n"}),
+        repository.commit("Raise A in total", {"shop/prices.py": "A = 2\n\n\ndef total():\n    return A\n"}),
+        repository.commit("Add old_total", {"shop/prices.py": "A = 2\n\n\ndef total():\n    return old_total() + A\n"}),
+        repository.commit("Change b", {"b.py": "2\n"}),
+    ]
+    repository.git("tag", "v1.0", shas[0])
+    repository.git("tag", "v1.1", shas[2])
+    return shas
+
+
+@pytest.fixture
+async def commits(store: CodeStore, repository: Repository, shop: list[str]) -> Commits:
+    found = Commits(store, repository.root, lambda: None)
+    await found.read()
+    return found
+
+
+def names(found: Sequence[Commit]) -> list[str]:
+    return [commit.subject for commit in found]
+
+
+async def test_the_newest_commits_of_some_paths(commits: Commits) -> None:
+    paths = tuple(await commits.paths_of("shop"))
+    found, total = await commits.select(CommitFilter(paths=paths), 2)
+    assert (names(found), total) == (["Add old_total", "Raise A in total"], 3)
+    both, total = await commits.select(CommitFilter(paths=(*paths, "b.py")), 1)
+    assert (names(both), total) == (["Change b"], 4)
+    nodes, _ = await commits.among(CommitFilter(paths=paths), 1, oldest_first=True)
+    assert [node.name for node in nodes] == ["Add prices"]
+
+
+async def test_commits_between_two_moments(commits: Commits) -> None:
+    [first, second, third, _], _ = await commits.select(CommitFilter(), 10, oldest_first=True)
+    found, _ = await commits.select(CommitFilter(since=second.at, until=third.at + timedelta(seconds=1)))
+    assert names(found) == ["Add old_total", "Raise A in total"]
+    assert names((await commits.select(CommitFilter(until=second.at)))[0]) == [first.subject]
+
+
+async def test_the_activity_on_a_path(commits: Commits) -> None:
+    found = await commits.activity(["shop/prices.py"])
+    assert found is not None
+    assert (found.commits, found.first.subject, found.last.subject) == (3, "Add prices", "Add old_total")
+    assert found.authors == (("A Writer", 3),)
+    assert await commits.activity(["nowhere.py"]) is None
+    assert await commits.activity([]) is None
+
+
+async def test_commits_between_two_versions_and_since_one(commits: Commits) -> None:
+    between = await commits.between("1.0", "1.1")
+    assert between is not None
+    assert (between.before, between.tag, names(between.commits)) == (
+        "v1.0",
+        "v1.1",
+        ["Add old_total", "Raise A in total"],
+    )
+    since = await commits.between("v1.1")
+    assert since is not None
+    assert (since.tag, names(since.commits), since.total) == ("", ["Change b"], 1)
+    assert await commits.between("1.0", "9.9") is None
+    assert await commits.between("main") is None
+
+
+async def test_commits_that_changed_lines(commits: Commits) -> None:
+    assert names(await commits.changing_lines("shop/prices.py", 4, 5)) == ["Add old_total", "Add prices"]
+    assert names(await commits.changing_lines("shop/prices.py", 1, 1, limit=1)) == ["Raise A in total"]
+    assert await commits.changing_lines("shop/prices.py", 90, 99) == []
+    assert await commits.changing_lines("nowhere.py", 1, 1) == []
+
+
+async def test_commits_that_added_or_removed_a_name(commits: Commits, repository: Repository) -> None:
+    assert names(await commits.changing_text("old_total")) == ["Add old_total"]
+    repository.commit("Simplify", {"shop/prices.py": "A = 2\n\n\ndef total():\n    return A\n"})
+    assert names(await commits.changing_text("old_total")) == ["Simplify", "Add old_total"]
+    assert names(await commits.changing_text("old_total", limit=1, path="shop/prices.py")) == ["Simplify"]
+    assert await commits.changing_text("old_total", path="b.py") == []
+    assert await commits.changing_text("--output=x") == []
+    assert await commits.changing_text("") == []
+    assert not (repository.root / "x").exists()
+
+
+async def test_commits_whose_message_mentions_a_name(commits: Commits) -> None:
+    assert names((await commits.select(CommitFilter(mentions="old_total")))[0]) == ["Add old_total"]
+    assert (await commits.select(CommitFilter(mentions='" OR *')))[1] == 0
+
+
+def test_a_search_for_a_text_that_takes_too_long_gives_nothing(repository: Repository, shop: list[str]) -> None:
+    began = time.monotonic()
+    assert read_text_commits(repository.root, "old_total", timeout=0.000_001) == []
+    assert time.monotonic() - began < 5
+    assert names(read_text_commits(repository.root, "old_total")) == ["Add old_total"]
+
+
+async def test_a_folder_without_git_has_no_changes_of_lines_or_texts(store: CodeStore, tmp_path: Path) -> None:
+    commits = Commits(store, tmp_path, lambda: None)
+    assert await commits.changing_lines("a.py", 1, 1) == []
+    assert await commits.changing_text("a") == []
+    assert await commits.between("1.0") is None
+    assert await commits.activity(["a.py"]) is None

@@ -177,6 +177,18 @@ def test_an_answer_without_end_is_broken_off(tmp_path: Path, monkeypatch: pytest
         list(stream_git(tmp_path, ["log"]))
 
 
+def test_a_stream_with_a_time_limit_ends_though_pieces_keep_coming(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    be_git(tmp_path, r"while true; do printf 'a\000'; done", monkeypatch)
+    pieces = []
+    with pytest.raises(SourceError, match="took over"):
+        for piece in stream_git(tmp_path, ["log"], timeout=0.3):
+            pieces.append(piece)
+    assert set(pieces) == {b"a"}
+    assert not is_stuck(tmp_path, "log")
+
+
 def test_of_a_piece_without_end_the_beginning_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     be_git(tmp_path, r"head -c 3000000 /dev/zero | tr '\000' a; printf '\000b\000'; printf c", monkeypatch)
     pieces = list(stream_git(tmp_path, ["log"]))

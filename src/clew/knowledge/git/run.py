@@ -200,12 +200,16 @@ def _chunks(process: subprocess.Popen[bytes], seconds: float, end: float | None 
     printed = process.stdout.fileno()
     with selectors.DefaultSelector() as waiting:
         waiting.register(printed, selectors.EVENT_READ)
-        while waiting.select(seconds if end is None else max(0.0, min(seconds, end - time.monotonic()))):
+        while (left := _time_left(seconds, end)) > 0 and waiting.select(left):
             chunk = os.read(printed, _CHUNK)
             if not chunk:
                 return
             yield chunk
     raise TimeoutError
+
+
+def _time_left(seconds: float, end: float | None) -> float:
+    return seconds if end is None else min(seconds, end - time.monotonic())
 
 
 def _check(process: subprocess.Popen[bytes], command: str) -> None:

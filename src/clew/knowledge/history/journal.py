@@ -211,6 +211,11 @@ class Archive:
         self._trail, self._by, self._firewall = trail, by, firewall
         self._truth = truth or AsFound()
 
+    @property
+    def links(self) -> CrossDomain:
+        """Questions across code, history and references."""
+        return CrossDomain(self._trail, self._by, self._truth)
+
     async def store_summary(
         self,
         content: str,

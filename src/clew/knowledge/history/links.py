@@ -13,6 +13,8 @@ import msgspec
 from clew.access import Principal
 from clew.errors import AlreadyExists, InvalidInput, NotFound
 from clew.knowledge.code.places import PREFIX, CodeRef, parse_ref
+from clew.knowledge.history.changelog import CHANGELOG
+from clew.knowledge.shelves import AsFound, Truth
 from clew.knowledge.upsert import keyed_id
 from clew.trail.edge import Direction, Edge, EdgeType
 from clew.trail.kinds import NodeDomain, NodeType, Trust
@@ -26,6 +28,8 @@ WEIGHTS = {EdgeType.REFERENCED_IN: 0.9, EdgeType.IMPLEMENTS_PATTERN: 0.85, EdgeT
 WORK = frozenset(("task_completion", "refactoring", "bug_fix", "feature"))
 """Summary types of finished work."""
 
+_OVERFETCH = 10
+"""How many times as many decisions are searched, since lines of changelogs are among them."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CHANGED = (EdgeType.MODIFIED, EdgeType.CREATED, EdgeType.DELETED)
 _HISTORY_OF_CODE = (*_CHANGED, EdgeType.REFERENCED_IN, EdgeType.REFERENCES)
@@ -88,8 +92,8 @@ class CrossDomain:
     """The three domains as one principal sees them. Code is named by a node's id or by its place (`path`,
     `path#qualname`); code that nobody wrote about has no neighbours."""
 
-    def __init__(self, trail: Trail, by: Principal) -> None:
-        self._trail, self._by = trail, by
+    def __init__(self, trail: Trail, by: Principal, truth: Truth | None = None) -> None:
+        self._trail, self._by, self._truth = trail, by, truth or AsFound()
 
     async def history_for_code(self, code: str) -> list[Node]:
         """Entries that changed or refer to a place in the code, newest first."""
@@ -142,9 +146,12 @@ class CrossDomain:
         return answers
 
     async def why_chosen(self, query: str, *, limit: int = 5) -> list[Related]:
-        """Why was this chosen? Decisions that fit the question, with their grounds and the code."""
+        """Why was this chosen? Decisions that somebody took and that fit the question, with their grounds and the code.
+        Lines of changelogs are left out."""
         wanted = NodeFilter(domain=NodeDomain.HISTORY, node_types=(NodeType.DECISION,))
-        return [await self._related(found) for found in await self._search(query, limit, wanted)]
+        found = await self._search(query, limit * _OVERFETCH, wanted)
+        taken = [each for each in found if each.node.metadata.get("kind") != CHANGELOG]
+        return [await self._related(each) for each in taken[:limit]]
 
     async def changes_since(self, query: str, since: datetime, *, limit: int = 20) -> list[Related]:
         """What changed here since then? Entries of work after a moment that fit the question and name code, newest
@@ -180,14 +187,21 @@ class CrossDomain:
         )
 
     async def _search(self, query: str, k: int, filter: NodeFilter) -> list[ScoredNode]:
-        return await search_nodes(self._trail, self._by, query, k, filter) if query.strip() else []
+        if not query.strip():
+            return []
+        return await self._truth.hold(lambda: search_nodes(self._trail, self._by, query, k, filter))
 
     async def _along(self, id_or_ref: str, domain: NodeDomain, ways: _Ways) -> list[Node]:
         """Nodes of one domain at the other ends of edges, newest first, each once."""
         id = self._node_id(id_or_ref)
-        found = [node for direction, types in ways for node in await self._follow(id, direction, types)]
-        once = {node.id: node for node in found if node.domain is domain}
-        return sorted(once.values(), key=lambda node: (node.created_at, node.id), reverse=True)
+
+        async def find() -> list[ScoredNode]:
+            found = [node for direction, types in ways for node in await self._follow(id, direction, types)]
+            once = {node.id: node for node in found if node.domain is domain}
+            ordered = sorted(once.values(), key=lambda node: (node.created_at, node.id), reverse=True)
+            return [ScoredNode(node=node, similarity=1.0) for node in ordered]
+
+        return [each.node for each in await self._truth.hold(find)]
 
     async def _follow(self, id: str, direction: Direction, types: Sequence[EdgeType]) -> list[Node]:
         graph = NodeGraph(self._trail, self._by)
