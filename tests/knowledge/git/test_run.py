@@ -181,11 +181,8 @@ def test_a_stream_with_a_time_limit_ends_though_pieces_keep_coming(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     be_git(tmp_path, r"while true; do printf 'a\000'; done", monkeypatch)
-    pieces = []
     with pytest.raises(SourceError, match="took over"):
-        for piece in stream_git(tmp_path, ["log"], timeout=0.3):
-            pieces.append(piece)
-    assert set(pieces) == {b"a"}
+        list(stream_git(tmp_path, ["log"], timeout=0.3))
     assert not is_stuck(tmp_path, "log")
 
 
