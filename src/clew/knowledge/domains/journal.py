@@ -13,27 +13,16 @@ from clew.catalog.text import inline
 from clew.knowledge.domains.code import Limit, OpenKnowledge
 from clew.knowledge.domains.shown import READS, WIDTH
 from clew.knowledge.history.briefing import entry_text, summarise_session
-from clew.knowledge.history.entries import NO_SESSION, ArchiveQuery, Category, Entry
+from clew.knowledge.history.entries import NO_SESSION, ArchiveQuery, Category, place_of_entry
 from clew.tools import Effects, Tool, ToolContext, tool
 from clew.trail.kinds import SourceKind
+from clew.trail.nodes import Node
 
 if TYPE_CHECKING:
     from clew.knowledge.history.journal import Chronicle
 
 WRITES = Effects(reaches_out=False)
 MARKS = Effects(repeats_safely=True, reaches_out=False)
-CategoryName = Literal[
-    "decision",
-    "insight",
-    "pattern",
-    "failure",
-    "task_state",
-    "timeline",
-    "user_voice",
-    "hypothesis",
-    "open_thread",
-    "general",
-]
 Scope = Literal["own_and_promoted", "current_only", "cross_session"]
 EntryId = Annotated[str, msgspec.Meta(description="the id of an entry")]
 Search = Annotated[str, msgspec.Meta(description="a text to search for; empty: the newest")]
@@ -49,7 +38,7 @@ def _entry_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="store", effects=WRITES, searchable=False)
     async def store(
         content: Annotated[str, msgspec.Meta(description="the text of the entry")],
-        category: CategoryName,
+        category: Category,
         ctx: ToolContext,
         title: Annotated[str, msgspec.Meta(description="a short name; empty: how the text begins")] = "",
         tags: Sequence[str] = (),
@@ -57,7 +46,7 @@ def _entry_tools(known: OpenKnowledge) -> Sequence[Tool]:
         """Write an entry of this session into the journal. It is checked against the code, and marked if unconfirmed;
         `user_voice` counts as said by the user."""
         knowledge = await known()
-        said_by = SourceKind.USER if category == "user_voice" else SourceKind.LLM_INFERENCE
+        said_by = SourceKind.USER if category is Category.USER_VOICE else SourceKind.LLM_INFERENCE
         entry = await (await _chronicle(known, ctx)).store(content, category, title, tags=tags, said_by=said_by)
         knowledge.resolver.cache.history_grew()
         return f"Stored as {entry.id} ({entry.category})."
@@ -66,7 +55,7 @@ def _entry_tools(known: OpenKnowledge) -> Sequence[Tool]:
     async def query(
         ctx: ToolContext,
         search: Search = "",
-        category: CategoryName | Literal["all"] = "all",
+        category: Category | None = None,
         scope: Annotated[
             Scope, msgspec.Meta(description="own entries and promoted ones of any session; only own ones; or all")
         ] = "own_and_promoted",
@@ -79,7 +68,7 @@ def _entry_tools(known: OpenKnowledge) -> Sequence[Tool]:
         """List entries of the journal: best first with a search text, else newest first."""
         wanted = ArchiveQuery(
             search_text=search,
-            categories=_categories(category),
+            categories=(category,) if category else (),
             current_only=scope == "current_only",
             cross_session=scope == "cross_session",
             promoted_only=promoted_only,
@@ -96,12 +85,12 @@ def _entry_tools(known: OpenKnowledge) -> Sequence[Tool]:
         search: Search = "",
         session_ids: Annotated[Sequence[str], msgspec.Meta(description="only of these sessions; empty: of all")] = (),
         exclude_current: Annotated[bool, msgspec.Meta(description="leave out the own session")] = False,
-        category: CategoryName | Literal["all"] = "all",
+        category: Category | None = None,
         limit: Limit = 10,
     ) -> str:
         """List entries of other sessions."""
         found = await (await _chronicle(known, ctx)).cross_session_query(
-            search, session_ids=session_ids, exclude_current=exclude_current, category=category, limit=limit
+            search, session_ids=session_ids, exclude_current=exclude_current, category=category or "all", limit=limit
         )
         return _lines(found)
 
@@ -141,21 +130,18 @@ async def _chronicle(known: OpenKnowledge, ctx: ToolContext) -> Chronicle:
     return (await known()).chronicle(ctx.by, ctx.by.session or NO_SESSION)
 
 
-def _categories(category: str) -> Sequence[Category]:
-    return () if category == "all" else (Category(category),)
+def _promotion(entry: Node) -> str:
+    mark = entry.metadata.get("promoted")
+    return (
+        f"{entry.id} is promoted for all sessions, by {mark['by']}." if mark else f"{entry.id} is no longer promoted."
+    )
 
 
-def _promotion(entry: Entry) -> str:
-    if not entry.promoted:
-        return f"{entry.id} is no longer promoted."
-    return f"{entry.id} is promoted for all sessions, by {entry.promoted_by}."
-
-
-def _lines(found: Sequence[Entry]) -> str:
+def _lines(found: Sequence[Node]) -> str:
     return "\n".join(map(_line, found)) or "No entry fits."
 
 
-def _line(entry: Entry) -> str:
-    promoted = ", promoted" if entry.promoted else ""
-    where = f"session {inline(entry.session_id, WIDTH)}{promoted}, {entry.place}"
-    return f"- {entry.created_at:%Y-%m-%d %H:%M} {entry.category}: {entry_text(entry, WIDTH)} ({where})"
+def _line(entry: Node) -> str:
+    promoted = ", promoted" if entry.metadata.get("promoted") else ""
+    where = f"session {inline(entry.session_id or NO_SESSION, WIDTH)}{promoted}, {place_of_entry(entry)}"
+    return f"- {entry.at:%Y-%m-%d %H:%M} {entry.category}: {entry_text(entry, WIDTH)} ({where})"

@@ -12,10 +12,10 @@ import msgspec
 
 from clew.catalog.text import inline
 from clew.errors import InvalidInput
-from clew.knowledge.history.entries import NO_SESSION, ArchiveQuery, Category, Entry
+from clew.knowledge.history.entries import NO_SESSION, ArchiveQuery, Category, place_of_entry
 from clew.knowledge.history.journal import Chronicle
 from clew.llm.tokens import count_tokens
-from clew.trail.nodes import UNVERIFIED
+from clew.trail.nodes import UNVERIFIED, Node
 
 Tier = Literal["micro", "standard", "full"]
 
@@ -105,21 +105,21 @@ async def summarise_session(chronicle: Chronicle, session_id: str = "") -> Sessi
         session_id=session,
         text=page.text,
         tokens=count_tokens(page.text),
-        counts=dict(Counter(entry.category.value for entry in entries)),
-        began=entries[-1].created_at if entries else None,
-        ended=entries[0].created_at if entries else None,
+        counts=dict(Counter(entry.category or Category.GENERAL.value for entry in entries)),
+        began=entries[-1].at if entries else None,
+        ended=entries[0].at if entries else None,
         sources=tuple(page.places),
     )
 
 
-def entry_text(entry: Entry, width: int) -> str:
+def entry_text(entry: Node, width: int) -> str:
     """An entry on one line: its title, and its content unless that only repeats it. An UNVERIFIED mark stays."""
-    title, content = _comparable(entry.title), _comparable(entry.content.removeprefix(UNVERIFIED))
+    title, content = _comparable(entry.name), _comparable(entry.content.removeprefix(UNVERIFIED))
     if content.startswith(title):
         return inline(entry.content, width)
     is_repeated = title.startswith(content) and not entry.content.startswith(UNVERIFIED)
     more = "" if is_repeated else f": {inline(entry.content, width)}"
-    return f"{inline(entry.title, width)}{more}"
+    return f"{inline(entry.name, width)}{more}"
 
 
 def _comparable(text: str) -> str:
@@ -138,46 +138,46 @@ class _Page:
     def text(self) -> str:
         return "\n".join(self._lines)
 
-    def write_counts(self, session_id: str, entries: Sequence[Entry]) -> None:
+    def write_counts(self, session_id: str, entries: Sequence[Node]) -> None:
         """Counts by category, and the latest state of a task."""
-        counts = Counter(entry.category.value for entry in entries)
+        counts = Counter(entry.category or Category.GENERAL.value for entry in entries)
         numbers = ", ".join(f"{count} {_name(category, count)}" for category, count in sorted(counts.items()))
         who = "This terminal" if session_id == NO_SESSION else f"Session {inline(session_id, _SHORT)}"
         self._lines.append(f"{who}: {numbers or 'nothing recorded yet'}.")
-        newest = next((entry for entry in entries if entry.category is Category.TASK_STATE), None)
+        newest = next((entry for entry in entries if entry.category == Category.TASK_STATE), None)
         if newest is not None:
             self._lines.append(f"Now: {entry_text(newest, _SHORT)} [{self._cite(newest)}]")
 
     def write_sections(
         self,
-        entries: Sequence[Entry],
+        entries: Sequence[Node],
         sections: Sequence[tuple[str, Category]],
         most: int = _STANDARD_LINES,
         width: int = _SHORT,
     ) -> None:
         for heading, category in sections:
-            self.write_list(heading, [entry for entry in entries if entry.category is category], most, width)
+            self.write_list(heading, [entry for entry in entries if entry.category == category], most, width)
 
-    def write_list(self, heading: str, entries: Sequence[Entry], most: int, width: int) -> None:
+    def write_list(self, heading: str, entries: Sequence[Node], most: int, width: int) -> None:
         """A heading and its entries, or that there are none."""
-        lines = [f"{entry.created_at:%Y-%m-%d %H:%M} {entry_text(entry, width)}" for entry in entries[:most]]
+        lines = [f"{entry.at:%Y-%m-%d %H:%M} {entry_text(entry, width)}" for entry in entries[:most]]
         self._write(f"\n{heading}: {len(entries) or 'none'}", lines, entries)
 
-    def write_records(self, records: Sequence[Entry], most: int) -> None:
+    def write_records(self, records: Sequence[Node], most: int) -> None:
         """The newest decision records, if there are any."""
         days = [inline(str(entry.metadata.get("day") or "undated"), 40) for entry in records[:most]]
         lines = [f"{day} {entry_text(entry, _SHORT)}" for day, entry in zip(days, records, strict=False)]
         if records:
             self._write(f"\nDecisions of the project: {len(records):,}, newest first", lines, records)
 
-    def _write(self, heading: str, lines: Sequence[str], entries: Sequence[Entry]) -> None:
+    def _write(self, heading: str, lines: Sequence[str], entries: Sequence[Node]) -> None:
         self._lines.append(heading)
         self._lines += [f"- {line} [{self._cite(entry)}]" for line, entry in zip(lines, entries, strict=False)]
         if len(entries) > len(lines):
             self._lines.append(f"- … and {len(entries) - len(lines):,} more")
 
-    def _cite(self, entry: Entry) -> int:
-        self.places.setdefault(entry.id, entry.place)
+    def _cite(self, entry: Node) -> int:
+        self.places.setdefault(entry.id, place_of_entry(entry))
         return list(self.places).index(entry.id) + 1
 
 

@@ -20,7 +20,7 @@ from clew.knowledge.session_order import link_in_order
 from clew.secrecy import mask_keys
 from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.kinds import NodeDomain, NodeType, SourceKind
-from clew.trail.nodes import DEFAULT_TRUST, SCHEMA, NodeFields, NodeGraph, to_node
+from clew.trail.nodes import SCHEMA, Node, NodeFields, NodeGraph
 from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
@@ -60,33 +60,6 @@ NODE_TYPES = {
 """Categories with a node type of their own; the others are plain entries."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry. `source` is its writer; `promoted_by` and `promoted_because` are empty until it is promoted. An entry
-    that was read from a file has its place there, and a time if the file gives one."""
-
-    id: str
-    title: str
-    content: str
-    category: Category
-    session_id: str
-    source: str = ""
-    tags: tuple[str, ...] = ()
-    promoted: bool = False
-    promoted_by: str = ""
-    promoted_because: str = ""
-    metadata: dict[str, Any] = {}
-    trust: int
-    created_at: datetime
-    timestamp: datetime | None = None
-    path: str | None = None
-    line_start: int | None = None
-
-    @property
-    def place(self) -> str:
-        """The place in a file, or else the id."""
-        return f"{on_one_line(self.path)}:{self.line_start or 1}" if self.path else self.id
-
-
 class ArchiveQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which entries; all given parts must hold. The default scope is the own session and promoted entries of any;
     `current_only` is the own session, `cross_session` all of them. Both bounds of time are inclusive."""
@@ -105,20 +78,6 @@ class ArchiveQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 EVERY_ENTRY = ArchiveQuery()
-
-
-class NewEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry to be written. The firewall checks `said_by`, who claims it, and `files`, the paths that it names."""
-
-    content: str
-    category: Category
-    session_id: str
-    title: str = ""
-    source: str = ""
-    metadata: Mapping[str, Any] = {}
-    trust: int = DEFAULT_TRUST
-    said_by: SourceKind = SourceKind.LLM_INFERENCE
-    files: Sequence[str] = ()
 
 
 def check_category(category: str) -> Category:
@@ -148,59 +107,50 @@ def build_selector(query: ArchiveQuery, session_id: str) -> Selector:
     )
 
 
-def to_entry(breadcrumb: Breadcrumb) -> Entry:
-    """Raises NotFound when the breadcrumb is no node."""
-    node = to_node(breadcrumb)
-    promoted = node.metadata.get("promoted") or {}
-    return Entry(
-        id=node.id,
-        title=node.name,
-        content=node.content,
-        category=Category(node.category or Category.GENERAL),
-        session_id=node.session_id or "",
-        source=node.source or "",
-        tags=tuple(node.metadata.get("tags", ())),
-        promoted=PROMOTED in breadcrumb.tags,
-        promoted_by=promoted.get("by", ""),
-        promoted_because=promoted.get("because", ""),
-        metadata=node.metadata,
-        trust=node.trust,
-        created_at=node.at,
-        timestamp=node.timestamp,
-        path=node.path,
-        line_start=node.line_start,
-    )
+def place_of_entry(entry: Node) -> str:
+    """The place in a file that an entry was read from, or else its id."""
+    return f"{on_one_line(entry.path)}:{entry.line_start or 1}" if entry.path else entry.id
 
 
-async def write_entry(trail: Trail, by: Principal, entry: NewEntry, firewall: Firewall | None = None) -> Entry:
-    """Write an entry with its vector, through the firewall if there is one, and link it to the one before it in its
-    session. Keys are masked. Without a title, the content begins it. Raises InvalidInput for an empty content or
-    session."""
-    if not entry.content.strip():
+async def write_entry(
+    trail: Trail,
+    by: Principal,
+    content: str,
+    category: Category,
+    session_id: str,
+    *,
+    title: str = "",
+    source: str = "",
+    metadata: Mapping[str, Any] | None = None,
+    said_by: SourceKind = SourceKind.LLM_INFERENCE,
+    files: Sequence[str] = (),
+    firewall: Firewall | None = None,
+) -> Node:
+    """Write an entry with its vector, and link it to the one before it in its session. Keys are masked. Without a
+    title, the beginning of the content is one. The firewall checks who claims it (`said_by`) and the `files` that it
+    names, and decides its trust. Raises InvalidInput for an empty content or session."""
+    if not content.strip():
         raise InvalidInput("content", "is empty")
-    if not entry.session_id.strip():
+    if not session_id.strip():
         raise InvalidInput("session_id", "is empty", hint="Every entry belongs to a session")
-    content = mask_keys(entry.content)
-    name = inline(mask_keys(entry.title) or content, MAX_NAME) or entry.category.value
-    node_type = NODE_TYPES.get(entry.category, NodeType.HISTORY_ENTRY)
+    masked = mask_keys(content)
+    name = inline(mask_keys(title) or masked, MAX_NAME) or category.value
+    node_type = NODE_TYPES.get(category, NodeType.HISTORY_ENTRY)
     fields: NodeFields = {
-        "session_id": entry.session_id,
-        "category": entry.category.value,
-        "source": entry.source or by.agent_id,
-        "metadata": {**entry.metadata, "session": entry.session_id},
-        "trust": entry.trust,
+        "session_id": session_id,
+        "category": category.value,
+        "source": source or by.agent_id,
+        "metadata": {**(metadata or {}), "session": session_id},
     }
     if firewall is None:
-        node = await NodeGraph(trail, by).add_node(name, NodeDomain.HISTORY, node_type, content, **fields)
+        node = await NodeGraph(trail, by).add_node(name, NodeDomain.HISTORY, node_type, masked, **fields)
     else:
-        node, _ = await firewall.store(
-            name, content, files=entry.files, said_by=entry.said_by, node_type=node_type, **fields
-        )
-    before = await _entry_before(trail, node.id, entry.session_id, by) if entry.session_id != NO_SESSION else None
+        node, _ = await firewall.store(name, masked, files=files, said_by=said_by, node_type=node_type, **fields)
+    before = await _entry_before(trail, node.id, session_id, by) if session_id != NO_SESSION else None
     if before is not None:
         with contextlib.suppress(NotFound):  # it was removed meanwhile
             await link_in_order(trail, [before, node.id], by=by)
-    return to_entry(await trail.records.get(node.id, by=by))
+    return node
 
 
 async def list_all(

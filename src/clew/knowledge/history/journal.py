@@ -20,13 +20,10 @@ from clew.knowledge.history.entries import (
     PROMOTED,
     ArchiveQuery,
     Category,
-    Entry,
-    NewEntry,
     PromotedBecause,
     build_selector,
     check_category,
     list_all,
-    to_entry,
     write_entry,
 )
 from clew.knowledge.history.links import (
@@ -42,7 +39,7 @@ from clew.knowledge.shelves import AsFound, Truth
 from clew.knowledge.text import likeness, stems
 from clew.trail.breadcrumb import Breadcrumb, Change
 from clew.trail.kinds import NodeDomain, NodeType, SourceKind
-from clew.trail.nodes import DEFAULT_TRUST, Node, NodeFilter, NodeGraph, ScoredNode, to_node, to_selector
+from clew.trail.nodes import Node, NodeFilter, NodeGraph, ScoredNode, to_node, to_selector
 from clew.trail.query import SearchRequest
 from clew.trail.selector import ContextMatch
 from clew.trail.store import Trail
@@ -96,30 +93,29 @@ class Chronicle:
         *,
         source: str = "",
         tags: Sequence[str] = (),
-        trust: int = DEFAULT_TRUST,
         said_by: SourceKind = SourceKind.LLM_INFERENCE,
-    ) -> Entry:
-        """Write an entry of this session. Keys are masked; with a firewall, its check decides the trust. Raises
-        InvalidInput for an unknown category and an empty content."""
-        entry = NewEntry(
-            content=content,
-            category=check_category(category),
-            session_id=self.session_id,
+    ) -> Node:
+        """Write an entry of this session, as `write_entry`. Raises InvalidInput for an unknown category."""
+        return await write_entry(
+            self._trail,
+            self._by,
+            content,
+            check_category(category),
+            self.session_id,
             title=title,
             source=source,
             metadata={"tags": list(tags)},
-            trust=trust,
             said_by=said_by,
+            firewall=self._firewall,
         )
-        return await write_entry(self._trail, self._by, entry, self._firewall)
 
-    async def query(self, query: ArchiveQuery = EVERY_ENTRY) -> list[Entry]:
+    async def query(self, query: ArchiveQuery = EVERY_ENTRY) -> list[Node]:
         """Entries that fit: best first with a search text, else newest first."""
         selector = build_selector(query, self.session_id)
         if query.search_text.strip():
             request = SearchRequest(text=query.search_text, selector=selector, limit=query.limit)
-            return [to_entry(hit.breadcrumb) for hit in (await self._trail.index.search(request, by=self._by)).hits]
-        return [to_entry(found) for found in await list_all(self._trail, selector, self._by, query.limit)]
+            return [to_node(hit.breadcrumb) for hit in (await self._trail.index.search(request, by=self._by)).hits]
+        return [to_node(found) for found in await list_all(self._trail, selector, self._by, query.limit)]
 
     async def cross_session_query(
         self,
@@ -129,7 +125,7 @@ class Chronicle:
         exclude_current: bool = False,
         category: str = "all",
         limit: int = 50,
-    ) -> list[Entry]:
+    ) -> list[Node]:
         """Entries of all sessions or of some, with or without the own one."""
         return await self.query(
             ArchiveQuery(
@@ -142,37 +138,37 @@ class Chronicle:
             )
         )
 
-    async def decision_records(self, limit: int) -> list[Entry]:
+    async def decision_records(self, limit: int) -> list[Node]:
         """Decisions from the decision records of the repository, newest first."""
         selector = build_selector(ArchiveQuery(cross_session=True, categories=(Category.DECISION,)), self.session_id)
         of_record = ContextMatch(path="metadata.kind", value="adr")
         selector = msgspec.structs.replace(selector, context_match=(*selector.context_match, of_record))
-        return newest_first(map(to_entry, await list_all(self._trail, selector, self._by, limit)))
+        return newest_first(map(to_node, await list_all(self._trail, selector, self._by, limit)))
 
-    async def promote_pattern(self, id: str) -> Entry:
+    async def promote_pattern(self, id: str) -> Node:
         """Share a pattern with all sessions. Raises InvalidInput for an entry of another category."""
-        entry = to_entry(await self._get(id))
-        if entry.category is not Category.PATTERN:
+        entry = to_node(await self._get(id))
+        if entry.category != Category.PATTERN:
             raise InvalidInput("id", f"{id} is a {entry.category}, not a pattern", hint="Promote it with `promote`")
         return await self.promote(id)
 
-    async def promote(self, id: str, because: PromotedBecause = "user") -> Entry:
+    async def promote(self, id: str, because: PromotedBecause = "user") -> Node:
         """Share an entry with all sessions, and record by whom, when and why. Doing it again changes nothing."""
         found = await self._get(id)
         if PROMOTED in found.tags:
-            return to_entry(found)
+            return to_node(found)
         mark = {"by": self._by.agent_id, "at": self._clock.now().isoformat(), "because": because}
         return await self._mark(found, mark, (*found.tags, PROMOTED))
 
-    async def take_back(self, id: str) -> Entry:
+    async def take_back(self, id: str) -> Node:
         """Undo a promotion: only the entry's own session reads it."""
         found = await self._get(id)
         return await self._mark(found, None, tuple(tag for tag in found.tags if tag != PROMOTED))
 
-    async def _mark(self, found: Breadcrumb, mark: dict[str, Any] | None, tags: Sequence[str]) -> Entry:
+    async def _mark(self, found: Breadcrumb, mark: dict[str, Any] | None, tags: Sequence[str]) -> Node:
         metadata = {**found.context["metadata"], "promoted": mark}
         change = Change(context={**found.context, "metadata": metadata}, tags=tags)
-        return to_entry(await self._trail.records.update(found.id, change, expect=found.version, by=self._by))
+        return to_node(await self._trail.records.update(found.id, change, expect=found.version, by=self._by))
 
     async def _get(self, id: str) -> Breadcrumb:
         found = await self._trail.records.get(id, by=self._by)
@@ -244,17 +240,19 @@ class Archive:
             more |= {"resolution": outcome} if outcome.strip() else {}
             more["resolved"] = bool(more.get("resolved") or more.get("resolution"))
         more |= {"summary_type": summary_type, "tags": list(tags), "code_references": list(code_references)}
-        summary = NewEntry(
-            content=f"{content}\n\nOutcome: {outcome}" if content.strip() and outcome.strip() else content,
+        entry = await write_entry(
+            self._trail,
+            self._by,
+            f"{content}\n\nOutcome: {outcome}" if content.strip() and outcome.strip() else content,
+            _CATEGORIES[summary_type],
+            session_id,
             title=title,
-            category=_CATEGORIES[summary_type],
-            session_id=session_id,
             said_by=SourceKind.USER if summary_type == "preference" else SourceKind.LLM_INFERENCE,
             source=str(more.get("agent", "")),
             metadata=more,
             files=[place.path for place in places],
+            firewall=self._firewall,
         )
-        entry = await write_entry(self._trail, self._by, summary, self._firewall)
         edges = await link_code(self._trail, entry.id, code_references, by=self._by)
         for code in code_references if summary_type == "pattern" else ():
             await link_pattern(self._trail, code, entry.id, by=self._by)
