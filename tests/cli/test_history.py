@@ -260,6 +260,13 @@ def test_a_briefing_lists_decisions_that_somebody_took_and_no_lines_of_a_changel
     assert "2024-03-05 Lamps stay" in clew("brief").out
 
 
+def test_decision_records_without_a_day_are_listed_by_number_latest_first(clew: Clew, shop: Path) -> None:
+    for number in (8, 9, 10):
+        write(shop, f"docs/adr/{number:04}-x.md", f"# {number}. Rule {number}\n\n## Decision\n\nYes to {number}.\n")
+    clew("index")
+    assert re.findall(r"Rule (\d+)\b", clew("brief").out) == ["10", "9", "8"]
+
+
 def test_nothing_that_is_derived_is_added_to_git(clew: Clew, shop: Path) -> None:
     (shop / ".gitignore").unlink()
     clew("index")

@@ -408,13 +408,14 @@ def is_unreleased(node: Happened) -> bool:
 
 def newest_first(nodes: Iterable[_Any]) -> list[_Any]:
     """Unreleased changes, then by time. A version without a day is at least as new as those below it in its file;
-    versions without any known time come last, the highest first. Changes of one version keep their order."""
+    versions and numbered records without any known time come last, the highest first. Changes of one version keep their
+    order."""
     known = list(nodes)
     since = _least_times(known)
     in_file = sorted(known, key=lambda node: (node.path or "", node.line_start or 0))
 
     def rank(node: Happened) -> tuple[bool, datetime, VersionKey]:
-        key = version_key(str(node.metadata.get("version", "")))
+        key = version_key(str(node.metadata.get("version") or node.metadata.get("number", "")))
         return is_unreleased(node), since.get(node.id, NEVER), key or ((), 0, 0)
 
     return sorted(in_file, key=rank, reverse=True)
