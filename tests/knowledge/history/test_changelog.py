@@ -179,6 +179,11 @@ def test_markup_is_no_change(markup: str) -> None:
     assert notes_of(f"{markup}# 1.0\n\n- One\n\n") == [("1.0", "One")]
 
 
+def test_code_whose_end_is_missing_ends_with_the_next_release() -> None:
+    text = "## 1.1.0\n\n- One\n\n```sh\n# not a release\n- code\n\n## 1.0.0\n\n- Two\n- ```three```\n- Four\n"
+    assert [text for _, text in notes_of(text)] == ["One", "Two", "```three```", "Four"]
+
+
 def test_text_without_a_version_is_no_change() -> None:
     assert notes_of("# Changelog\n\nAll notable changes are listed here.\n\n- A list\n") == []
 

@@ -62,7 +62,7 @@ _DATES = (
 _MARKED = re.compile(r"(#{1,6}+)\s++(\S.*+)")
 _RULE = re.compile(r"([=\-~^*#+\"'`_.:])\1{2,}\s*")
 _BULLET = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.+)")
-_FENCE = re.compile(r"\s*(?:```|~~~)")
+_FENCE = re.compile(r"\s*(?:```|~~~)[^`~]*")
 _MARKUP = re.compile(r"\s*(?:\.\.(?: |$)|<!--|\[[^\]]{1,200}\]:\s|:[\w-]{1,40}:(?:\s|$))")
 """Directives, comments, link definitions and fields."""
 _SHORT = 60
@@ -206,22 +206,27 @@ class _Reader:
         at, is_code = self._after_front_matter(), False
         while at < len(self._lines):
             line = self._lines[at]
-            if _FENCE.match(line):
+            if _FENCE.fullmatch(line):
                 is_code = not is_code
-            elif is_code:
+            elif is_code and not self._is_marked_release(line):
                 pass
             elif not line.strip():
                 self._is_blank = True
             elif heading := self._heading(at):
                 self._take_heading(heading)
                 at += heading.lines - 1
-                self._is_blank = True
+                self._is_blank, is_code = True, False
             elif not _MARKUP.match(line):
                 self._take_text(at, line)
                 self._is_blank = False
             at += 1
         self._close()
         return self._notes
+
+    def _is_marked_release(self, line: str) -> bool:
+        """Whether a line ends code whose end is missing."""
+        heading = read_heading(line)
+        return heading is not None and _VERSION.search(heading.text) is not None and _is_release(heading.text)
 
     def _after_front_matter(self) -> int:
         if not self._lines or self._lines[0].strip() != "---":
