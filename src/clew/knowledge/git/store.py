@@ -316,8 +316,8 @@ def _batches(commits: Iterable[Commit]) -> Iterator[list[Commit]]:
 
 
 def _where(sql: Sql, wanted: CommitFilter) -> tuple[str, list[Any]]:
-    first, last = _seconds(wanted.since, _FIRST), _seconds(wanted.until, _LAST)
-    conditions, values = ["c.at >= ? AND c.at < ?"], list[Any]([first, last])
+    conditions = ["c.at >= ? AND c.at < ?"]
+    values = list[Any]([_seconds(wanted.since, _FIRST), _seconds(wanted.until, _LAST)])
     if wanted.authors:
         conditions.append("c.author IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(wanted.authors))
@@ -326,22 +326,21 @@ def _where(sql: Sql, wanted: CommitFilter) -> tuple[str, list[Any]]:
         values.append(json.dumps(wanted.paths[:MOST_PATHS]))
     if wanted.words:
         conditions.append("c.number IN (SELECT value FROM json_each(?))")
-        values.append(json.dumps(_numbers_on(sql, wanted.words, first, last)))
+        values.append(json.dumps(_numbers_on(sql, wanted.words)))
     if wanted.mentions:
         conditions.append("c.number IN (SELECT rowid FROM git_words WHERE git_words MATCH ?)")
         values.append(quoted(wanted.mentions))
     return f"FROM git_commits c WHERE {' AND '.join(conditions)}", values
 
 
-def _numbers_on(sql: Sql, words: Sequence[str], first: int, last: int) -> list[int]:
+def _numbers_on(sql: Sql, words: Sequence[str]) -> list[int]:
     """Commits whose message is about these words, and those that touched a path with all of them."""
     touching = " AND ".join("instr(lower(p.path), ?)" for _ in words)
     rows = sql.execute(
-        "SELECT DISTINCT c.number FROM git_paths p JOIN git_touched t ON t.path = p.number"
-        f" JOIN git_commits c ON c.number = t.of_commit WHERE {touching} AND c.at >= ? AND c.at < ?",
-        (*(word.lower() for word in words), first, last),
+        f"SELECT DISTINCT t.of_commit FROM git_paths p JOIN git_touched t ON t.path = p.number WHERE {touching}",
+        tuple(word.lower() for word in words),
     ).fetchall()
-    return [*numbers_about(sql, " ".join(words), first, last), *(number for (number,) in rows)]
+    return [*numbers_about(sql, " ".join(words)), *(number for (number,) in rows)]
 
 
 def _seconds(moment: datetime | None, otherwise: int) -> int:
