@@ -52,8 +52,8 @@ def build_history(open_knowledge: OpenKnowledge) -> Domain:
         tools=telling_of_the_withheld(
             (
                 *_entry_points(open_knowledge),
-                *_of_sessions(open_knowledge),
-                *_of_topics(open_knowledge),
+                *_session_tools(open_knowledge),
+                *_topic_tools(open_knowledge),
                 *journal_tools(open_knowledge),
                 *relation_tools(open_knowledge),
                 *lesson_tools(open_knowledge),
@@ -101,7 +101,7 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
     return search_history, why_line, briefing
 
 
-def _of_sessions(known: OpenKnowledge) -> Sequence[Tool]:
+def _session_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="store_summary", title="Note a decision, a mistake or a preference", effects=WRITES)
     async def store_summary(
         content: Annotated[str, msgspec.Meta(description="what to remember, in a sentence or a few")],
@@ -149,7 +149,7 @@ def _of_sessions(known: OpenKnowledge) -> Sequence[Tool]:
     return store_summary, get_session_history, get_code_for_history
 
 
-def _of_topics(known: OpenKnowledge) -> Sequence[Tool]:
+def _topic_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_decisions", effects=READS, searchable=False)
     async def get_decisions(ctx: ToolContext, query: Topic = "", limit: Limit = 10) -> str:
         """List the decisions on a topic, or the newest, each with its place: entries and decision records."""

@@ -25,10 +25,10 @@ Moment = Annotated[datetime, msgspec.Meta(tz=True, description="for example 2026
 
 def lesson_tools(known: OpenKnowledge) -> Sequence[Tool]:
     """Tools that read and record mistakes, preferences and beliefs."""
-    return *_of_mistakes(known), *_of_preferences(known), *_of_beliefs(known)
+    return *_mistake_tools(known), *_preference_tools(known), *_belief_tools(known)
 
 
-def _of_mistakes(known: OpenKnowledge) -> Sequence[Tool]:
+def _mistake_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="check_mistakes", effects=READS, searchable=False)
     async def check_mistakes(
         approach: Annotated[str, msgspec.Meta(description="what is planned, in a sentence")], ctx: ToolContext
@@ -58,7 +58,7 @@ def _of_mistakes(known: OpenKnowledge) -> Sequence[Tool]:
     return check_mistakes, report_mistake
 
 
-def _of_preferences(known: OpenKnowledge) -> Sequence[Tool]:
+def _preference_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_preferences", effects=READS, searchable=False)
     async def get_preferences(
         ctx: ToolContext, category: Annotated[str, msgspec.Meta(description="only of this kind")] = "all"
@@ -94,7 +94,7 @@ def _of_preferences(known: OpenKnowledge) -> Sequence[Tool]:
     return get_preferences, set_preference, observe_preference
 
 
-def _of_beliefs(known: OpenKnowledge) -> Sequence[Tool]:
+def _belief_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_beliefs", effects=READS, searchable=False)
     async def get_beliefs(
         ctx: ToolContext,
