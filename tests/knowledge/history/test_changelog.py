@@ -9,6 +9,8 @@ import pytest
 
 from clew.knowledge.code.blobs import blob_id
 from clew.knowledge.history.changelog import ChangeNote, is_changelog, read_changelog
+from clew.knowledge.history.decisions import is_told
+from clew.knowledge.references.documents import is_document
 
 
 def notes_of(text: str, path: str = "CHANGELOG.md") -> list[tuple[str, str]]:
@@ -59,6 +61,17 @@ def test_paths_of_changelogs(path: str) -> None:
 )
 def test_paths_of_other_files(path: str) -> None:
     assert not is_changelog(path)
+
+
+def test_release_notes_of_one_version_are_documents_too() -> None:
+    assert [is_told(path) for path in ("CHANGELOG.md", "changelogs/CHANGELOG-3.4.md", "docs/releases/4.2.md")] == [
+        True,
+        True,
+        False,
+    ]
+    assert is_document("docs/releases/4.2.md")
+    assert is_document("docs/releases/upgrade-5.0.md")
+    assert not is_document("docs/changelog.md")
 
 
 @pytest.mark.req("SYL-98")

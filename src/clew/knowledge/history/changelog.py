@@ -121,14 +121,21 @@ _cache: dict[tuple[str, str], list[ChangeNote]] = {}
 def is_changelog(path: str) -> bool:
     """Whether a path looks like that of a changelog, or of the notes of one version in a folder for them. Guides for
     migrations and upgrades are documents."""
-    folder, _, name = path.rpartition("/")
-    found = _FILE.fullmatch(name)
-    if found is None or _GUIDE.search(name) or kind_of(path) & TEST:
-        return False
-    stem = found["stem"]
-    if _NAME.fullmatch(stem):
-        return True
-    return _FOLDER.fullmatch(folder.rpartition("/")[2]) is not None and _OF_VERSION.fullmatch(stem) is not None
+    stem = _stem(path)
+    is_other = _GUIDE.search(stem) is not None or bool(kind_of(path) & TEST)
+    return not is_other and (_NAME.fullmatch(stem) is not None or is_release_notes(path))
+
+
+def is_release_notes(path: str) -> bool:
+    """Whether a path looks like that of the notes of one version, in a folder for them. They are prose as well."""
+    folder = path.rpartition("/")[0].rpartition("/")[2]
+    stem = _stem(path)
+    return bool(_FOLDER.fullmatch(folder) and _OF_VERSION.fullmatch(stem)) and not _NAME.fullmatch(stem)
+
+
+def _stem(path: str) -> str:
+    found = _FILE.fullmatch(path.rpartition("/")[2])
+    return found["stem"] if found else ""
 
 
 def read_changelog(path: str, content: bytes) -> list[ChangeNote]:
@@ -186,8 +193,7 @@ class _Reader:
 
     def __init__(self, path: str, hash: str, lines: Sequence[str]) -> None:
         self._path, self._hash, self._lines = path, hash, lines
-        stem = _FILE.fullmatch(path.rpartition("/")[2])
-        named = _OF_VERSION.fullmatch(stem["stem"]) if stem else None
+        named = _OF_VERSION.fullmatch(_stem(path))
         self._version: str | None = named["version"] or "" if named else None
         self._day: date | None = None
         self._section = ""

@@ -21,6 +21,7 @@ from clew.knowledge.history.changelog import (
     ChangeNote,
     find_date,
     is_changelog,
+    is_release_notes,
     read_changelog,
     read_heading,
 )
@@ -229,8 +230,9 @@ def _of_change(note: ChangeNote) -> Decision:
 
 
 def is_told(path: str) -> bool:
-    """Whether a path looks like that of a decision record or a changelog."""
-    return is_adr(path) or is_changelog(path)
+    """Whether a file is history and no document: a decision record or a changelog. Release notes of one version are
+    documents too."""
+    return is_adr(path) or (is_changelog(path) and not is_release_notes(path))
 
 
 async def keep_decisions(
