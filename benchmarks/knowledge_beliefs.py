@@ -23,8 +23,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.knowledge.history.belief import Belief, Fact, Standing, relate
-from clew.knowledge.history.beliefs import BeliefLedger
+from clew.knowledge.history.beliefs import Belief, BeliefLedger, Fact, Standing, relate
 from clew.trail import open_trail
 from clew.trail.store import Trail
 

@@ -246,6 +246,27 @@ def test_a_briefing_tells_the_decisions_of_the_project_and_counts_in_words(clew:
     assert clew("brief").lines[0] == "This terminal: 2 decisions, 1 failure."
 
 
+@pytest.mark.req("SYL-22")
+def test_a_briefing_lists_decisions_that_somebody_took_and_no_lines_of_a_changelog(clew: Clew, shop: Path) -> None:
+    lines = "\n".join(f"- **breaking:** Lantern {number} was removed" for number in range(1_200))
+    write(shop, "CHANGELOG.md", f"# Changelog\n\n## 2.0.0 - 2099-01-01\n\n{lines}\n")
+    write(shop, "docs/adr/0009-lamps.md", "# 9. Lamps stay\n\nDate: 2024-03-05\n\n## Decision\n\nLamps stay lit.\n")
+    clew("index")
+    note(clew, "Pots are polished", "decision")
+    for shown in (clew("brief").out, clew("brief", "full").out, clew("get", "history://tools/briefing").out):
+        assert "Lamps stay" in shown
+        assert "Pots are polished" in shown
+        assert "Lantern" not in shown
+    assert "2024-03-05 Lamps stay" in clew("brief").out
+
+
+def test_decision_records_without_a_day_are_listed_by_number_latest_first(clew: Clew, shop: Path) -> None:
+    for number in (8, 9, 10):
+        write(shop, f"docs/adr/{number:04}-x.md", f"# {number}. Rule {number}\n\n## Decision\n\nYes to {number}.\n")
+    clew("index")
+    assert re.findall(r"Rule (\d+)\b", clew("brief").out) == ["10", "9", "8"]
+
+
 def test_nothing_that_is_derived_is_added_to_git(clew: Clew, shop: Path) -> None:
     (shop / ".gitignore").unlink()
     clew("index")

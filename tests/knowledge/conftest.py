@@ -15,7 +15,7 @@ from clew.llm import open_embedder
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
 from clew.trail.store import Trail
-from tests.knowledge.history.repository import Repository
+from tests.knowledge.git.repository import Repository
 
 
 @pytest.fixture(autouse=True)

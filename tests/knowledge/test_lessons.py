@@ -87,6 +87,37 @@ async def test_beliefs_are_told_as_they_held_at_a_moment(app: App) -> None:
     assert "Nothing was recorded" in before
 
 
+@pytest.mark.req("SYL-106")
+async def test_preferences_are_learned_from_accepted_and_rejected_suggestions(app: App) -> None:
+    async def observe(response: str, suggestion: str = "tabs") -> str:
+        given = {"category": "indentation", "suggestion": suggestion, "response": response}
+        return await get(app, f"{HIDDEN}/observe_preference", **given)
+
+    assert "Nothing is learned" in await observe("rejected")
+    expected = [("accepted", 60), ("accepted", 70), ("rejected", 50), ("accepted", 60)]
+    for response, percent in expected:
+        assert f"indentation: tabs (learned, {percent}%)" in await observe(response)
+    assert "indentation: spaces (learned, 60%)" in await observe("accepted", "spaces")
+    await get(app, f"{HIDDEN}/set_preference", category="indentation", preference="two spaces")
+    shown = await get(app, f"{HIDDEN}/get_preferences", of_session(app, "later"))
+    assert shown.index("two spaces (said)") < shown.index("spaces (learned")
+
+
+@pytest.mark.req("BEY-05")
+async def test_a_belief_is_retracted_and_stays_on_record(app: App) -> None:
+    fact = {"subject": "shop", "attribute": "port", "value": "8081", "source": "README.md"}
+    shown = await get(app, f"{HIDDEN}/record_belief", **fact)
+    found = re.search(r"Recorded as ([0-9a-f-]{36})", shown)
+    assert found is not None
+    await get(app, f"{HIDDEN}/retract_belief", id=found[1], why="it was a typo")
+    assert "Nothing was recorded" in await get(app, f"{HIDDEN}/get_beliefs", subject="shop")
+    kept = await app.trail.records.get(found[1], by=app.me)
+    assert kept.context["value"] == "8081"
+    catalog = (await app.workspace()).catalog
+    item = Item(route=f"{HIDDEN}/retract_belief", params={"id": found[1], "why": " "})
+    assert "why" in (await catalog.get([item], by=app.me)).markdown
+
+
 @pytest.mark.req("BEY-05")
 async def test_a_moment_without_a_time_zone_is_refused_with_an_example(app: App) -> None:
     catalog = (await app.workspace()).catalog

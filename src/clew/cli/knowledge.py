@@ -76,7 +76,7 @@ async def index(*, json: Json = False, here: Here = HERE) -> None:
     if len(left_out) > _LEFT_OUT_SHOWN:
         note(f"Nor of {len(left_out) - _LEFT_OUT_SHOWN:,} more: `clew index --json` lists them")
     if gathered.is_log_cut:
-        from clew.knowledge.history.commits import NEWEST  # with the rest of knowledge
+        from clew.knowledge.git.log import NEWEST  # with the rest of knowledge
 
         note(f"Of the history, the newest {NEWEST:,} commits are known; older ones are not read")
 
@@ -180,9 +180,9 @@ async def brief(
     json: Json = False,
     here: Here = HERE,
 ) -> None:
-    """Tell where things stand, each line with its source.
+    """Show where things stand, each line with its source.
 
-    Open threads, decisions and failures that were noted.
+    Open threads, decisions and failures of the session, and the decision records of the project.
 
         clew brief
         clew brief full --session release
@@ -192,6 +192,7 @@ async def brief(
 
     async with open_here(here, create=True) as app:
         await app.bootstrap()
+        await app.knowledge().decisions.catch_up()
         found = await write_brief(app.knowledge().chronicle(app.me, session or NO_SESSION), tier)
         await _note_withheld(app.knowledge())
     if json:

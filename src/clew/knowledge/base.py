@@ -27,6 +27,7 @@ from clew.knowledge.answering.wording import MODEL_SECONDS, Wording
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.indexer import Indexed, Until
 from clew.knowledge.code.opening import open_code
+from clew.knowledge.code.places import file_of
 from clew.knowledge.code.runs import Progress
 from clew.knowledge.code.watching import CodeWatch
 from clew.knowledge.decision_sync import DecisionSync
@@ -34,17 +35,15 @@ from clew.knowledge.documents.packages import Packages
 from clew.knowledge.documents.research import Library
 from clew.knowledge.evidence.firewall import Firewall, KnowledgeGround
 from clew.knowledge.expiry import remove_expired
-from clew.knowledge.history.anchors import ensure_anchors
-from clew.knowledge.history.archive import Archive
+from clew.knowledge.git.commits import Commits
+from clew.knowledge.git.log import NEWEST
 from clew.knowledge.history.beliefs import BeliefLedger
-from clew.knowledge.history.blame import file_of
-from clew.knowledge.history.changelogs import is_changelog
-from clew.knowledge.history.chronicle import Chronicle
-from clew.knowledge.history.commit_shelf import Commits, HistoryShelf
-from clew.knowledge.history.commits import NEWEST
-from clew.knowledge.history.mistakes import Mistakes
-from clew.knowledge.history.preferences import UserPreferences
-from clew.knowledge.history.why import NOWHERE, Around, Why, blame_why
+from clew.knowledge.history.changelog import is_changelog
+from clew.knowledge.history.explanation import NOWHERE, Around, Why, blame_why
+from clew.knowledge.history.journal import Archive, Chronicle
+from clew.knowledge.history.lessons import Mistakes, UserPreferences
+from clew.knowledge.history.links import ensure_anchors
+from clew.knowledge.history.shelf import HistoryShelf
 from clew.knowledge.project.devtools import ToolDiscovery, shelf_research
 from clew.knowledge.searching import Shelves
 from clew.knowledge.shelves import CodeShelf, NodeShelf

@@ -15,9 +15,8 @@ from clew.knowledge.code.blobs import read_content
 from clew.knowledge.code.contents import Contents
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.evidence.signatures import mark_check
-from clew.knowledge.history.changelogs import ChangeNote, is_changelog, read_changelog
-from clew.knowledge.history.decision import Decision
-from clew.knowledge.history.decisions import REPOSITORY, is_told, keep_decisions, read_decisions
+from clew.knowledge.history.changelog import ChangeNote, is_changelog, read_changelog
+from clew.knowledge.history.decisions import REPOSITORY, Decision, is_adr, is_told, keep_decisions, read_decisions
 from clew.knowledge.told_trail import Consent
 from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.kinds import NodeDomain
@@ -85,7 +84,7 @@ class DecisionSync:
         return await self._allowed([_without_place(each) if each.node.id in lost else each for each in kept])
 
     async def decisions(self) -> list[Decision]:
-        """The decisions that the files of the repository state."""
+        """The decisions that the files of the repository state, changelogs included."""
         paths = [file.path for file in await self._code.files() if is_told(file.path)]
         return await asyncio.to_thread(self._read_decisions, paths)
 
@@ -97,7 +96,7 @@ class DecisionSync:
         return self._changes[1]
 
     async def _look(self) -> _State:
-        contents = {path: blob for path, blob in (await self._contents.now()).items() if is_told(path)}
+        contents = {path: blob for path, blob in (await self._contents.now()).items() if is_adr(path)}
         return _State(contents=contents, is_whole=self._code.is_whole)
 
     async def _sync(self, state: _State) -> int:

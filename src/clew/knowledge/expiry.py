@@ -1,5 +1,4 @@
-"""What has had its time goes: history that expired long ago, and kept research that no longer holds. Answers that a
-process keeps end by themselves."""
+"""Removal of expired records: history whose time is long over, and research answers that are out of date."""
 
 from __future__ import annotations
 
@@ -14,11 +13,11 @@ from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
 AT_A_TIME = 1_000
-"""So many records of a kind go in one round; the next takes more."""
+"""Records of a kind that one round deletes; the next deletes more."""
 
 
 async def remove_expired(trail: Trail, now: datetime, *, by: Principal) -> int:
-    """Delete what has expired of what the caller may see, up to AT_A_TIME of each kind, and tell how many."""
+    """Delete expired records that the caller may see, up to AT_A_TIME of each kind, and return their number."""
     over = ContextMatch(path="until", op="lt", value=as_text(now, "now"))
     nodes = await NodeGraph(trail, by).remove_expired(now, AT_A_TIME)
     return nodes + await drop_selected(trail, Selector(schema_name=RESEARCH, context_match=(over,)), AT_A_TIME, by=by)

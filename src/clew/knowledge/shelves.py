@@ -13,7 +13,8 @@ import msgspec
 from clew.access import Principal
 from clew.errors import NotFound
 from clew.knowledge.membership import Membership, terms_of
-from clew.knowledge.neighbours import CANDIDATES, lift
+from clew.knowledge.session_order import CANDIDATES
+from clew.knowledge.session_order import boost_by_neighbours as lift
 from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.bulk import each_record
 from clew.trail.closeness import closeness

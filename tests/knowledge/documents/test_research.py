@@ -14,7 +14,7 @@ from clew.errors import InvalidInput, NotFound
 from clew.knowledge.documents.findings import NOTHING, SCHEMA
 from clew.knowledge.documents.ingest import NewSource
 from clew.knowledge.documents.research import Library
-from clew.knowledge.history.archive import Archive
+from clew.knowledge.history.journal import Archive
 from clew.knowledge.history.links import link_code, link_inspiration, link_pattern
 from clew.knowledge.searching import Shelves
 from clew.knowledge.shelves import NodeShelf

@@ -8,7 +8,8 @@ import pytest
 
 from clew.access import Principal
 from clew.errors import InvalidInput
-from clew.knowledge.history.anchors import CodeRef, anchor_id, ensure_anchors, parse_ref
+from clew.knowledge.code.places import CodeRef, parse_ref
+from clew.knowledge.history.links import anchor_id, ensure_anchors
 from clew.trail.kinds import NodeDomain, NodeType
 from clew.trail.nodes import NodeGraph
 from clew.trail.store import Trail

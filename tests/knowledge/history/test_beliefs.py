@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, InvalidInput, NotFound
-from clew.knowledge.history.belief import Belief, Fact, Standing, relate, settle
-from clew.knowledge.history.beliefs import BeliefLedger
+from clew.knowledge.history.beliefs import Belief, BeliefLedger, Fact, Standing, relate, settle
 from clew.trail.store import Trail
 
 JAN, FEB, MAR = (datetime(2024, month, 1, tzinfo=UTC) for month in (1, 2, 3))

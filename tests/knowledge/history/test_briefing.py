@@ -8,7 +8,7 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import InvalidInput
 from clew.knowledge.history.briefing import brief, summarise_session
-from clew.knowledge.history.chronicle import Chronicle
+from clew.knowledge.history.journal import Chronicle
 from clew.llm.tokens import count_tokens
 from clew.trail.store import Trail
 

@@ -10,9 +10,10 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, InvalidInput, NotFound
-from clew.knowledge.history.chronicle import Chronicle
-from clew.knowledge.history.entries import ArchiveQuery, Category, Entry
+from clew.knowledge.history.entries import ArchiveQuery, Category
+from clew.knowledge.history.journal import Chronicle
 from clew.trail.breadcrumb import Draft
+from clew.trail.nodes import Node
 from clew.trail.store import Trail
 
 
@@ -26,8 +27,8 @@ def tuesday(trail: Trail, me: Principal, clock: ManualClock) -> Chronicle:
     return Chronicle(trail, me, "tuesday", clock)
 
 
-def titles(entries: list[Entry]) -> set[str]:
-    return {entry.title for entry in entries}
+def titles(entries: list[Node]) -> set[str]:
+    return {entry.name for entry in entries}
 
 
 @pytest.mark.req("SYL-22")
@@ -38,7 +39,7 @@ async def test_every_category_can_be_stored_and_asked_for(monday: Chronicle, cat
 
     [found] = await monday.query(ArchiveQuery(categories=[category]))
     assert found == stored
-    assert (found.title, found.content, found.category) == ("Port", "We chose port 8081", category)
+    assert (found.name, found.content, found.category) == ("Port", "We chose port 8081", category)
     assert (found.session_id, found.source) == ("monday", "ann")
 
 
@@ -86,7 +87,7 @@ async def test_all_filters_hold_together(monday: Chronicle, tuesday: Chronicle, 
     assert await asked(session_ids=["tuesday"]) == {"late"}
     assert await asked(exclude_sessions=["tuesday"]) == {"early", "middle"}
     assert await asked(exclude_sessions=["tuesday", "monday"]) == set()
-    assert [each.title for each in await monday.query(ArchiveQuery(cross_session=True, limit=1))] == ["late"]
+    assert [each.name for each in await monday.query(ArchiveQuery(cross_session=True, limit=1))] == ["late"]
     found = await monday.query(ArchiveQuery(cross_session=True, search_text="yeast for bread", limit=1))
     assert titles(found) == {"late"}
     narrowed = ArchiveQuery(search_text="cache", sources=["planner"], since=middle - timedelta(hours=2))
@@ -112,13 +113,12 @@ async def test_a_session_writes_for_itself_and_reads_what_was_promoted(
 
     clock.advance(minutes=5)
     promoted = await monday.promote_pattern(stored.id)
-    assert (promoted.promoted, promoted.promoted_by, promoted.promoted_because) == (True, "ann", "user")
-    assert promoted.metadata["promoted"]["at"] == clock.now().isoformat()
+    assert promoted.metadata["promoted"] == {"by": "ann", "at": clock.now().isoformat(), "because": "user"}
     assert titles(await tuesday.query()) == {"Retry"}
     assert await monday.promote_pattern(stored.id) == promoted
 
     taken = await tuesday.take_back(stored.id)
-    assert not taken.promoted
+    assert taken.metadata["promoted"] is None
     assert await tuesday.query() == []
     assert titles(await monday.query()) == {"Retry"}
 
@@ -155,7 +155,7 @@ async def test_other_owners_see_nothing_whatever_the_scope(
 async def test_keys_are_masked_and_empty_entries_refused(monday: Chronicle) -> None:
     key = "ghp_" + "a1B2" * 9
     stored = await monday.store(f"the token is {key}", "general")
-    assert key not in f"{stored.title} {stored.content}"
+    assert key not in f"{stored.name} {stored.content}"
     with pytest.raises(InvalidInput, match="content"):
         await monday.store("  \n", "general")
 

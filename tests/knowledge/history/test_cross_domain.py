@@ -10,10 +10,8 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import NotFound
-from clew.knowledge.history.anchors import ensure_anchors
-from clew.knowledge.history.archive import Archive
-from clew.knowledge.history.cross_domain import CrossDomain
-from clew.knowledge.history.links import link_inspiration, link_pattern
+from clew.knowledge.history.journal import Archive
+from clew.knowledge.history.links import CrossDomain, ensure_anchors, link_inspiration, link_pattern
 from clew.trail.edge import EdgeType
 from clew.trail.kinds import NodeDomain, NodeType
 from clew.trail.nodes import Node, NodeGraph

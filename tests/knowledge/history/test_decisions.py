@@ -10,13 +10,11 @@ import pytest
 
 from clew.access import Principal
 from clew.knowledge.code.blobs import blob_id
-from clew.knowledge.history.adr import is_adr, read_adr
-from clew.knowledge.history.archive import Archive
-from clew.knowledge.history.changelogs import ChangeNote, is_changelog, read_changelog
-from clew.knowledge.history.commits import Commit
-from clew.knowledge.history.decision import find_date
-from clew.knowledge.history.decisions import keep_decisions, node_id, read_decisions
-from clew.knowledge.history.resolutions import find_commit_decisions, find_resolutions
+from clew.knowledge.git.log import Commit
+from clew.knowledge.history.changelog import ChangeNote, find_date, is_changelog, read_changelog
+from clew.knowledge.history.decisions import is_adr, keep_decisions, node_id, read_adr, read_decisions
+from clew.knowledge.history.explanation import find_resolutions
+from clew.knowledge.history.journal import Archive
 from clew.trail.nodes import NodeGraph
 from clew.trail.store import Trail
 
@@ -271,23 +269,6 @@ def test_commits_tell_what_was_resolved() -> None:
         ("fixes", "acme/shop#3"),
         ("fixes", "ABC-7"),
     ]
-
-
-def test_commits_tell_what_was_decided() -> None:
-    decided = find_commit_decisions(
-        [
-            commit("feat(api)!: drop the old route"),
-            commit("feat: new route", "BREAKING CHANGE: the old route is gone"),
-            commit("Use one queue", Decision="order matters more than speed"),
-            commit("fix: a typo"),
-        ]
-    )
-    assert [(each.status, each.decision) for each in decided] == [
-        ("breaking", "feat(api)!: drop the old route"),
-        ("breaking", "the old route is gone"),
-        ("decision", "order matters more than speed"),
-    ]
-    assert decided[0].cited == "a" * 12
 
 
 async def test_decisions_are_kept_once_with_their_edges(trail: Trail, me: Principal) -> None:

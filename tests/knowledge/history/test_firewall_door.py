@@ -10,10 +10,8 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.knowledge.evidence.firewall import Claim, Firewall
-from clew.knowledge.history.anchors import ensure_anchors
-from clew.knowledge.history.archive import Archive
-from clew.knowledge.history.chronicle import Chronicle
-from clew.knowledge.history.cross_domain import CrossDomain
+from clew.knowledge.history.journal import Archive, Chronicle
+from clew.knowledge.history.links import CrossDomain, ensure_anchors
 from clew.trail.kinds import SourceKind, Trust
 from clew.trail.nodes import UNVERIFIED, Node, NodeGraph
 from clew.trail.store import Trail

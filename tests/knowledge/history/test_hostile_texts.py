@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from clew.knowledge.history.adr import read_adr
-from clew.knowledge.history.changelogs import read_changelog
-from clew.knowledge.history.commits import MAX_BODY, parse_log
-from clew.knowledge.history.headings import Heading, read_heading
+from clew.knowledge.git.log import MAX_BODY, parse_log
+from clew.knowledge.history.changelog import Heading, read_changelog, read_heading
+from clew.knowledge.history.decisions import read_adr
 
 MANY = 300_000
 

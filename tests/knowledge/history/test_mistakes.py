@@ -9,7 +9,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import InvalidInput
-from clew.knowledge.history.mistakes import Mistakes
+from clew.knowledge.history.lessons import Mistakes
 from clew.trail.store import Trail
 
 

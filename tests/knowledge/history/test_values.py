@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew.knowledge.git.tags import version_key
 from clew.knowledge.history.values import normal_name, normal_value
-from clew.knowledge.history.versions import version_key
 
 
 @pytest.mark.parametrize(

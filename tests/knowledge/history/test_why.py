@@ -8,12 +8,13 @@ import pytest
 
 from clew.access import Principal
 from clew.errors import NotFound
-from clew.knowledge.history.archive import Archive
-from clew.knowledge.history.blame import find_origin, read_line_history
+from clew.knowledge.code.places import find_origin
+from clew.knowledge.git.blame import read_line_history
 from clew.knowledge.history.decisions import read_decisions
-from clew.knowledge.history.why import Around, blame_why
+from clew.knowledge.history.explanation import Around, blame_why
+from clew.knowledge.history.journal import Archive
 from clew.trail.store import Trail
-from tests.knowledge.history.repository import Repository
+from tests.knowledge.git.repository import Repository
 
 LIMIT = Around(qualname="LIMIT", first=3, last=3)
 SOURCE = "import os\n\nLIMIT = 10\n\n\ndef run():\n    return LIMIT\n"

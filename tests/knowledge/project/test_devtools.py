@@ -12,7 +12,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import InvalidInput, SourceError
-from clew.knowledge.history.preferences import UserPreferences
+from clew.knowledge.history.lessons import UserPreferences
 from clew.knowledge.project.devtools import SCHEMA, ToolDiscovery
 from clew.knowledge.project.tool_records import (
     DiscoveredTool,
@@ -23,7 +23,7 @@ from clew.knowledge.project.tool_records import (
 )
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
-from tests.knowledge.history.repository import Repository
+from tests.knowledge.git.repository import Repository
 
 
 class Library:

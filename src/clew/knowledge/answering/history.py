@@ -11,10 +11,10 @@ from typing import NamedTuple, Protocol
 from clew.knowledge.answering.question import Kind, Question
 from clew.knowledge.code.views import FileInfo
 from clew.knowledge.code.words import terms_of
-from clew.knowledge.history.changelogs import ChangeNote
-from clew.knowledge.history.commit_queries import CommitFilter
-from clew.knowledge.history.commit_shelf import Commits, commit_node
-from clew.knowledge.history.versions import version_key
+from clew.knowledge.git.commits import Commits, commit_node
+from clew.knowledge.git.store import CommitFilter
+from clew.knowledge.git.tags import version_key
+from clew.knowledge.history.changelog import ChangeNote
 from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
 from clew.trail.nodes import Node, ScoredNode
 from clew.trail.readable import find_words
@@ -220,6 +220,7 @@ def note_node(note: ChangeNote, now: datetime) -> Node:
         content=note.text,
         path=note.path,
         line_start=note.line,
+        line_end=note.end_line,
         content_hash=note.hash,
         timestamp=at,
         created_at=at or now,

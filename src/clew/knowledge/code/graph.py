@@ -29,6 +29,7 @@ from clew.knowledge.code.lookups import (
 )
 from clew.knowledge.code.parsing import readable_text
 from clew.knowledge.code.passages import SYMBOL_KINDS
+from clew.knowledge.code.places import find_origin
 from clew.knowledge.code.postings import Place
 from clew.knowledge.code.ranking import Shares
 from clew.knowledge.code.refs import readings
@@ -38,9 +39,9 @@ from clew.knowledge.code.search_index import PassageHit, SearchIndex
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.code.tree import Tree
 from clew.knowledge.code.views import Callers, FileInfo, Folder, LeftOut, Link, Located, build_folder, to_kind, to_node
-from clew.knowledge.history.blame import find_origin, read_line_history
-from clew.knowledge.history.commits import Commit
-from clew.knowledge.history.git_log import GitLog
+from clew.knowledge.git.blame import read_line_history
+from clew.knowledge.git.log import Commit
+from clew.knowledge.git.store import GitLog
 from clew.trail.globs import glob_matches
 from clew.trail.nodes import Node, ScoredNode
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clew.errors import SourceError
-from clew.knowledge.git import QUICK_SECONDS, is_stuck, note_stuck, start_git
+from clew.knowledge.git.run import QUICK_SECONDS, is_stuck, note_stuck, start_git
 from clew.secrecy import is_secret_file
 from clew.tools.ignoring import NEVER_READ, TOOLS_OWN, rules_above
 

@@ -19,8 +19,8 @@ from clew.knowledge.evidence.conflicts import Conflict
 from clew.knowledge.evidence.prompt import build_trust_prompt, parse_response
 from clew.knowledge.evidence.provenance import annotate, cited
 from clew.knowledge.evidence.trust import Evidence, evidence_of, freshness_of, level_of, trust_of
-from clew.knowledge.history.keyed import find_keyed, keep_keyed
 from clew.knowledge.membership import telling_words, terms_of
+from clew.knowledge.upsert import find_keyed, keep_keyed
 from clew.llm.messages import Message
 from clew.llm.requests import Model, ModelRequest
 from clew.llm.tokens import count_tokens

@@ -27,7 +27,7 @@ from clew.knowledge.documents.ingest import Ingested, NewSource, ingest_source, 
 from clew.knowledge.documents.packages import Packages
 from clew.knowledge.documents.retrieval import RetrievalConfig, Retrieved, retrieve
 from clew.knowledge.evidence.conflicts import Conflict, detect, record_conflicts
-from clew.knowledge.history.cross_domain import CrossDomain
+from clew.knowledge.history.links import CrossDomain
 from clew.knowledge.membership import telling_words
 from clew.knowledge.searching import KNOWN_SHARE, Shelves
 from clew.llm.requests import Model

@@ -13,7 +13,7 @@ from clew.errors import AlreadyExists, Conflict
 from clew.knowledge.documents.sections import Piece
 from clew.knowledge.evidence.provenance import FIELD, Source
 from clew.knowledge.evidence.signatures import mark_check, with_marks
-from clew.knowledge.history.keyed import keyed_id
+from clew.knowledge.upsert import keyed_id
 from clew.trail.breadcrumb import Breadcrumb, Draft
 from clew.trail.bulk import drop_records, each_record
 from clew.trail.kinds import NodeDomain, NodeType

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # parsers and the rest of knowledge are for the first tool th
     from clew.knowledge.base import Knowledge
     from clew.knowledge.code.graph import CodeGraph
     from clew.knowledge.code.views import Folder, Link
-    from clew.knowledge.history.commits import Commit
+    from clew.knowledge.git.log import Commit
 
 NAME = "code"
 EVERYWHERE = f"{NAME}://tools/hidden/search_all"

@@ -1,4 +1,4 @@
-"""The domain `history`: what was done, and why."""
+"""The domain `history`: past work and its reasons."""
 
 from __future__ import annotations
 
@@ -12,22 +12,24 @@ from clew.catalog.domain import Domain
 from clew.catalog.text import inline
 from clew.errors import InvalidInput
 from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query
+from clew.knowledge.domains.journal import journal_tools
 from clew.knowledge.domains.lessons import lesson_tools
+from clew.knowledge.domains.relations import relation_tools
 from clew.knowledge.domains.shown import READS, node_line, node_lines
 from clew.knowledge.domains.withheld import telling_of_the_withheld
 from clew.knowledge.evidence.citations import COMMIT_PREFIX, on_one_line
-from clew.knowledge.history.archive import Include, SummaryType
 from clew.knowledge.history.briefing import Tier, brief
 from clew.knowledge.history.entries import NO_SESSION
-from clew.knowledge.history.wording import stems
+from clew.knowledge.history.journal import Include, SummaryType
+from clew.knowledge.text import stems
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, guide, tool
 from clew.trail.kinds import NodeDomain
 from clew.trail.nodes import UNVERIFIED, ScoredNode
 
 if TYPE_CHECKING:
-    from clew.knowledge.history.archive import Stored
-    from clew.knowledge.history.commits import Commit
-    from clew.knowledge.history.why import Why
+    from clew.knowledge.git.log import Commit
+    from clew.knowledge.history.explanation import Why
+    from clew.knowledge.history.journal import Stored
 
 NAME = "history"
 WRITES = Effects(reaches_out=False)
@@ -50,8 +52,10 @@ def build_history(open_knowledge: OpenKnowledge) -> Domain:
         tools=telling_of_the_withheld(
             (
                 *_entry_points(open_knowledge),
-                *_of_sessions(open_knowledge),
-                *_of_topics(open_knowledge),
+                *_session_tools(open_knowledge),
+                *_topic_tools(open_knowledge),
+                *journal_tools(open_knowledge),
+                *relation_tools(open_knowledge),
                 *lesson_tools(open_knowledge),
             ),
             open_knowledge,
@@ -87,7 +91,7 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
 
     @tool(name="briefing", title="Where things stand", effects=READS)
     async def briefing(ctx: ToolContext, tier: Tier = "standard") -> str:
-        """Tell where the session stands: open threads, decisions and failures, each with its source."""
+        """Show the state of the session: open threads, decisions and failures, each with its source."""
         knowledge = await known()
         await knowledge.decisions.catch_up()
         found = await brief(knowledge.chronicle(ctx.by, ctx.by.session or NO_SESSION), tier)
@@ -97,7 +101,7 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
     return search_history, why_line, briefing
 
 
-def _of_sessions(known: OpenKnowledge) -> Sequence[Tool]:
+def _session_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="store_summary", title="Note a decision, a mistake or a preference", effects=WRITES)
     async def store_summary(
         content: Annotated[str, msgspec.Meta(description="what to remember, in a sentence or a few")],
@@ -111,9 +115,9 @@ def _of_sessions(known: OpenKnowledge) -> Sequence[Tool]:
         tags: Sequence[str] = (),
         inspired_by: Annotated[Sequence[str], msgspec.Meta(description="ids of references that led to it")] = (),
     ) -> str:
-        """Note what was done, decided or broken, with the code that it is about. It is held against the code first:
-        what that does not bear out is kept, but marked. A mistake with its fix is warned of from then on, and a
-        preference with a title is one of that kind."""
+        """Store a summary of work, a decision or a failure, with the code that it is about. It is checked against the
+        code, and marked if the code does not confirm it. A mistake with its fix gives warnings from then on, and a
+        preference with a title is stored under it."""
         knowledge, session = await known(), ctx.by.session or NO_SESSION
         stored = await knowledge.archive(ctx.by).store_summary(
             content, summary_type, session, code_references, tags, inspired_by=inspired_by, title=title, outcome=outcome
@@ -129,7 +133,7 @@ def _of_sessions(known: OpenKnowledge) -> Sequence[Tool]:
     async def get_session_history(
         ctx: ToolContext, session_id: str = "", chronological: bool = True, include: Include = "all"
     ) -> str:
-        """List what a session noted."""
+        """List the entries of a session."""
         session = session_id or ctx.by.session
         if not session:
             raise InvalidInput("session_id", "is needed: you are in no session", hint="Name one")
@@ -145,16 +149,16 @@ def _of_sessions(known: OpenKnowledge) -> Sequence[Tool]:
     return store_summary, get_session_history, get_code_for_history
 
 
-def _of_topics(known: OpenKnowledge) -> Sequence[Tool]:
+def _topic_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_decisions", effects=READS, searchable=False)
     async def get_decisions(ctx: ToolContext, query: Topic = "", limit: Limit = 10) -> str:
-        """List the decisions on a topic, or the newest, with where each is told."""
+        """List the decisions on a topic, or the newest, each with its place: entries and decision records."""
         found = await (await known()).archive(ctx.by).get_decisions(query, limit)
         return node_lines(found) or f"Nothing was decided on that. {HOW_TO_NOTE}"
 
     @tool(name="find_failures", effects=READS, searchable=False)
     async def find_failures(ctx: ToolContext, query: Topic = "", limit: Limit = 10, resolved_only: bool = False) -> str:
-        """List past failures and mistakes like a description, or the newest, with how they were resolved."""
+        """List failures and mistakes that fit a description, or the newest, with their resolutions."""
         found = await (await known()).archive(ctx.by).find_failures(query, limit, resolved_only)
         lines = [f"{node_line(each.node)} {_resolution(each.node.metadata.get('resolution'))}" for each in found]
         return "\n".join(lines) or f"No failure like that was noted. {HOW_TO_NOTE}"
@@ -170,8 +174,7 @@ def _of_topics(known: OpenKnowledge) -> Sequence[Tool]:
 
 
 def _in_turns(query: str, noted: Sequence[ScoredNode], commits: Sequence[ScoredNode]) -> list[ScoredNode]:
-    """What was noted and what was committed, which are measured differently, in turns; what has no word of the question
-    comes last."""
+    """Entries and commits, whose scores are not comparable, in turns; entries without a word of the question last."""
     wanted = stems(query)
     near = [each for each in noted if wanted & stems(f"{each.node.name}\n{each.node.content}")]
     turns = [each for turn in zip_longest(near, commits) for each in turn if each is not None]
@@ -179,7 +182,7 @@ def _in_turns(query: str, noted: Sequence[ScoredNode], commits: Sequence[ScoredN
 
 
 def stored_line(stored: Stored) -> str:
-    """What became of a summary, and why it is not believed, on one line."""
+    """The result of storing a summary on one line, with the reasons if it is unverified."""
     edges = f" with {stored.edges} edge{'' if stored.edges == 1 else 's'} to code" if stored.edges else ""
     told = f"Stored as {stored.node_id}{edges}"
     if stored.is_verified:
@@ -188,7 +191,7 @@ def stored_line(stored: Stored) -> str:
 
 
 def why_lines(why: Why) -> list[str]:
-    """What explains a line, one line a source; below a commit, what its message says first."""
+    """The explanation of a line, one line a source; below a commit, the first paragraph of its message."""
     span = f"-{why.last_line}" if why.last_line > why.line else ""
     return [
         f"{on_one_line(why.path)}:{why.line}{span}",

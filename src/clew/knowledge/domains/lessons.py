@@ -1,5 +1,5 @@
-"""What was learned, as tools of the domain `history`: mistakes to avoid, what the user prefers, and facts with the time
-for which they hold."""
+"""Tools on lessons: mistakes to avoid, preferences of the user, and beliefs with their valid times. They belong to the
+domain `history`."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ import msgspec
 
 from clew.catalog.text import inline
 from clew.knowledge.domains.shown import READS, WIDTH
+from clew.knowledge.history.lessons import Response
 from clew.tools import Effects, Tool, ToolContext, tool
 
 if TYPE_CHECKING:
     from clew.knowledge.domains.code import OpenKnowledge
-    from clew.knowledge.history.belief import Standing
-    from clew.knowledge.history.preferences import Preferences
+    from clew.knowledge.history.beliefs import Standing
+    from clew.knowledge.history.lessons import Preferences
 
 NOTES = Effects(repeats_safely=True, reaches_out=False)
 Moment = Annotated[datetime, msgspec.Meta(tz=True, description="for example 2026-01-01T00:00:00Z")] | None
 
 
 def lesson_tools(known: OpenKnowledge) -> Sequence[Tool]:
-    """Two tools for each of the three: one asks, one notes."""
-    return *_of_mistakes(known), *_of_preferences(known), *_of_beliefs(known)
+    """Tools that read and record mistakes, preferences and beliefs."""
+    return *_mistake_tools(known), *_preference_tools(known), *_belief_tools(known)
 
 
-def _of_mistakes(known: OpenKnowledge) -> Sequence[Tool]:
+def _mistake_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="check_mistakes", effects=READS, searchable=False)
     async def check_mistakes(
         approach: Annotated[str, msgspec.Meta(description="what is planned, in a sentence")], ctx: ToolContext
     ) -> str:
-        """Tell whether what is planned was a mistake before, and what to do instead."""
+        """Check whether a plan was a mistake before, and show what to do instead."""
         found = await (await known()).mistakes(ctx.by).check_mistakes(approach)
         lines = [
             f"- {inline(each.pattern, WIDTH)}: {inline(each.error, WIDTH)}. Instead: {inline(each.fix, WIDTH)}"
@@ -50,19 +51,19 @@ def _of_mistakes(known: OpenKnowledge) -> Sequence[Tool]:
         context: str = "",
         tags: Sequence[str] = (),
     ) -> str:
-        """Remember a mistake, for all sessions. One that is told again counts once more."""
+        """Record a mistake for all sessions. Reporting it again raises its confidence."""
         noted = await (await known()).mistakes(ctx.by).report_mistake(pattern, error, fix, context, tags)
         return f"Noted as {noted.id}, reported {noted.occurrences} time{'s' * (noted.occurrences != 1)}."
 
     return check_mistakes, report_mistake
 
 
-def _of_preferences(known: OpenKnowledge) -> Sequence[Tool]:
+def _preference_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_preferences", effects=READS, searchable=False)
     async def get_preferences(
         ctx: ToolContext, category: Annotated[str, msgspec.Meta(description="only of this kind")] = "all"
     ) -> str:
-        """List what the user prefers: what was said, and what was learned."""
+        """List the user's preferences: explicit, learned, and of this session."""
         found = await (await known()).preferences(ctx.by).get_preferences(category)
         return "\n".join(_preference_lines(found)) or "No preference is known."
 
@@ -77,10 +78,23 @@ def _of_preferences(known: OpenKnowledge) -> Sequence[Tool]:
         await (await known()).preferences(ctx.by).set_preference(category, preference, for_session=for_session)
         return f"Remembered {'for this session' if for_session else 'for all sessions'}: {inline(category, WIDTH)}."
 
-    return get_preferences, set_preference
+    @tool(name="observe_preference", effects=Effects(reaches_out=False), searchable=False)
+    async def observe_preference(
+        category: Annotated[str, msgspec.Meta(description="the kind of preference, for example indentation")],
+        suggestion: Annotated[str, msgspec.Meta(description="the value that was suggested")],
+        response: Annotated[Response, msgspec.Meta(description="the user's response")],
+        ctx: ToolContext,
+    ) -> str:
+        """Learn from the user's response to a suggestion: the first acceptance counts 0.6, each further one 0.1 more, a
+        rejection 0.2 less."""
+        found = await (await known()).preferences(ctx.by).learn(category, suggestion, response)
+        learned = [line for line in _preference_lines(found) if "(learned" in line]
+        return "\n".join(learned) or "Nothing is learned: the suggestion was never accepted."
+
+    return get_preferences, set_preference, observe_preference
 
 
-def _of_beliefs(known: OpenKnowledge) -> Sequence[Tool]:
+def _belief_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_beliefs", effects=READS, searchable=False)
     async def get_beliefs(
         ctx: ToolContext,
@@ -89,8 +103,8 @@ def _of_beliefs(known: OpenKnowledge) -> Sequence[Tool]:
         as_of: Moment = None,
         recorded_by: Moment = None,
     ) -> str:
-        """List what was valid at a moment, as far as was recorded by another, each fact with its source. What
-        disagrees is there from both sides, and marked."""
+        """List the facts that were valid at a moment and recorded by another, each with its source. Facts that disagree
+        are all listed, and marked."""
         ledger = (await known()).beliefs(ctx.by)
         found = await ledger.as_of(as_of, recorded_by, subject=subject, attribute=attribute)
         return "\n".join(map(_belief_line, found)) or "Nothing was recorded of that for that time."
@@ -108,8 +122,8 @@ def _of_beliefs(known: OpenKnowledge) -> Sequence[Tool]:
         valid_to: Moment = None,
         supersedes: Annotated[Sequence[str], msgspec.Meta(description="ids that it expressly replaces")] = (),
     ) -> str:
-        """Record a fact with its source and the time for which it holds. Nothing that was recorded is lost."""
-        from clew.knowledge.history.belief import Fact  # with the rest of knowledge
+        """Record a fact with its source and valid time. Earlier records stay."""
+        from clew.knowledge.history.beliefs import Fact  # with the rest of knowledge
 
         fact = Fact(
             subject=subject,
@@ -124,7 +138,17 @@ def _of_beliefs(known: OpenKnowledge) -> Sequence[Tool]:
         )
         return f"Recorded as {(await (await known()).beliefs(ctx.by).add(fact)).id}."
 
-    return get_beliefs, record_belief
+    @tool(name="retract_belief", effects=NOTES, searchable=False)
+    async def retract_belief(
+        id: Annotated[str, msgspec.Meta(description="the id of a belief, as get_beliefs shows it")],
+        why: Annotated[str, msgspec.Meta(description="why it is not right")],
+        ctx: ToolContext,
+    ) -> str:
+        """Record that a belief was never right. The belief stays on record, with the reason."""
+        await (await known()).beliefs(ctx.by).retract(id, why)
+        return f"Retracted {id}."
+
+    return get_beliefs, record_belief, retract_belief
 
 
 def _preference_lines(found: Preferences) -> list[str]:

@@ -17,7 +17,7 @@ from clew.clock import Clock
 from clew.errors import AlreadyExists, NotFound
 from clew.knowledge.evidence.citations import COMMIT_PREFIX
 from clew.knowledge.evidence.trust import level_of, trust_of
-from clew.knowledge.history.wording import coverage, likeness, stems
+from clew.knowledge.text import coverage, likeness, stems
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft
 from clew.trail.kinds import ConflictKind, NodeDomain
 from clew.trail.nodes import UNVERIFIED, Node

@@ -1,1 +1,1 @@
-"""What was done, and why: the chronicle on the trail, and what git remembers."""
+"""History: the journal of sessions, decisions, changelogs, beliefs and lessons."""

@@ -1,48 +1,225 @@
-"""The belief ledger: facts with the time for which they are valid, the time at which they were recorded, their source
-and trust. It is only ever added to. What retires what is worked out when it is read, from what the reader may see, so
-nothing is lost by inference and nothing shows through from out of sight. Writing asks no model."""
+"""The belief ledger: facts with their valid time, recorded time, source and trust. Records are only ever added. A later
+statement retires an earlier one on explicit evidence only: it says so, or it is a later version or date of the same
+source; otherwise both stay, and disagree. All of this is computed on reading, from the records that the reader may see,
+so inference deletes nothing and leaks nothing. Writing calls no model."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Literal
 
 import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import InvalidInput, NotFound
-from clew.knowledge.history.belief import (
-    Belief,
-    Contradiction,
-    Fact,
-    Standing,
-    check_fact,
-    counts_at,
-    find_contradictions,
-    settle,
-)
-from clew.knowledge.history.chronicle import list_all
-from clew.knowledge.history.keyed import keyed_id
-from clew.knowledge.history.values import normal_name
+from clew.knowledge.git.tags import version_key
+from clew.knowledge.history.entries import list_all
+from clew.knowledge.history.values import normal_name, normal_value
+from clew.knowledge.upsert import keyed_id
 from clew.secrecy import mask_keys
 from clew.trail.breadcrumb import Breadcrumb, Draft, encode_canonical
+from clew.trail.nodes import DEFAULT_TRUST
 from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
 SCHEMA = "belief.v1"
 MOST = 100_000
-_TOLD = ("subject", "attribute", "value", "condition", "source", "version", "cite", "text")
-"""What a fact says in words: keys in it are masked."""
+MAX_TEXT, MAX_PLACE = 20_000, 2_000
+_BEGINNING, _END = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+_MASKED = ("subject", "attribute", "value", "condition", "source", "version", "cite", "text")
 _encode = msgspec.to_builtins
+
+Relation = Literal["same", "supersedes", "superseded", "contradicts", "unrelated"]
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A statement: a subject has a value for an attribute, under a condition (a platform, an extra; empty: always).
+
+    `holds=False` denies it; `many` allows several values at once. `valid_to` is exclusive, and both times may be open.
+    `source` names the series of documents that states it, `version` which of them, `cite` the exact place. `supersedes`
+    holds ids of beliefs that it expressly replaces. Free text has only `text`, and relates to no other fact.
+    """
+
+    subject: str = ""
+    attribute: str = ""
+    value: str = ""
+    condition: str = ""
+    holds: bool = True
+    many: bool = False
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    source: str
+    version: str = ""
+    cite: str = ""
+    trust: int = DEFAULT_TRUST
+    supersedes: tuple[str, ...] = ()
+    text: str = ""
+
+    @property
+    def is_free(self) -> bool:
+        return not self.subject and not self.attribute
+
+    @property
+    def topic(self) -> tuple[str, str, str]:
+        """Subject, attribute and condition; facts of other topics are unrelated."""
+        return normal_name(self.subject), normal_name(self.attribute), normal_name(self.condition)
+
+    @property
+    def said(self) -> tuple[str, bool]:
+        """The statement about the topic."""
+        return normal_value(self.value, self.attribute), self.holds
+
+
+class Belief(msgspec.Struct, frozen=True, kw_only=True):
+    """A fact as it was recorded."""
+
+    id: str
+    fact: Fact
+    recorded_at: datetime
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """A belief with its effective time, the belief that retired it, and those that disagree with it meanwhile."""
+
+    belief: Belief
+    valid_from: datetime | None
+    valid_to: datetime | None
+    retired_by: str | None = None
+    disagrees_with: tuple[str, ...] = ()
+
+
+class Contradiction(msgspec.Struct, frozen=True, kw_only=True):
+    """Two beliefs that cannot both be right, and the time for which both claim to be."""
+
+    one: Belief
+    other: Belief
+    valid_from: datetime | None
+    valid_to: datetime | None
+
+
+def check_fact(fact: Fact) -> Fact:
+    """Raises InvalidInput for an empty or too large fact, and for times that do not fit."""
+    if fact.is_free and not fact.text.strip():
+        raise InvalidInput("fact", "says nothing", hint="Give subject, attribute and value, or a text")
+    if not fact.is_free and not (fact.subject.strip() and fact.attribute.strip() and fact.value.strip()):
+        raise InvalidInput("fact", "lacks its subject, attribute or value")
+    if not fact.source.strip():
+        raise InvalidInput("source", "is empty", hint="Say where the fact comes from")
+    if not 0 <= fact.trust <= 100:
+        raise InvalidInput("trust", "must be between 0 and 100")
+    for field, moment in (("valid_from", fact.valid_from), ("valid_to", fact.valid_to)):
+        _check_moment(field, moment)
+    if _begin(fact) >= _end(fact):
+        raise InvalidInput("valid_to", "must be after valid_from")
+    if max(map(len, (fact.subject, fact.attribute, fact.value, fact.text))) > MAX_TEXT:
+        raise InvalidInput("fact", f"has a part of over {MAX_TEXT:,} characters")
+    if max(map(len, (fact.condition, fact.source, fact.version, fact.cite))) > MAX_PLACE:
+        raise InvalidInput("fact", f"has a condition, source, version or cite of over {MAX_PLACE:,} characters")
+    return fact
 
 
 def _check_moment(field: str, moment: datetime | None) -> None:
     if moment is not None and moment.tzinfo is None:
         raise InvalidInput(field, "must carry a time zone", hint="For example 2026-01-01T00:00:00Z")
+
+
+def relate(one: Belief, other: Belief) -> Relation:
+    """The relation of the first to the second: `supersedes` means that it retires the other, `superseded` the
+    reverse."""
+    a, b = one.fact, other.fact
+    if a.is_free or b.is_free or a.topic != b.topic:
+        return "unrelated"
+    if a.said == b.said:
+        return "same"
+    if (a.many or b.many) and a.said[0] != b.said[0]:
+        return "unrelated"
+    if not a.holds and not b.holds:
+        return "unrelated"
+    later = _later(one, other)
+    if later is not None:
+        return "supersedes" if later is one else "superseded"
+    return "contradicts" if _begin(a) < _end(b) and _begin(b) < _end(a) else "unrelated"
+
+
+def settle(beliefs: Sequence[Belief]) -> list[Standing]:
+    """Beliefs of one topic with their effective times, in the order given. The result does not depend on the order in
+    which they were recorded."""
+    standing = [_stand(belief, beliefs) for belief in beliefs]
+    return [
+        msgspec.structs.replace(
+            each,
+            disagrees_with=tuple(other.belief.id for other in standing if other is not each and _disagree(each, other)),
+        )
+        for each in standing
+    ]
+
+
+def find_contradictions(standing: Sequence[Standing]) -> list[Contradiction]:
+    """Pairs that disagree, each once."""
+    return [
+        Contradiction(
+            one=one.belief,
+            other=other.belief,
+            valid_from=_moment(max(_begin(one), _begin(other)), _BEGINNING),
+            valid_to=_moment(min(_end(one), _end(other)), _END),
+        )
+        for at, one in enumerate(standing)
+        for other in standing[at + 1 :]
+        if _disagree(one, other)
+    ]
+
+
+def counts_at(standing: Standing, moment: datetime) -> bool:
+    """Whether a belief is effective at a moment."""
+    return _begin(standing) <= moment < _end(standing)
+
+
+def _stand(belief: Belief, beliefs: Sequence[Belief]) -> Standing:
+    """A belief until the first that retires it becomes valid; never, if that was before its own time."""
+    retiring = [other for other in beliefs if other is not belief and relate(other, belief) == "supersedes"]
+    first = min(retiring, key=lambda other: (_begin(other.fact), other.id), default=None)
+    if first is None or _begin(first.fact) >= _end(belief.fact):
+        return Standing(belief=belief, valid_from=belief.fact.valid_from, valid_to=belief.fact.valid_to)
+    end = max(_begin(first.fact), _begin(belief.fact))
+    return Standing(belief=belief, valid_from=belief.fact.valid_from, valid_to=_moment(end, _END), retired_by=first.id)
+
+
+def _disagree(one: Standing, other: Standing) -> bool:
+    overlap = max(_begin(one), _begin(other)) < min(_end(one), _end(other))
+    return overlap and relate(one.belief, other.belief) == "contradicts"
+
+
+def _later(one: Belief, other: Belief) -> Belief | None:
+    """The later one by explicit evidence; None without any, or when each claims to replace the other."""
+    if (other.id in one.fact.supersedes) != (one.id in other.fact.supersedes):
+        return one if other.id in one.fact.supersedes else other
+    if normal_name(one.fact.source) != normal_name(other.fact.source):
+        return None
+    versions = version_key(one.fact.version), version_key(other.fact.version)
+    if versions[0] is not None and versions[1] is not None:
+        return None if versions[0] == versions[1] else one if versions[0] > versions[1] else other
+    if one.fact.version and other.fact.version:
+        return None  # names without an order
+    dates = one.fact.valid_from, other.fact.valid_from
+    if dates[0] is None or dates[1] is None or dates[0] == dates[1]:
+        return None
+    return one if dates[0] > dates[1] else other
+
+
+def _begin(span: Fact | Standing) -> datetime:
+    return span.valid_from or _BEGINNING
+
+
+def _end(span: Fact | Standing) -> datetime:
+    return span.valid_to or _END
+
+
+def _moment(moment: datetime, open_end: datetime) -> datetime | None:
+    return None if moment == open_end else moment
 
 
 class BeliefLedger:
@@ -52,12 +229,12 @@ class BeliefLedger:
         self._trail, self._by, self._clock = trail, by, clock
 
     async def add(self, fact: Fact, *, scopes: Sequence[str] = ()) -> Belief:
-        """Record a fact. The same one from the same place again changes nothing. Raises InvalidInput, and NotFound for
-        a belief that it says it supersedes and that the caller cannot see."""
+        """Record a fact. Recording the same one from the same place again changes nothing. Raises InvalidInput, and
+        NotFound for a superseded belief that the caller cannot see."""
         check_fact(fact)
         for id in fact.supersedes:
             await self._get(id)
-        fact = msgspec.structs.replace(fact, **{field: mask_keys(getattr(fact, field)) for field in _TOLD})
+        fact = msgspec.structs.replace(fact, **{field: mask_keys(getattr(fact, field)) for field in _MASKED})
         id = keyed_id(self._by.owner_id, f"belief:{_digest(fact, scopes)}")
         present = await self._find(id)
         if present is not None and not await self._retractions([id]):
@@ -73,8 +250,8 @@ class BeliefLedger:
         return _to_belief(await self._trail.records.create(draft, by=self._by))
 
     async def retract(self, id: str, why: str) -> None:
-        """Say that a belief was never right. It stays on record, and what was believed before this stays answerable.
-        Raises NotFound, InvalidInput without a reason."""
+        """Record that a belief was never right. The belief stays on record, and questions about earlier recorded times
+        still find it. Raises NotFound, InvalidInput without a reason."""
         if not why.strip():
             raise InvalidInput("why", "is empty", hint="Say why it is not right")
         found = await self._get(id)
@@ -95,8 +272,8 @@ class BeliefLedger:
         subject: str = "",
         attribute: str = "",
     ) -> list[Standing]:
-        """What was valid at one moment as far as was recorded by another, both being now where not given; oldest
-        record first. What disagrees is there from both sides."""
+        """Beliefs that were valid at one moment and recorded by another (default: now), oldest record first. Both sides
+        of a disagreement are there."""
         _check_moment("valid", valid)
         moment = valid or self._clock.now()
         standing = await self._standing(recorded, subject, attribute)
@@ -105,15 +282,15 @@ class BeliefLedger:
     async def contradictions(
         self, recorded: datetime | None = None, *, subject: str = "", attribute: str = ""
     ) -> list[Contradiction]:
-        """All pairs of facts that disagree about the same time, as far as was recorded by a moment."""
+        """All pairs of facts that disagree about the same time, as recorded by a moment."""
         return find_contradictions(await self._standing(recorded, subject, attribute))
 
     async def history(self, subject: str, attribute: str = "") -> list[Standing]:
-        """All that was ever recorded of a subject and not retracted, with the time for which each fact counts."""
+        """All beliefs about a subject that are not retracted, with their effective times."""
         return await self._standing(None, subject, attribute)
 
     async def notes(self) -> list[Belief]:
-        """Free text, as it was recorded, oldest first."""
+        """Free text, oldest first."""
         return [belief for belief in await self._recorded(None, "", "note") if belief.fact.is_free]
 
     async def _standing(self, recorded: datetime | None, subject: str, attribute: str) -> list[Standing]:
@@ -139,7 +316,7 @@ class BeliefLedger:
         return [_to_belief(each) for each in by_then if each.id not in gone]
 
     async def _retractions(self, ids: Sequence[str], recorded: datetime | None = None) -> frozenset[str]:
-        """Which of these are retracted by a moment."""
+        """Which of these were retracted by a moment."""
         if not ids:
             return frozenset()
         selector = Selector(
@@ -165,8 +342,8 @@ class BeliefLedger:
 
 
 def _to_belief(breadcrumb: Breadcrumb) -> Belief:
-    told: dict[str, Any] = {name: value for name, value in breadcrumb.context.items() if name != "kind"}
-    return Belief(id=breadcrumb.id, fact=msgspec.convert(told, Fact), recorded_at=breadcrumb.created_at)
+    fact: dict[str, Any] = {name: value for name, value in breadcrumb.context.items() if name != "kind"}
+    return Belief(id=breadcrumb.id, fact=msgspec.convert(fact, Fact), recorded_at=breadcrumb.created_at)
 
 
 def _subject_tag(subject: str) -> str:

@@ -1,32 +1,44 @@
-"""Entries of the chronicle: what was decided, found out, tried and left open. An entry is a node of the history with a
-category; it belongs to a session until it is promoted."""
+"""Entries of the journal: decisions, findings, attempts and open ends. An entry is a node of the history with a
+category. It belongs to a session, and other sessions read it once it is promoted."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
 import msgspec
 
-from clew.errors import InvalidInput
+from clew.access import Principal
+from clew.catalog.text import inline
+from clew.errors import InvalidInput, NotFound
 from clew.knowledge.evidence.citations import on_one_line
+from clew.knowledge.evidence.firewall import Firewall
+from clew.knowledge.session_order import link_in_order
+from clew.secrecy import mask_keys
 from clew.trail.breadcrumb import Breadcrumb
-from clew.trail.kinds import NodeDomain, NodeType
-from clew.trail.nodes import SCHEMA, to_node
+from clew.trail.kinds import NodeDomain, NodeType, SourceKind
+from clew.trail.nodes import SCHEMA, Node, NodeFields, NodeGraph
 from clew.trail.selector import ContextMatch, Selector
+from clew.trail.store import Trail
 
 PROMOTED = "chronicle:promoted"
 NO_SESSION = "outside"
-"""The session of what is stored where the writer is in none."""
+"""The session of entries whose writer is in none."""
 MAX_LIMIT = 1_000
+MAX_NAME = 120
+_PAGE = 200
+_LOOKED_BACK = 100
+"""Pages of concurrent entries that are searched for the previous one."""
+_MOMENT = timedelta(microseconds=1)
 
 PromotedBecause = Literal["user", "session_success", "inspector", "uses"]
 
 
 class Category(StrEnum):
-    """What an entry is about."""
+    """The subject of an entry."""
 
     DECISION = "decision"
     INSIGHT = "insight"
@@ -45,39 +57,12 @@ NODE_TYPES = {
     Category.PATTERN: NodeType.PATTERN,
     Category.FAILURE: NodeType.FAILURE,
 }
-"""Categories that have a node type of their own; the others are plain entries."""
-
-
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry. `source` is who wrote it; `promoted_by` and `promoted_because` are empty until it is promoted. What a
-    file tells of has its place there, and a time where the file says when it was."""
-
-    id: str
-    title: str
-    content: str
-    category: Category
-    session_id: str
-    source: str = ""
-    tags: tuple[str, ...] = ()
-    promoted: bool = False
-    promoted_by: str = ""
-    promoted_because: str = ""
-    metadata: dict[str, Any] = {}
-    trust: int
-    created_at: datetime
-    timestamp: datetime | None = None
-    path: str | None = None
-    line_start: int | None = None
-
-    @property
-    def place(self) -> str:
-        """Where it is found again: the place in a file, or else its id."""
-        return f"{on_one_line(self.path)}:{self.line_start or 1}" if self.path else self.id
+"""Categories with a node type of their own; the others are plain entries."""
 
 
 class ArchiveQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which entries; all given parts must hold. Of itself it means the entries of the own session and what was promoted
-    from anywhere; `current_only` means the own session, `cross_session` all of them. Both bounds of time count."""
+    """Which entries; all given parts must hold. The default scope is the own session and promoted entries of any;
+    `current_only` is the own session, `cross_session` all of them. Both bounds of time are inclusive."""
 
     categories: Sequence[Category] = ()
     sources: Sequence[str] = ()
@@ -96,7 +81,7 @@ EVERY_ENTRY = ArchiveQuery()
 
 
 def check_category(category: str) -> Category:
-    """Raises InvalidInput for a word that is no category."""
+    """Raises InvalidInput for an unknown category."""
     try:
         return Category(category)
     except ValueError:
@@ -106,52 +91,98 @@ def check_category(category: str) -> Category:
 
 
 def build_selector(query: ArchiveQuery, session_id: str) -> Selector:
-    """The query of somebody in a session, in the trail's own language. Raises InvalidInput."""
+    """The selector of a query by a caller in a session. Raises InvalidInput."""
     if query.current_only and query.cross_session:
         raise InvalidInput("current_only", "does not go with cross_session", hint="Choose one of them")
     if not 1 <= query.limit <= MAX_LIMIT:
         raise InvalidInput("limit", f"must be between 1 and {MAX_LIMIT:,}")
+    own = f"session:{session_id}"
     return Selector(
         schema_name=SCHEMA,
         all_tags=(f"domain:{NodeDomain.HISTORY.label}", *((PROMOTED,) if query.promoted_only else ())),
-        any_tags=_scope(query, session_id),
+        any_tags=() if query.cross_session else (own,) if query.current_only else (own, PROMOTED),
         created_after=query.since - _MOMENT if query.since is not None else None,
         created_before=query.until + _MOMENT if query.until is not None else None,
         context_match=tuple(_conditions(query)),
     )
 
 
-def to_entry(breadcrumb: Breadcrumb) -> Entry:
-    """Raises NotFound when the breadcrumb is no node."""
-    node = to_node(breadcrumb)
-    promoted = node.metadata.get("promoted") or {}
-    return Entry(
-        id=node.id,
-        title=node.name,
-        content=node.content,
-        category=Category(node.category or Category.GENERAL),
-        session_id=node.session_id or "",
-        source=node.source or "",
-        tags=tuple(node.metadata.get("tags", ())),
-        promoted=PROMOTED in breadcrumb.tags,
-        promoted_by=promoted.get("by", ""),
-        promoted_because=promoted.get("because", ""),
-        metadata=node.metadata,
-        trust=node.trust,
-        created_at=node.at,
-        timestamp=node.timestamp,
-        path=node.path,
-        line_start=node.line_start,
-    )
+def place_of_entry(entry: Node) -> str:
+    """The place in a file that an entry was read from, or else its id."""
+    return f"{on_one_line(entry.path)}:{entry.line_start or 1}" if entry.path else entry.id
 
 
-_MOMENT = timedelta(microseconds=1)
+async def write_entry(
+    trail: Trail,
+    by: Principal,
+    content: str,
+    category: Category,
+    session_id: str,
+    *,
+    title: str = "",
+    source: str = "",
+    metadata: Mapping[str, Any] | None = None,
+    said_by: SourceKind = SourceKind.LLM_INFERENCE,
+    files: Sequence[str] = (),
+    firewall: Firewall | None = None,
+) -> Node:
+    """Write an entry with its vector, and link it to the one before it in its session. Keys are masked. Without a
+    title, the beginning of the content is one. The firewall checks who claims it (`said_by`) and the `files` that it
+    names, and decides its trust. Raises InvalidInput for an empty content or session."""
+    if not content.strip():
+        raise InvalidInput("content", "is empty")
+    if not session_id.strip():
+        raise InvalidInput("session_id", "is empty", hint="Every entry belongs to a session")
+    masked = mask_keys(content)
+    name = inline(mask_keys(title) or masked, MAX_NAME) or category.value
+    node_type = NODE_TYPES.get(category, NodeType.HISTORY_ENTRY)
+    fields: NodeFields = {
+        "session_id": session_id,
+        "category": category.value,
+        "source": source or by.agent_id,
+        "metadata": {**(metadata or {}), "session": session_id},
+    }
+    if firewall is None:
+        node = await NodeGraph(trail, by).add_node(name, NodeDomain.HISTORY, node_type, masked, **fields)
+    else:
+        node, _ = await firewall.store(name, masked, files=files, said_by=said_by, node_type=node_type, **fields)
+    before = await _entry_before(trail, node.id, session_id, by) if session_id != NO_SESSION else None
+    if before is not None:
+        with contextlib.suppress(NotFound):  # it was removed meanwhile
+            await link_in_order(trail, [before, node.id], by=by)
+    return node
 
 
-def _scope(query: ArchiveQuery, session_id: str) -> tuple[str, ...]:
-    if query.cross_session:
-        return ()
-    return (f"session:{session_id}",) if query.current_only else (f"session:{session_id}", PROMOTED)
+async def list_all(
+    trail: Trail, selector: Selector, by: Principal, limit: int, *, oldest_first: bool = False
+) -> list[Breadcrumb]:
+    """Up to `limit` breadcrumbs, page by page, in order of creation."""
+    found: list[Breadcrumb] = []
+    cursor: str | None = None
+    while len(found) < limit:
+        size = min(_PAGE, limit - len(found))
+        page = await trail.records.list(selector, by=by, limit=size, cursor=cursor, oldest_first=oldest_first)
+        found += page.items
+        cursor = page.cursor
+        if cursor is None:
+            break
+    return found
+
+
+async def _entry_before(trail: Trail, id: str, session_id: str, by: Principal) -> str | None:
+    """The entry right before this one, also when others write at the same time."""
+    selector = build_selector(ArchiveQuery(current_only=True), session_id)
+    cursor, is_passed = None, False
+    for _ in range(_LOOKED_BACK):
+        page = await trail.records.list(selector, by=by, limit=2, cursor=cursor)
+        for each in page.items:
+            if is_passed:
+                return each.id
+            is_passed = each.id == id
+        cursor = page.cursor
+        if cursor is None:
+            break
+    return None
 
 
 def _conditions(query: ArchiveQuery) -> list[ContextMatch]:

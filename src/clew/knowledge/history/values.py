@@ -1,4 +1,5 @@
-"""When two values are the same though written differently: numbers, quantities, versions, quotes, yes and no."""
+"""Normal forms of names and values, so that different spellings compare equal: numbers, quantities, versions, quotes,
+yes and no."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import re
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
-from clew.knowledge.history.versions import version_key
+from clew.knowledge.git.tags import version_key
 
 MAX_VALUE = 2_000
 
@@ -53,16 +54,16 @@ _MINIMUM = re.compile(r"\b(?:minimum|minimal|min|lowest|oldest|requires?|require
 
 @lru_cache(1 << 13)
 def normal_name(text: str) -> str:
-    """A subject, attribute or source as it is compared: without marks, hyphens and underscores alike, lower case. Only
-    names of code, such as `cluster.DBSCAN` beside `cluster.dbscan`, and single letters stay as they are."""
+    """A subject, attribute or source for comparison: lower case, without marks, hyphens and underscores alike. Names of
+    code, such as `cluster.DBSCAN` beside `cluster.dbscan`, and single letters stay."""
     words = (word.rstrip(".,;:") for word in _MARKS.sub("", text).split())
     return " ".join(" ".join(map(_normal_word, words)).split())
 
 
 @lru_cache(1 << 13)
 def normal_value(text: str, attribute: str = "") -> str:
-    """A value as it is compared. Where the attribute is a minimum, a plain version, `>=` it and "it or newer" are one;
-    bounds from above do not count there. Where it speaks of versions, 3.10 is not 3.1."""
+    """A value for comparison. For a minimum, `3.11`, `>=3.11` and "3.11 or newer" are equal, and upper bounds do not
+    count. For a version, 3.10 is not 3.1."""
     plain = _unquoted(_SPACES.sub(" ", text[:MAX_VALUE].strip().rstrip(".")))
     if (word := _WORDS.get(plain.lower())) is not None:
         return word

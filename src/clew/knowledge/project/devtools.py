@@ -21,10 +21,8 @@ from clew.catalog.text import inline
 from clew.clock import Clock
 from clew.errors import ClewError, InvalidInput, SourceError
 from clew.knowledge.evidence.citations import citation_of
-from clew.knowledge.git import run_git
-from clew.knowledge.git_home import find_head
-from clew.knowledge.history.keyed import find_keyed, keep_keyed, keyed_id
-from clew.knowledge.history.preferences import UserPreferences
+from clew.knowledge.git.run import find_head, run_git
+from clew.knowledge.history.lessons import UserPreferences
 from clew.knowledge.project.tool_records import (
     DiscoveredTool,
     Recommendation,
@@ -39,6 +37,7 @@ from clew.knowledge.project.tool_records import (
 from clew.knowledge.project.tool_scan import ProjectFiles, Scan, is_installed, scan_project
 from clew.knowledge.project.tool_signs import command_of, default_toolsets, install_of, known_tools, normal_language
 from clew.knowledge.shelves import Shelf
+from clew.knowledge.upsert import find_keyed, keep_keyed, keyed_id
 from clew.secrecy import mask_keys
 from clew.trail.breadcrumb import Draft
 from clew.trail.nodes import Node

@@ -1,0 +1,147 @@
+"""Tools on the journal: entries of all categories, their scopes, promotion, and the summary of a session. They belong
+to the domain `history`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+
+from clew.catalog.text import inline
+from clew.knowledge.domains.code import Limit, OpenKnowledge
+from clew.knowledge.domains.shown import READS, WIDTH
+from clew.knowledge.history.briefing import entry_text, summarise_session
+from clew.knowledge.history.entries import NO_SESSION, ArchiveQuery, Category, place_of_entry
+from clew.tools import Effects, Tool, ToolContext, tool
+from clew.trail.kinds import SourceKind
+from clew.trail.nodes import Node
+
+if TYPE_CHECKING:
+    from clew.knowledge.history.journal import Chronicle
+
+WRITES = Effects(reaches_out=False)
+MARKS = Effects(repeats_safely=True, reaches_out=False)
+Scope = Literal["own_and_promoted", "current_only", "cross_session"]
+EntryId = Annotated[str, msgspec.Meta(description="the id of an entry")]
+Search = Annotated[str, msgspec.Meta(description="a text to search for; empty: the newest")]
+Time = Annotated[datetime, msgspec.Meta(tz=True, description="for example 2026-01-01T00:00:00Z")] | None
+
+
+def journal_tools(known: OpenKnowledge) -> Sequence[Tool]:
+    """Tools that write, find, share and sum up entries."""
+    return *_entry_tools(known), *_promotion_tools(known)
+
+
+def _entry_tools(known: OpenKnowledge) -> Sequence[Tool]:
+    @tool(name="store", effects=WRITES, searchable=False)
+    async def store(
+        content: Annotated[str, msgspec.Meta(description="the text of the entry")],
+        category: Category,
+        ctx: ToolContext,
+        title: Annotated[str, msgspec.Meta(description="a short name; empty: how the text begins")] = "",
+        tags: Sequence[str] = (),
+    ) -> str:
+        """Write an entry of this session into the journal. It is checked against the code, and marked if unconfirmed;
+        `user_voice` counts as said by the user."""
+        knowledge = await known()
+        said_by = SourceKind.USER if category is Category.USER_VOICE else SourceKind.LLM_INFERENCE
+        entry = await (await _chronicle(known, ctx)).store(content, category, title, tags=tags, said_by=said_by)
+        knowledge.resolver.cache.clear()
+        return f"Stored as {entry.id} ({entry.category})."
+
+    @tool(name="query", effects=READS, searchable=False)
+    async def query(
+        ctx: ToolContext,
+        search: Search = "",
+        category: Category | None = None,
+        scope: Annotated[
+            Scope, msgspec.Meta(description="own entries and promoted ones of any session; only own ones; or all")
+        ] = "own_and_promoted",
+        promoted_only: bool = False,
+        sources: Annotated[Sequence[str], msgspec.Meta(description="only of these writers")] = (),
+        since: Time = None,
+        until: Time = None,
+        limit: Limit = 10,
+    ) -> str:
+        """List entries of the journal: best first with a search text, else newest first."""
+        wanted = ArchiveQuery(
+            search_text=search,
+            categories=(category,) if category else (),
+            current_only=scope == "current_only",
+            cross_session=scope == "cross_session",
+            promoted_only=promoted_only,
+            sources=sources,
+            since=since,
+            until=until,
+            limit=limit,
+        )
+        return _lines(await (await _chronicle(known, ctx)).query(wanted))
+
+    @tool(name="cross_session_query", effects=READS, searchable=False)
+    async def cross_session_query(
+        ctx: ToolContext,
+        search: Search = "",
+        session_ids: Annotated[Sequence[str], msgspec.Meta(description="only of these sessions; empty: of all")] = (),
+        exclude_current: Annotated[bool, msgspec.Meta(description="leave out the own session")] = False,
+        category: Category | None = None,
+        limit: Limit = 10,
+    ) -> str:
+        """List entries of other sessions."""
+        found = await (await _chronicle(known, ctx)).cross_session_query(
+            search, session_ids=session_ids, exclude_current=exclude_current, category=category or "all", limit=limit
+        )
+        return _lines(found)
+
+    @tool(name="session_summary", effects=READS, searchable=False)
+    async def session_summary(
+        ctx: ToolContext, session_id: Annotated[str, msgspec.Meta(description="empty: the own session")] = ""
+    ) -> str:
+        """Sum up a session from its entries: how many of each category, from when to when, and the latest of each."""
+        found = await summarise_session(await _chronicle(known, ctx), session_id)
+        times = f"From {found.began:%Y-%m-%d %H:%M} to {found.ended:%Y-%m-%d %H:%M}." if found.began else ""
+        sources = [f"[{number}] {id}" for number, id in enumerate(found.sources, 1)]
+        return "\n".join([found.text, *filter(None, [times]), *sources])
+
+    return store, query, cross_session_query, session_summary
+
+
+def _promotion_tools(known: OpenKnowledge) -> Sequence[Tool]:
+    @tool(name="promote_pattern", effects=MARKS, searchable=False)
+    async def promote_pattern(id: EntryId, ctx: ToolContext) -> str:
+        """Share a pattern with all sessions."""
+        return _promotion(await (await _chronicle(known, ctx)).promote_pattern(id))
+
+    @tool(name="promote", effects=MARKS, searchable=False)
+    async def promote(id: EntryId, ctx: ToolContext) -> str:
+        """Share an entry of any category with all sessions."""
+        return _promotion(await (await _chronicle(known, ctx)).promote(id))
+
+    @tool(name="take_back", effects=MARKS, searchable=False)
+    async def take_back(id: EntryId, ctx: ToolContext) -> str:
+        """Undo a promotion: only the session of the entry reads it."""
+        return _promotion(await (await _chronicle(known, ctx)).take_back(id))
+
+    return promote_pattern, promote, take_back
+
+
+async def _chronicle(known: OpenKnowledge, ctx: ToolContext) -> Chronicle:
+    return (await known()).chronicle(ctx.by, ctx.by.session or NO_SESSION)
+
+
+def _promotion(entry: Node) -> str:
+    mark = entry.metadata.get("promoted")
+    return (
+        f"{entry.id} is promoted for all sessions, by {mark['by']}." if mark else f"{entry.id} is no longer promoted."
+    )
+
+
+def _lines(found: Sequence[Node]) -> str:
+    return "\n".join(map(_line, found)) or "No entry fits."
+
+
+def _line(entry: Node) -> str:
+    promoted = ", promoted" if entry.metadata.get("promoted") else ""
+    where = f"session {inline(entry.session_id or NO_SESSION, WIDTH)}{promoted}, {place_of_entry(entry)}"
+    return f"- {entry.at:%Y-%m-%d %H:%M} {entry.category}: {entry_text(entry, WIDTH)} ({where})"

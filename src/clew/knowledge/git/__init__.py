@@ -1,0 +1,1 @@
+"""Git: safe calls, the log with full text over it, blame and tags."""

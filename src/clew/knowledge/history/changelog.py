@@ -1,0 +1,445 @@
+"""Changelogs: the changes of each version. Any common name and folder; markdown, reStructuredText and plain text; list
+items and paragraphs. Also the order of history: changelogs often give a version without a day."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from clew.fences import clean
+from clew.knowledge.code.blobs import blob_id
+from clew.knowledge.code.path_kinds import TEST, kind_of
+from clew.knowledge.git.tags import VersionKey, version_key
+from clew.secrecy import mask_document
+
+MAX_SIZE = 4_000_000
+MAX_TEXT = 2_000
+MAX_HEADING = 300
+MOST_CACHED = 1_000
+CHANGELOG = "changelog"
+NEVER = datetime.min.replace(tzinfo=UTC)
+
+ChangeKind = Literal["added", "changed", "deprecated", "removed", "fixed", "security", "breaking", "other"]
+
+_FILE = re.compile(r"(?P<stem>[^/]+?)(?:\.(?:md|markdown|mdx|rst|txt|adoc))?", re.IGNORECASE)
+_NAME = re.compile(
+    r"(?:[\w.-]*[-_.])?change-?logs?(?:[-_.][\w.-]*)?"
+    r"|(?:changes|history|news|releases?|release[-_]?notes|whats?[-_]?new)(?:[-_.]?v?\d[\w.]*)?",
+    re.IGNORECASE,
+)
+_FOLDER = re.compile(r"change-?logs?|releases?|release[-_]?notes|whats?[-_]?new", re.IGNORECASE)
+_OF_VERSION = re.compile(
+    r"(?:[a-z]+[-_])?v?(?P<version>\d+(?:\.(?:\d+|x))+)[\w.-]*|v\d+|unreleased|next", re.IGNORECASE
+)
+_GUIDE = re.compile(r"migrat|upgrad", re.IGNORECASE)
+
+_NUMBER = (
+    r"\d++(?:\.(?:\d++|x\b))++"
+    r"(?:[-.]?(?:a|b|c|m|rc|alpha|beta|dev|post|pre|preview|next|canary|snapshot)[-.]?\d*+(?:\.\d++)*+)?"
+)
+_VERSION = re.compile(
+    rf"(?<![\w.])v?({_NUMBER})(?![\w.]*\d)|\b(?:version|release|v)\s*(\d{{1,4}})(?![\w.]*\d)",
+    re.IGNORECASE,
+)
+_UNRELEASED = re.compile(r"\b(?:unreleased|upcoming|next release|in development)\b", re.IGNORECASE)
+_WORD = re.compile(r"[^\W\d_]+")
+_OF_RELEASE = frozenset(("version", "release", "released", "date", "v", "on"))
+"""Words beside a version and a day that say nothing else."""
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = rf"(?P<month>{'|'.join(_MONTHS)})[a-z]{{0,6}}"
+_DATES = (
+    re.compile(r"(?<!\d)(?P<year>\d{4})[-/.](?P<month>\d{2})[-/.](?P<day>\d{2})(?!\d)"),
+    re.compile(
+        rf"(?P<day>\d{{1,2}})(?:\.|st|nd|rd|th)?[\s-]+(?:of\s+)?{_MONTH},?[\s-]+(?P<year>\d{{4}})", re.IGNORECASE
+    ),
+    re.compile(rf"{_MONTH}\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}})", re.IGNORECASE),
+)
+
+_MARKED = re.compile(r"(#{1,6}+)\s++(\S.*+)")
+_RULE = re.compile(r"([=\-~^*#+\"'`_.:])\1{2,}\s*")
+_BULLET = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.+)")
+_FENCE = re.compile(r"\s*(?:```|~~~)[^`~]*")
+_MARKUP = re.compile(r"\s*(?:\.\.(?: |$)|<!--|\[[^\]]{1,200}\]:\s|:[\w-]{1,40}:(?:\s|$))")
+"""Directives, comments, link definitions and fields."""
+_SHORT = 60
+_PLAIN = 7
+"""The level of headings without marks."""
+_DEBIAN = re.compile(r"[\w.+-]+ \((?P<version>[^)\s]{1,60})\) [\w. -]{1,60}; urgency=.*")
+_GROUP = re.compile(r"\**(\w+(?: \w+){0,2})\**:\**")
+"""A list item that only names the kind of those below it."""
+_LABEL = re.compile(r"\*\*(.{2,30}?):?\*\*")
+_KINDS: tuple[tuple[ChangeKind, re.Pattern[str]], ...] = (
+    ("breaking", re.compile(r"\bbreaking\b|\bbackwards?[- ]incompatible\b", re.IGNORECASE)),
+    ("deprecated", re.compile(r"\bdeprecat", re.IGNORECASE)),
+    ("removed", re.compile(r"\b(?:remov|dropp?(?:ed|s)?\b|no longer support)", re.IGNORECASE)),
+    ("security", re.compile(r"\bsecurity\b|\bCVE-\d", re.IGNORECASE)),
+    ("fixed", re.compile(r"\bfix(?:e[sd])?\b|\bbugs?\b|\bregression\b", re.IGNORECASE)),
+    ("added", re.compile(r"\badd(?:s|ed)?\b|\bnew\b|\bfeatures?\b|\bsupport for\b", re.IGNORECASE)),
+    ("changed", re.compile(r"\bchang|\bdefault\b|\bnow\b|\brenam|\brequire", re.IGNORECASE)),
+)
+
+
+class Heading(NamedTuple):
+    """A heading: its level, from 1, its text without marks, and the lines that it takes."""
+
+    level: int
+    text: str
+    lines: int = 1
+
+
+_BREAK = Heading(_PLAIN, "")
+
+
+class ChangeNote(msgspec.Struct, frozen=True, kw_only=True):
+    """One change: a list item or a paragraph, from `line` to `end_line`. `version` is empty for an unreleased change;
+    `section` is the heading above within the version; `hash` is the git blob id of the file."""
+
+    version: str
+    day: date | None
+    kind: ChangeKind
+    text: str
+    path: str
+    line: int
+    end_line: int
+    hash: str
+    section: str = ""
+    is_item: bool = True
+
+    @property
+    def cited(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+_cache: dict[tuple[str, str], list[ChangeNote]] = {}
+"""The notes of files by path and content, since questions read all changelogs."""
+
+
+def is_changelog(path: str) -> bool:
+    """Whether a path looks like that of a changelog, or of the notes of one version in a folder for them. Guides for
+    migrations and upgrades are documents."""
+    stem = _stem(path)
+    is_other = _GUIDE.search(stem) is not None or bool(kind_of(path) & TEST)
+    return not is_other and (_NAME.fullmatch(stem) is not None or is_release_notes(path))
+
+
+def is_release_notes(path: str) -> bool:
+    """Whether a path looks like that of the notes of one version, in a folder for them. They are prose as well."""
+    folder = path.rpartition("/")[0].rpartition("/")[2]
+    stem = _stem(path)
+    return bool(_FOLDER.fullmatch(folder) and _OF_VERSION.fullmatch(stem)) and not _NAME.fullmatch(stem)
+
+
+def _stem(path: str) -> str:
+    found = _FILE.fullmatch(path.rpartition("/")[2])
+    return found["stem"] if found else ""
+
+
+def read_changelog(path: str, content: bytes) -> list[ChangeNote]:
+    """The changes that a file lists, in its order; none from a file over MAX_SIZE."""
+    if len(content) > MAX_SIZE:
+        return []
+    key = (path, blob_id(content))
+    if key not in _cache:
+        if len(_cache) >= MOST_CACHED:
+            _cache.pop(next(iter(_cache)))
+        lines = clean(mask_document(content.decode(errors="replace"))).split("\n")
+        _cache[key] = _Reader(path, key[1], lines).read()
+    return list(_cache[key])
+
+
+def read_heading(line: str) -> Heading | None:
+    """The markdown heading that a line is, if it begins with its marks."""
+    found = _MARKED.fullmatch(line)
+    if found is None:
+        return None
+    text = found[2].rstrip()
+    return Heading(len(found[1]), (text.rstrip("#").rstrip() or text)[:MAX_HEADING])
+
+
+def find_date(text: str) -> date | None:
+    """The first valid day in a text: numbers from the year on, or with the name of the month."""
+    for form in _DATES:
+        for found in form.finditer(text[:2_000]):
+            month = found["month"].lower()[:3]
+            number = int(month) if month.isdigit() else _MONTHS.index(month) + 1
+            try:
+                return date(int(found["year"]), number, int(found["day"]))
+            except ValueError:
+                continue
+    return None
+
+
+class _Open:
+    """A change that is being read: its first line, indent and texts so far."""
+
+    def __init__(self, line: int, indent: int, text: str, label: str = "", *, is_item: bool) -> None:
+        self.line = self.end = line
+        self.indent, self.label, self.is_item = indent, label, is_item
+        self.texts, self._size = [text], len(text)
+
+    def add(self, number: int, text: str) -> None:
+        self.end = number
+        if self._size < MAX_TEXT:
+            self.texts.append(text)
+            self._size += len(text) + 1
+
+
+class _Reader:
+    """Reads the lines of one file from the first to the last, each once."""
+
+    def __init__(self, path: str, hash: str, lines: Sequence[str]) -> None:
+        self._path, self._hash, self._lines = path, hash, lines
+        named = _OF_VERSION.fullmatch(_stem(path))
+        self._version: str | None = named["version"] or "" if named else None
+        self._day: date | None = None
+        self._section = ""
+        self._release: Heading | None = None
+        """The first heading of a release; others like it are releases too."""
+        self._is_strict = False
+        self._rules: list[str] = []
+        """Styles of underlined headings, by level."""
+        self._group = (-1, "")
+        """Indent and label of the list item that names the kind of those below it."""
+        self._open: _Open | None = None
+        self._is_blank, self._is_top = True, True
+        self._notes: list[ChangeNote] = []
+
+    def read(self) -> list[ChangeNote]:
+        at, is_code = self._after_front_matter(), False
+        while at < len(self._lines):
+            line = self._lines[at]
+            if _FENCE.fullmatch(line):
+                is_code = not is_code
+            elif is_code and not self._is_marked_release(line):
+                pass
+            elif not line.strip():
+                self._is_blank = True
+            elif heading := self._heading(at):
+                self._take_heading(heading)
+                at += heading.lines - 1
+                self._is_blank, is_code = True, False
+            elif not _MARKUP.match(line):
+                self._take_text(at, line)
+                self._is_blank = False
+            at += 1
+        self._close()
+        return self._notes
+
+    def _is_marked_release(self, line: str) -> bool:
+        """Whether a line ends code whose end is missing."""
+        heading = read_heading(line)
+        return heading is not None and _VERSION.search(heading.text) is not None and _is_release(heading.text)
+
+    def _after_front_matter(self) -> int:
+        if not self._lines or self._lines[0].strip() != "---":
+            return 0
+        ends = (at for at, line in enumerate(self._lines[1:50], 1) if line.strip() == "---")
+        return next(ends, -1) + 1
+
+    def _heading(self, at: int) -> Heading | None:
+        """The heading on a line: by its marks, by the rules around it, or a release on a line of its own."""
+        line = self._lines[at]
+        if marked := read_heading(line):
+            return marked
+        text, below = line.strip()[:MAX_HEADING], self._line(at + 1)
+        if _RULE.fullmatch(line):
+            is_above = below.strip() and self._line(at + 2).rstrip() == line.rstrip()
+            return Heading(self._level(f"over {line[0]}"), below.strip()[:MAX_HEADING], 3) if is_above else _BREAK
+        if line[0].isspace():
+            return None
+        if item := _BULLET.fullmatch(line):  # a list whose upper items are the versions
+            deeper = _BULLET.fullmatch(below)
+            is_release = deeper is not None and len(deeper[1]) > 0 and _is_release(item[2][:MAX_HEADING])
+            return Heading(_PLAIN, item[2][:MAX_HEADING]) if is_release else None
+        if _RULE.fullmatch(below) and (below[0] in "=-" or len(below.rstrip()) >= len(text)):
+            return Heading(self._level(below[0]), text, 2)
+        return Heading(_PLAIN, text) if self._is_blank and self._is_plain_release(text) else None
+
+    def _is_plain_release(self, text: str) -> bool:
+        """Whether a line of its own begins a release. The line below a heading may say when it was released."""
+        if self._is_top and self._release is not None and not _VERSION.search(text):
+            return False
+        is_dated = not self._is_strict and _DATES[0].match(text) is not None
+        return is_dated or _DEBIAN.fullmatch(text) is not None or _is_release(text, 1)
+
+    def _line(self, at: int) -> str:
+        return self._lines[at] if at < len(self._lines) else ""
+
+    def _level(self, style: str) -> int:
+        if style not in self._rules:
+            self._rules.append(style)
+        return self._rules.index(style) + 1
+
+    def _take_heading(self, heading: Heading) -> None:
+        self._close()
+        self._group = (-1, "")
+        if not heading.text:
+            return
+        found, is_bare = _VERSION.search(heading.text), _is_release(heading.text)
+        is_upper = self._release is None or heading.level <= self._release.level
+        if is_bare and not is_upper and not found and not _UNRELEASED.search(heading.text):
+            self._day = self._day or find_date(heading.text)  # the day of a release, as a heading below it
+        elif is_bare or (is_upper and self._is_like_release(heading, found)):
+            if self._release is None or is_bare > self._is_strict:
+                self._release, self._is_strict = heading, is_bare
+            self._version = (found[1] or found[2]) if found else ""
+            self._day, self._section, self._is_top = find_date(heading.text), "", True
+        else:
+            self._section, self._is_top = heading.text, False
+
+    def _is_like_release(self, heading: Heading, version: re.Match[str] | None) -> bool:
+        """Whether a heading with other words begins a release: it starts with its version, after a name at most, or no
+        heading has been a version alone so far."""
+        if version is None:
+            return heading.level == _PLAIN or (not self._is_strict and _UNRELEASED.search(heading.text) is not None)
+        return not self._is_strict or len(_WORD.findall(heading.text[: version.start()])) <= 1
+
+    def _take_text(self, at: int, line: str) -> None:
+        item = _BULLET.fullmatch(line)
+        indent = len(item[1]) if item else len(line) - len(line.lstrip())
+        if self._version is None:
+            return
+        if item is not None:
+            self._close(is_before_item=True)
+            self._take_item(at, indent, item[2])
+            return
+        if self._is_top and len(line) <= MAX_HEADING and not _VERSION.search(line) and _is_release(line, 3):
+            self._day = self._day or find_date(line)
+            return
+        if (open := self._open) and (not self._is_blank or (open.is_item and indent > open.indent)):
+            open.add(at + 1, line.strip())
+            return
+        self._close()
+        self._is_top = False
+        self._open = _Open(at + 1, indent, line.strip(), is_item=False)
+
+    def _take_item(self, at: int, indent: int, text: str) -> None:
+        self._is_top = False
+        if indent <= self._group[0]:
+            self._group = (-1, "")
+        label = _group_label(text)
+        below = _BULLET.fullmatch(self._line(at + 1)) if label else None
+        if below is not None and len(below[1]) > indent:
+            self._group = (indent, label)
+            return
+        self._open = _Open(at + 1, indent, text, self._group[1], is_item=True)
+
+    def _close(self, *, is_before_item: bool = False) -> None:
+        """End the change that is being read. A short line before a list is a heading if it ends with a colon."""
+        open, self._open = self._open, None
+        if open is None or self._version is None:
+            return
+        said = " ".join(open.texts)[:MAX_TEXT]
+        if is_before_item and not open.is_item and said.endswith(":") and len(said) <= _SHORT:
+            self._section = said.rstrip(":")
+            return
+        text = f"{open.label}: {said}" if open.label else said
+        if not open.is_item and not _WORD.search(text[:MAX_HEADING]):
+            return
+        self._notes.append(
+            ChangeNote(
+                version=self._version,
+                day=self._day,
+                kind=_kind_of(open.label or self._section, text),
+                text=text,
+                path=self._path,
+                line=open.line,
+                end_line=open.end,
+                hash=self._hash,
+                section=self._section,
+                is_item=open.is_item,
+            )
+        )
+
+
+def _is_release(text: str, words: int = 0) -> bool:
+    """Whether a text is a version or a day, with at most so many words that say something else."""
+    found = _VERSION.search(text) or _UNRELEASED.search(text)
+    day = next((day for form in _DATES if (day := form.search(text))), None)
+    if found is None and day is None:
+        return False
+    rest = text
+    for start, end in sorted((each.span() for each in (found, day) if each is not None), reverse=True):
+        rest = f"{rest[:start]} {rest[end:]}"
+    return sum(word.lower() not in _OF_RELEASE for word in _WORD.findall(rest)) <= words
+
+
+def _group_label(text: str) -> str:
+    found = _GROUP.fullmatch(text.strip()[:MAX_HEADING])
+    return found[1] if found and any(words.search(found[1]) for _, words in _KINDS) else ""
+
+
+def _kind_of(group: str, text: str) -> ChangeKind:
+    """By the label in front, else the heading above, else the first telling word."""
+    label = _LABEL.match(text)
+    for said in (label[1] if label else "", group, text):
+        for kind, words in _KINDS:
+            if words.search(said):
+                return kind
+    return "other"
+
+
+# -- the order of history ------------------------------------------------------------------------------------------
+
+
+class Happened(Protocol):
+    """A node or an entry of history."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def metadata(self) -> Mapping[str, Any]: ...
+    @property
+    def timestamp(self) -> datetime | None: ...
+    @property
+    def created_at(self) -> datetime: ...
+    @property
+    def path(self) -> str | None: ...
+    @property
+    def line_start(self) -> int | None: ...
+
+
+_Any = TypeVar("_Any", bound=Happened)
+
+
+def happened_at(node: Happened) -> datetime | None:
+    """When it happened; None for a change that its file gives no day for."""
+    return node.timestamp if node.timestamp is not None or "kind" in node.metadata else node.created_at
+
+
+def is_unreleased(node: Happened) -> bool:
+    """Whether it is a change of a changelog without version and day."""
+    known = node.metadata
+    return known.get("kind") == CHANGELOG and not known.get("version") and not known.get("day")
+
+
+def newest_first(nodes: Iterable[_Any]) -> list[_Any]:
+    """Unreleased changes, then by time. A version without a day is at least as new as those below it in its file;
+    versions and numbered records without any known time come last, the highest first. Changes of one version keep their
+    order."""
+    known = list(nodes)
+    since = _least_times(known)
+    in_file = sorted(known, key=lambda node: (node.path or "", node.line_start or 0))
+
+    def rank(node: Happened) -> tuple[bool, datetime, VersionKey]:
+        key = version_key(str(node.metadata.get("version") or node.metadata.get("number", "")))
+        return is_unreleased(node), since.get(node.id, NEVER), key or ((), 0, 0)
+
+    return sorted(in_file, key=rank, reverse=True)
+
+
+def _least_times(nodes: Sequence[Happened]) -> dict[str, datetime]:
+    """By id the time of each: its own, or the latest of those below it in its file."""
+    found = {node.id: at for node in nodes if (at := happened_at(node)) is not None}
+    latest: dict[str, datetime] = {}
+    for node in sorted(nodes, key=lambda each: -(each.line_start or 0)):
+        path = node.path or ""
+        if node.id not in found and node.metadata.get("kind") == CHANGELOG and path in latest:
+            found[node.id] = latest[path]
+        elif node.id in found:
+            latest[path] = max(latest.get(path, NEVER), found[node.id])
+    return found

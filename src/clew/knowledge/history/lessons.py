@@ -1,0 +1,235 @@
+"""Lessons: mistakes with their fixes, which all sessions of an owner share, and preferences of the user, which are
+explicit, learned from accepted and rejected suggestions, or set for one session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from clew.access import Principal
+from clew.clock import Clock
+from clew.errors import InvalidInput
+from clew.knowledge.text import coverage, stems
+from clew.knowledge.upsert import put_keyed
+from clew.secrecy import mask_keys
+from clew.trail.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.bulk import each_record
+from clew.trail.query import SearchRequest
+from clew.trail.selector import Selector
+from clew.trail.store import Trail
+
+MISTAKE, PREFERENCE = "mistake.v1", "preference.v1"
+FIRST_CONFIDENCE, CONFIDENCE_STEP, MOST_CONFIDENCE = 0.7, 0.05, 0.95
+ACCEPTED_FIRST, ACCEPTED_AGAIN, REJECTED = 0.6, 0.1, 0.2
+MAX_EVIDENCE = 50
+_CANDIDATES = 50
+_COVERED = 0.6
+_SHORT, _SHARED_SHORT, _SHARED = 3, 2, 3
+"""A plan repeats a mistake when it shares this part of the words, and this number: fewer for a short pattern."""
+
+Response = Literal["accepted", "rejected"]
+_Edit = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class Mistake(msgspec.Struct, frozen=True, kw_only=True):
+    """A mistake. `pattern` describes the attempt; `confidence` is from 0 to 1 and grows with each report."""
+
+    id: str
+    pattern: str
+    error: str
+    fix: str
+    context: str = ""
+    tags: tuple[str, ...] = ()
+    confidence: float = FIRST_CONFIDENCE
+    occurrences: int = 1
+    created_at: datetime
+    last_seen_at: datetime
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a plan repeats known mistakes, and which, the most certain first."""
+
+    known_issues: bool
+    safe_to_proceed: bool
+    warnings: tuple[Mistake, ...] = ()
+
+
+class Mistakes:
+    """The mistakes that one principal reports and is warned of. Calls raise what the trail raises."""
+
+    def __init__(self, trail: Trail, by: Principal, clock: Clock) -> None:
+        self._trail, self._by, self._clock = trail, by, clock
+
+    async def report_mistake(
+        self, pattern: str, error: str, fix: str, context: str = "", tags: Sequence[str] = ()
+    ) -> Mistake:
+        """Record a mistake. A report in the same words counts once more: the latest error and fix replace the earlier
+        ones, tags add up. Raises InvalidInput for an empty part."""
+        for field, text in (("pattern", pattern), ("error", error), ("fix", fix)):
+            if not text.strip():
+                raise InvalidInput(field, "is empty")
+        now = self._clock.now().isoformat()
+        told = {"pattern": pattern, "error": error, "fix": fix, "context": context}
+        masked = {field: mask_keys(text.strip()) for field, text in told.items()}
+        first = {"confidence": FIRST_CONFIDENCE, "occurrences": 1, "created_at": now, "last_seen_at": now}
+        draft = Draft(
+            title=masked["pattern"][:200],
+            schema_name=MISTAKE,
+            context={**masked, "tags": list(dict.fromkeys(tags)), **first},
+        )
+
+        def again(present: Breadcrumb) -> Change:
+            return Change(context=_merged(present.context, masked, tags, now))
+
+        key = f"mistake:{' '.join(sorted(stems(pattern))) or pattern.strip()}"
+        return _to_mistake(await put_keyed(self._trail, key, draft, again, by=self._by))
+
+    async def check_mistakes(self, approach: str) -> Check:
+        """Whether a plan was a mistake before. Raises InvalidInput for an empty plan."""
+        if not approach.strip():
+            raise InvalidInput("approach", "is empty")
+        request = SearchRequest(text=approach[:4_000], selector=Selector(schema_name=MISTAKE), limit=_CANDIDATES)
+        hits = (await self._trail.index.search(request, by=self._by)).hits
+        found = [mistake for mistake in (_to_mistake(hit.breadcrumb) for hit in hits) if _is_like(approach, mistake)]
+        found.sort(key=lambda mistake: (-mistake.confidence, -mistake.occurrences))
+        return Check(known_issues=bool(found), safe_to_proceed=not found, warnings=tuple(found))
+
+
+def confidence_after(occurrences: int) -> float:
+    """The confidence after so many reports."""
+    return round(min(MOST_CONFIDENCE, FIRST_CONFIDENCE + CONFIDENCE_STEP * (occurrences - 1)), 2)
+
+
+def _merged(was: dict[str, Any], told: dict[str, str], tags: Sequence[str], now: str) -> dict[str, Any]:
+    count = was["occurrences"] + 1
+    kept = {"context": told["context"] or was["context"], "tags": list(dict.fromkeys([*was["tags"], *tags]))}
+    counted = {"occurrences": count, "confidence": confidence_after(count), "last_seen_at": now}
+    return {**was, **told, **kept, **counted}
+
+
+def _is_like(approach: str, mistake: Mistake) -> bool:
+    planned, known = stems(approach), stems(mistake.pattern)
+    needed = min(_SHARED_SHORT if len(known) <= _SHORT else _SHARED, len(known))
+    return len(planned & known) >= needed > 0 and coverage(planned, known) >= _COVERED
+
+
+def _to_mistake(breadcrumb: Breadcrumb) -> Mistake:
+    return msgspec.convert({**breadcrumb.context, "id": breadcrumb.id}, Mistake)
+
+
+class Inferred(msgspec.Struct, frozen=True, kw_only=True):
+    """A preference learned from responses. `confidence` is from 0 to 1; the latest `evidence` comes last."""
+
+    value: str
+    confidence: float
+    evidence: tuple[str, ...]
+    observed_at: datetime
+
+
+class Preferences(msgspec.Struct, frozen=True, kw_only=True):
+    """Preferences by category. `session_overrides` are those of the session that asked."""
+
+    explicit: dict[str, str] = {}
+    implicit: dict[str, Inferred] = {}
+    session_overrides: dict[str, str] = {}
+
+    def effective(self, category: str) -> str | None:
+        """The override of the session, else the explicit value, else the learned one if its confidence is above 0."""
+        inferred = self.implicit.get(category)
+        learned = inferred.value if inferred is not None and inferred.confidence > 0 else None
+        return self.session_overrides.get(category, self.explicit.get(category, learned))
+
+
+class UserPreferences:
+    """The preferences of one owner, as one session sees them. Calls raise what the trail raises."""
+
+    def __init__(self, trail: Trail, by: Principal, clock: Clock, session_id: str = "") -> None:
+        self._trail, self._by, self._clock, self._session = trail, by, clock, session_id
+
+    async def get_preferences(self, category: str = "all") -> Preferences:
+        """All preferences, or those of one category."""
+        explicit, implicit, overrides = {}, {}, {}
+        for record in await self._records():
+            name, context = record.context["category"], record.context
+            if category not in ("", "all", name):
+                continue
+            if record.session is not None:
+                overrides[name] = context["explicit"]
+                continue
+            if context.get("explicit") is not None:
+                explicit[name] = context["explicit"]
+            if context.get("implicit") is not None:
+                implicit[name] = msgspec.convert(context["implicit"], Inferred)
+        return Preferences(explicit=explicit, implicit=implicit, session_overrides=overrides)
+
+    async def set_preference(self, category: str, preference: str, *, for_session: bool = False) -> None:
+        """Store an explicit preference, for good or for this session only. Raises InvalidInput for an empty text, or
+        without a session."""
+        name, value = _checked("category", category), _checked("preference", preference)
+        if for_session and not self._session:
+            raise InvalidInput("for_session", "there is no session")
+        await self._put(name, lambda was: {**was, "category": name, "explicit": value}, in_session=for_session)
+
+    async def learn(self, category: str, suggestion: str, response: Response) -> Preferences:
+        """Learn from the response to a suggestion. The first acceptance gives a confidence of 0.6, each further one 0.1
+        more, up to 1; a rejection takes 0.2, down to 0. Accepting another value starts anew; rejecting an unknown one
+        changes nothing."""
+        name, value = _checked("category", category), _checked("suggestion", suggestion)
+        if response not in get_args(Response):
+            raise InvalidInput("response", f"{response!r} is neither accepted nor rejected")
+        now = self._clock.now()
+
+        def learned(was: dict[str, Any]) -> dict[str, Any]:
+            known = msgspec.convert(was["implicit"], Inferred) if was.get("implicit") else None
+            after = judge(known, value, response, now)
+            return {**was, "category": name, "implicit": msgspec.to_builtins(after) if after else None}
+
+        await self._put(name, learned)
+        return await self.get_preferences(name)
+
+    async def _put(self, name: str, edit: _Edit, *, in_session: bool = False) -> None:
+        session = self._session if in_session else ""
+        draft = Draft(
+            title=f"Preference {name}"[:200],
+            schema_name=PREFERENCE,
+            context=edit({}),
+            tags=(f"session:{session}",) if session else (),
+            embed="never",
+        )
+
+        def change(present: Breadcrumb) -> Change | None:
+            wanted = edit(present.context)
+            return Change(context=wanted, embed="never") if wanted != present.context else None
+
+        await put_keyed(self._trail, f"preference:{session}:{name}", draft, change, by=self._by)
+
+    async def _records(self) -> list[Breadcrumb]:
+        """Lasting preferences, and those of this session."""
+        wanted = each_record(self._trail, Selector(schema_name=PREFERENCE), by=self._by)
+        return [record async for record in wanted if record.session in (None, self._session)]
+
+
+def judge(known: Inferred | None, suggestion: str, response: Response, now: datetime) -> Inferred | None:
+    """The learned preference after a response."""
+    is_known = known is not None and known.value == suggestion
+    if response == "accepted":
+        if known is None or not is_known:
+            return Inferred(
+                value=suggestion, confidence=ACCEPTED_FIRST, evidence=(f"accepted: {suggestion}",), observed_at=now
+            )
+        evidence = (*known.evidence, f"accepted: {suggestion}")[-MAX_EVIDENCE:]
+        return msgspec.structs.replace(
+            known, confidence=round(min(known.confidence + ACCEPTED_AGAIN, 1.0), 6), evidence=evidence, observed_at=now
+        )
+    if known is None or not is_known:
+        return known
+    return msgspec.structs.replace(known, confidence=round(max(known.confidence - REJECTED, 0.0), 6), observed_at=now)
+
+
+def _checked(field: str, text: str) -> str:
+    if not text.strip():
+        raise InvalidInput(field, "is empty")
+    return mask_keys(text.strip())

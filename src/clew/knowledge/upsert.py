@@ -1,0 +1,83 @@
+"""Records under a name: the id follows from owner and name, so two writers of the same thing write one breadcrumb."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from uuid import UUID, uuid5
+
+import msgspec
+
+from clew.access import Principal
+from clew.errors import AlreadyExists, Conflict, NotFound
+from clew.trail.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.store import Trail
+
+_NAMESPACE = UUID("0b1f4f0e-6c8d-5e0b-9a7e-3f3b5b0f6a21")
+_RETRIES = 20
+
+
+def keyed_id(owner_id: str, key: str) -> str:
+    """The id of an owner's record under a name."""
+    return str(uuid5(_NAMESPACE, f"{owner_id}\n{key}"))
+
+
+async def find_keyed(trail: Trail, key: str, *, by: Principal) -> Breadcrumb | None:
+    """The record of the caller's owner under a name, or None when the caller cannot see one."""
+    return await _find(trail, keyed_id(by.owner_id, key), by)
+
+
+async def _find(trail: Trail, id: str, by: Principal) -> Breadcrumb | None:
+    try:
+        return await trail.records.get(id, by=by)
+    except NotFound:
+        return None
+
+
+async def put_keyed(
+    trail: Trail, key: str, draft: Draft, change: Callable[[Breadcrumb], Change | None], *, by: Principal
+) -> Breadcrumb:
+    """Write the draft under a name, or change the record that is there, as `put_as`."""
+    return await put_as(trail, msgspec.structs.replace(draft, id=keyed_id(by.owner_id, key)), change, by=by)
+
+
+async def put_as(
+    trail: Trail, draft: Draft, change: Callable[[Breadcrumb], Change | None], *, by: Principal
+) -> Breadcrumb:
+    """Create the draft under its id, or change the record that is there; `change` may return None to leave it.
+
+    Concurrent writers lose nothing: each change applies to the latest version. Raises as `create` and `update`;
+    Conflict only after many retries.
+    """
+    for _ in range(_RETRIES):
+        try:
+            return await _put_once(trail, draft, change, by)
+        except (AlreadyExists, Conflict):
+            continue
+    return await _put_once(trail, draft, change, by)
+
+
+async def keep_keyed(trail: Trail, key: str, draft: Draft, *, by: Principal) -> None:
+    """Replace the record under a name, if the caller may write at all. Only callers with the same scopes see it; it is
+    never embedded. The record of a concurrent writer stays."""
+    if not (by.may("create") and by.may("update")):
+        return
+    draft = msgspec.structs.replace(draft, scopes=sorted(by.scopes), embed="never")
+
+    def change(present: Breadcrumb) -> Change:
+        return Change(context=draft.context, embed="never")
+
+    with suppress(AlreadyExists, Conflict):
+        await put_keyed(trail, key, draft, change, by=by)
+
+
+async def _put_once(
+    trail: Trail, draft: Draft, change: Callable[[Breadcrumb], Change | None], by: Principal
+) -> Breadcrumb:
+    present = await _find(trail, str(draft.id), by)
+    if present is None:
+        return await trail.records.create(draft, by=by)
+    wanted = change(present)
+    if wanted is None:
+        return present
+    return await trail.records.update(present.id, wanted, expect=present.version, by=by)
