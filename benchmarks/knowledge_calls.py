@@ -19,8 +19,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from clew.knowledge.code.python_flow import PythonFlow, summarize
-from clew.knowledge.code.python_modules import Modules
+from clew.knowledge.code.python_calls.modules import Modules
+from clew.knowledge.code.python_calls.program import PythonFlow
+from clew.knowledge.code.python_calls.statements import summarize
 from speed.report import Finding, Promise, Row, render
 
 ROOT = Path(__file__).resolve().parents[2]

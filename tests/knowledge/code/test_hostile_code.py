@@ -24,7 +24,8 @@ from clew.knowledge.code.links import Links
 from clew.knowledge.code.links_apart import serve
 from clew.knowledge.code.parsing import run_job, run_jobs
 from clew.knowledge.code.pool import GIVEN_UP, NOT_SURVIVED, POOL_FROM, Job, Pool
-from clew.knowledge.code.python_flow import PythonFlow, Summary
+from clew.knowledge.code.python_calls.program import PythonFlow
+from clew.knowledge.code.python_calls.summary import Summary
 from clew.knowledge.code.question import parse_question
 from clew.knowledge.code.rows import decode_facts
 from clew.knowledge.code.text_units import split_prose

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from clew.knowledge.code.python_flow import PythonFlow, summarize
+from clew.knowledge.code.python_calls.program import PythonFlow
+from clew.knowledge.code.python_calls.statements import summarize
 from tests.knowledge.code.flows import callers
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clew.knowledge.code.python_flow import summarize
-from clew.knowledge.code.python_modules import Modules
+from clew.knowledge.code.python_calls.modules import Modules
+from clew.knowledge.code.python_calls.statements import summarize
 from tests.knowledge.code.flows import callers, flow_of
 
 

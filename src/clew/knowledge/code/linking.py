@@ -14,7 +14,8 @@ from clew.knowledge.code.facts import FileFacts, Import, Reference
 from clew.knowledge.code.linking_files import Place
 from clew.knowledge.code.linking_imports import NO_PACKAGES, ImportResolver, Packages, words_of
 from clew.knowledge.code.linking_names import COMMON, Names
-from clew.knowledge.code.python_flow import PythonFlow, Summary, Unresolved, uncollected
+from clew.knowledge.code.python_calls.program import PythonFlow, Unresolved, uncollected
+from clew.knowledge.code.python_calls.summary import Summary
 
 EdgeType = Literal["calls", "imports", "inherits", "references", "defines"]
 TYPES: dict[str, EdgeType] = {
