@@ -235,7 +235,7 @@ class Linker:
     def _followed(self, path: str) -> Iterator[CodeEdge]:
         """Calls and bases that following values found, as far as both ends are symbols."""
         names = self._names.files[path]
-        for call in (*self._flow.calls(path), *self._flow.wrapped(path)):
+        for call in (*self._flow.calls(path), *self._flow.wrapped(path), *self._flow.overrides(path)):
             if self._is_symbol(call.target_path, call.target):
                 source = names.around(call.caller)
                 yield CodeEdge(path, source, call.target_path, call.target, "calls", call.line)

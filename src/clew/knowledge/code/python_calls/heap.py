@@ -111,7 +111,7 @@ class ExternalValue:
 Value = (
     FunctionValue | ClassValue | InstanceValue | BoundValue | SuperValue | ModuleValue | ContainerValue | ExternalValue
 )
-CALLABLES = (FunctionValue, BoundValue, ExternalValue)
+CALLABLES = (FunctionValue, BoundValue, ClassValue, ExternalValue)
 
 
 class Values(list[Value]):

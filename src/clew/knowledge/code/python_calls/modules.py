@@ -184,7 +184,7 @@ class Exports:
         key = (path, name)
         if key not in self._found:
             own = self._named(path, name)
-            self._found[key] = own if own != NOTHING else self._submodule(path, name)
+            self._found[key] = own if own != NOTHING else self.submodule(path, name)
         return self._found[key]
 
     def through_stars(self, path: str, name: str) -> int:
@@ -210,7 +210,8 @@ class Exports:
         loaded = self.loaded.get(path)
         return loaded[0] + loaded[1].names[name] if loaded is not None and name in loaded[1].names else NOTHING
 
-    def _submodule(self, path: str, name: str) -> int:
+    def submodule(self, path: str, name: str) -> int:
+        """A variable with a submodule of a package, or NOTHING."""
         found = self.modules.submodule(path, name)
         if not found:
             return NOTHING

@@ -11,6 +11,7 @@ import msgspec
 from clew.knowledge.code.python_calls.calls import CallRecord
 from clew.knowledge.code.python_calls.heap import ClassValue, ExternalValue, FunctionValue
 from clew.knowledge.code.python_calls.modules import Modules
+from clew.knowledge.code.python_calls.overrides import find_overrides
 from clew.knowledge.code.python_calls.solver import SHIFT, LoadedFile, Solver
 from clew.knowledge.code.python_calls.summary import NOTHING, ModuleImport, Summary
 
@@ -84,6 +85,11 @@ class PythonFlow:
             elif isinstance(value, (FunctionValue, ClassValue)) and not value.is_gone:
                 found.add(PythonCall(file.summary.scopes[caller], value.path, value.qualname, line))
         return sorted(found)
+
+    def overrides(self, path: str) -> list[PythonCall]:
+        """The calls of a file through `self` that reach overrides in subclasses, in order."""
+        file = self._solver.files.get(path)
+        return [] if file is None else self._to_calls(file, find_overrides(self._solver, file))
 
     def bases(self, path: str) -> list[PythonCall]:
         """The base classes of a file's classes, each as the class, its base and the line of the class."""

@@ -250,6 +250,10 @@ def _assigned_constant(name: str, statement: ast.AST) -> ast.Constant | None:
     return statement.value if is_only_name else None
 
 
+def names_bound_by(body: Iterable[ast.stmt]) -> set[str]:
+    return {name for name, _ in _bindings(body)}
+
+
 def _bindings(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.AST]]:
     """Names that statements bind in their own scope, with the binding node; `global` and `nonlocal` included."""
     waiting: list[ast.stmt] = list(body)

@@ -18,6 +18,7 @@ from clew.knowledge.code.python_calls.heap import (
     ClassValue,
     ContainerValue,
     ExternalValue,
+    FunctionValue,
     Heap,
     InstanceValue,
 )
@@ -34,6 +35,7 @@ from clew.knowledge.code.python_calls.summary import (
     Iterate,
     Load,
     ModuleImport,
+    Narrow,
     SetItem,
     Slice,
     Store,
@@ -88,18 +90,18 @@ class Solver:
         self.missing: defaultdict[str, set[str]] = defaultdict(set)
         """Files by the last word of an import that could not be resolved."""
         self.last = 0
-        self._waiting: list[tuple[LoadedFile, Call, int]] | None = None
+        self._waiting: list[tuple[LoadedFile, Call | Narrow, int]] | None = None
 
     def load(self, summaries: Mapping[str, Summary]) -> None:
         """Load or reload files and follow their values."""
         loaded = [self._enter(path, summary) for path, summary in summaries.items()]
-        self._waiting = []  # calls wait until the bases of all classes are known
+        self._waiting = []  # calls and type tests wait until the bases of all classes are known
         for file in loaded:
             self._seed(file)
         self.heap.run()
         waiting, self._waiting = self._waiting, None
         for file, use, value in waiting:
-            self._call(file, use, value)
+            HANDLERS[type(use)](self, file, use, value)
         self.heap.run()
         self._undecorate(loaded)
 
@@ -173,6 +175,8 @@ class Solver:
             self.heap.put(into, self.heap.values.module(found))
         else:
             source = self.exports.find(found, item.name)
+            if source == into:  # `from . import name` in a package: the variable is not its own source
+                source = self.exports.submodule(found, item.name)
             self.heap.copy(source, into)
             if source == NOTHING:
                 self.missing[item.name].add(file.path)
@@ -298,6 +302,16 @@ class Solver:
             self.heap.containers.slice(value, use.start, use.stop, made)
             self.heap.put(file.base + use.into, made)
 
+    def _narrow(self, file: LoadedFile, use: Narrow, value: int) -> None:
+        """An unknown class tells nothing about the value."""
+        if self._waiting is not None:
+            self._waiting.append((file, use, value))
+            return
+        known, classes = self.heap.values[value], self.heap.of(file.base + use.classes)
+        is_instance = isinstance(known, InstanceValue) and not classes.isdisjoint(self.attributes.order(known.of_class))
+        if not classes or is_instance != use.is_negated:
+            self.heap.put(file.base + use.into, value)
+
 
 def _place(file: LoadedFile, use: Load | Store | Item | SetItem | Iterate | Enter) -> CallRecord:
     """The place of a use that may call."""
@@ -316,5 +330,6 @@ HANDLERS: dict[type[Use], Callable[[Solver, LoadedFile, Any, int], None]] = {
     Super: Solver._super,
     Base: Solver._base,
     Slice: Solver._slice,
+    Narrow: Solver._narrow,
 }
 """The handler of each use, for one value of the watched variable."""

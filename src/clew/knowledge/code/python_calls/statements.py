@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from clew.knowledge.code.python_calls.expressions import Expressions
-from clew.knowledge.code.python_calls.scopes import BODIES, FUNCTIONS, Scope, SummaryBuilder
-from clew.knowledge.code.python_calls.summary import NOTHING, Base, Class, Enter, FunctionKind, ModuleImport, Summary
+from clew.knowledge.code.python_calls.scopes import BODIES, FUNCTIONS, Scope, SummaryBuilder, names_bound_by
+from clew.knowledge.code.python_calls.summary import (
+    NOTHING,
+    Base,
+    Class,
+    Enter,
+    FunctionKind,
+    Instance,
+    ModuleImport,
+    Narrow,
+    Summary,
+)
 from clew.knowledge.code.python_calls.syntax import parse_expression, parse_module
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -36,6 +46,7 @@ SEQUENCES = frozenset(
     }
 )  # fmt: skip
 MAPPINGS = frozenset(("dict", "Dict", "Mapping", "MutableMapping", "defaultdict", "DefaultDict", "OrderedDict"))
+LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 MAX_ANNOTATION_DEPTH = 6
 MAX_BYTES = 4_000_000
 """A larger file was hardly written by a person."""
@@ -70,10 +81,16 @@ class Statements:
         self.run(tree.body, scope)
         return self.builder.build(scope)
 
-    def run(self, body: Iterable[ast.stmt], scope: Scope) -> None:
-        for statement in body:
+    def run(self, body: Sequence[ast.stmt], scope: Scope) -> None:
+        before: dict[str, int] = {}
+        for position, statement in enumerate(body, start=1):
             reader = READERS.get(type(statement), Statements.run_other)
             reader(self, statement, scope)
+            if isinstance(statement, ast.Assert):
+                before = self._narrow(statement.test, body[position:], scope) | before
+            elif isinstance(statement, ast.If) and isinstance(statement.body[-1], LEAVING) and not statement.orelse:
+                before = self._narrow(statement.test, body[position:], scope, is_negated=True) | before
+        scope.names.update(before)
 
     def run_other(self, statement: ast.stmt, scope: Scope) -> None:
         """A statement that moves no value: only its calls and its body matter."""
@@ -82,6 +99,33 @@ class Statements:
                 self.expressions.value(child, scope, is_wanted=False)
         for field in BODIES:
             self.run(getattr(statement, field, ()), scope)
+
+    def run_if(self, node: ast.If, scope: Scope) -> None:
+        self.expressions.value(node.test, scope, is_wanted=False)
+        for body, is_negated in ((node.body, False), (node.orelse, True)):
+            before = self._narrow(node.test, body, scope, is_negated=is_negated)
+            self.run(body, scope)
+            scope.names.update(before)
+
+    def _narrow(
+        self, test: ast.expr, body: Sequence[ast.stmt], scope: Scope, *, is_negated: bool = False
+    ) -> dict[str, int]:
+        """Give names that a condition tests by `isinstance` narrower variables, unless the body assigns them.
+
+        Return their previous variables.
+        """
+        before: dict[str, int] = {}
+        for name, classes, is_excluded in type_tests(test, is_negated):
+            node = scope.names.get(name, NOTHING)
+            found = self.expressions.join([self.expressions.value(item, scope) for item in classes])
+            if NOTHING in (node, found) or name in names_bound_by(body):
+                continue
+            into = scope.names[name] = self.builder.node()
+            before.setdefault(name, node)
+            self.builder.use(node, Narrow(into, found, is_excluded))
+            if not is_excluded:
+                self.builder.use(found, Instance(into))
+        return before
 
     def run_function(self, node: FunctionNode, scope: Scope) -> None:
         kind, decorators = _split_decorators(node.decorator_list)
@@ -239,6 +283,20 @@ class Statements:
         return self.builder.made("mapping" if name in MAPPINGS else "sequence", [(None, held)])
 
 
+def type_tests(test: ast.expr, is_negated: bool) -> Iterator[tuple[str, Sequence[ast.expr], bool]]:
+    """Names that a condition tests by `isinstance` if it is true (false if `is_negated`): the name, the classes, and
+    whether they are excluded."""
+    match test:
+        case ast.UnaryOp(op=ast.Not()):
+            yield from type_tests(test.operand, not is_negated)
+        case ast.BoolOp():
+            if isinstance(test.op, ast.Or if is_negated else ast.And):
+                for part in test.values:
+                    yield from type_tests(part, is_negated)
+        case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=name), classes]):
+            yield name, classes.elts if isinstance(classes, ast.Tuple) else [classes], is_negated
+
+
 def _last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
@@ -255,6 +313,7 @@ READERS: dict[type[ast.stmt], Callable[..., None]] = {
     ast.Assign: Statements.run_assign,
     ast.AnnAssign: Statements.run_annotated,
     ast.AugAssign: Statements.run_augmented,
+    ast.If: Statements.run_if,
     ast.For: Statements.run_for,
     ast.AsyncFor: Statements.run_for,
     ast.With: Statements.run_with,

@@ -112,7 +112,15 @@ class Slice(_Record, frozen=True, tag=10):
     container: int
 
 
-Use = Load | Store | Item | SetItem | Call | Iterate | Enter | Instance | Super | Base | Slice
+class Narrow(_Record, frozen=True, tag=11):
+    """`into` has the watched instances of the classes in `classes`; with `is_negated`, all other values."""
+
+    into: int
+    classes: int
+    is_negated: bool
+
+
+Use = Load | Store | Item | SetItem | Call | Iterate | Enter | Instance | Super | Base | Slice | Narrow
 
 
 class Site(_Record, frozen=True):
