@@ -111,7 +111,7 @@ class ExternalValue:
 Value = (
     FunctionValue | ClassValue | InstanceValue | BoundValue | SuperValue | ModuleValue | ContainerValue | ExternalValue
 )
-CALLABLES = (FunctionValue, BoundValue, ClassValue, ExternalValue)
+CALLABLES = (FunctionValue, BoundValue, ExternalValue)
 
 
 class Values(list[Value]):

@@ -33,12 +33,12 @@ class PythonCall(msgspec.Struct, frozen=True, array_like=True, order=True, gc=Fa
 
 
 class Unresolved(msgspec.Struct, frozen=True, array_like=True):
-    """A method call on an unknown receiver. `of_class` is the enclosing class if the receiver is `self`."""
+    """A method call on an unknown receiver; `is_own` if that is `self`."""
 
     caller: str
     name: str
     line: int
-    of_class: str
+    is_own: bool
 
 
 class PythonFlow:
@@ -110,13 +110,11 @@ class PythonFlow:
         file = self._solver.files.get(path)
         if file is None:
             return
-        classes = {function.scope: function.of_class for function in file.summary.functions}
         for position, site in enumerate(file.summary.sites):
             if not site.name or file.base + position in self._solver.calls.resolved:
                 continue
-            of_class = classes.get(site.caller, NOTHING) if site.name.startswith("self.") else NOTHING
-            around = file.summary.classes[of_class].qualname if of_class != NOTHING else ""
-            yield Unresolved(file.summary.scopes[site.caller], site.name.removeprefix("self."), site.line, around)
+            is_own = site.name.startswith("self.")
+            yield Unresolved(file.summary.scopes[site.caller], site.name.removeprefix("self."), site.line, is_own)
 
     def update(self, changed: Mapping[str, Summary], removed: Collection[str] = ()) -> set[str]:
         """Apply changes and return the files whose calls may differ.
@@ -127,7 +125,8 @@ class PythonFlow:
         """
         if sum(file.summary.nodes for file in self._solver.files.values()) > self._small:
             self._updates += 1
-            touched = Reload(self._solver).apply(changed, removed)
+            bases = self._base_files(changed.keys() | set(removed))
+            touched = Reload(self._solver).apply(changed, removed) | bases | self._base_files(changed)
             return touched if self._updates < MAX_UPDATES else self._refresh()
         for path in removed:
             self._modules.remove(path)
@@ -136,6 +135,13 @@ class PythonFlow:
         kept = {path: file.summary for path, file in self._solver.files.items() if path not in set(removed)}
         self._solver = self._solve({**kept, **changed})
         return {*kept, *changed, *removed}
+
+    def _base_files(self, paths: Iterable[str]) -> set[str]:
+        """The files of the base classes of files: their calls through `self` reach overrides."""
+        values = self._solver.heap.values
+        classes = [number for path in paths if (file := self._solver.files.get(path)) for number in file.classes]
+        bases = [values[base] for number in classes for base in self._solver.attributes.order(number)]
+        return {base.path for base in bases if isinstance(base, ClassValue)} & self._solver.files.keys()
 
     def _refresh(self) -> set[str]:
         self._updates = 0
