@@ -169,6 +169,11 @@ def _first_argument(calls: Calls, record: CallRecord) -> None:
         calls.heap.copy(source, record.result)
 
 
+def _cast(calls: Calls, record: CallRecord) -> None:
+    for source in record.args[1:2]:
+        calls.heap.copy(source, record.result)
+
+
 def _type(calls: Calls, record: CallRecord) -> None:
     for source in record.args[:1]:
         calls.heap.watch(source, _class_of, calls, record.result)
@@ -242,7 +247,8 @@ MODELS: dict[str, Callable[[Calls, CallRecord], None]] = {
     "iter": _iter,
     "getattr": _getattr,
     "setattr": _setattr,
-    "functools.partial": _first_argument,
+    **dict.fromkeys(("functools.partial", "copy.copy", "copy.deepcopy"), _first_argument),
+    "typing.cast": _cast,
     "type": _type,
 }
 """Functions outside the project by dotted name."""

@@ -14,10 +14,10 @@ def find_overrides(solver: Solver, file: LoadedFile) -> Iterator[tuple[int, int,
     for function in file.summary.functions:
         if function.of_class == NOTHING or function.kind == "static" or not function.parameters:
             continue
-        uses = list(_receiver_uses(file.summary, function))
-        for below in _heirs(solver, file.classes[function.of_class], function) if uses else ():
+        uses, of_class = list(_receiver_uses(file.summary, function)), file.classes[function.of_class]
+        for below in _heirs(solver, of_class, function) if uses else ():
             for use in uses:
-                override = _method(solver, below, use.attr)
+                override = _inherited(solver, below, use.attr, of_class)
                 if override is not None and (isinstance(use, Site) or _is_property(solver, override)):
                     yield use.caller, override, use.line
 
@@ -44,6 +44,13 @@ def _heirs(solver: Solver, of_class: int, function: Function) -> Iterator[int]:
             definer = above if is_passed_on else NOTHING
         if below != of_class and definer == of_class:
             yield below
+
+
+def _inherited(solver: Solver, below: int, name: str, of_class: int) -> int | None:
+    """The method of a subclass, its own or that of another base, which is not one of the class itself."""
+    definer = solver.attributes.definer(below, name)
+    is_other = definer != NOTHING and definer not in solver.attributes.order(of_class)
+    return _method(solver, definer, name) if is_other else None
 
 
 def _method(solver: Solver, of_class: int, name: str) -> int | None:

@@ -64,6 +64,7 @@ class Scope:
         self.yields: list[int] = []
         self.is_generator = False
         self.lambdas = 0
+        self.type_tests = 0
 
     def qualify(self, name: str) -> str:
         return f"{self.qualname}.{name}" if self.qualname else name

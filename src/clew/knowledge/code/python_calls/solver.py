@@ -46,7 +46,7 @@ from clew.knowledge.code.python_calls.summary import (
 
 SHIFT = 20
 MASK = (1 << SHIFT) - 1
-MODELLED_MODULES = ("functools",)
+MODELLED_MODULES = ("functools", "typing", "copy")
 """Modules outside the project with models in `builtins`."""
 DECORATOR_ROUNDS = 4
 

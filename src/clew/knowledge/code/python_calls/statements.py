@@ -47,6 +47,8 @@ SEQUENCES = frozenset(
 )  # fmt: skip
 MAPPINGS = frozenset(("dict", "Dict", "Mapping", "MutableMapping", "defaultdict", "DefaultDict", "OrderedDict"))
 LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+MAX_TYPE_TESTS = 200
+"""`isinstance` conditions of one scope that are followed: each scans the statements that it applies to."""
 MAX_ANNOTATION_DEPTH = 6
 MAX_BYTES = 4_000_000
 """A larger file was hardly written by a person."""
@@ -116,6 +118,9 @@ class Statements:
         """
         before: dict[str, int] = {}
         for name, classes, is_excluded in type_tests(test, is_negated):
+            scope.type_tests += 1
+            if scope.type_tests > MAX_TYPE_TESTS:
+                break
             node = scope.names.get(name, NOTHING)
             found = self.expressions.join([self.expressions.value(item, scope) for item in classes])
             if NOTHING in (node, found) or name in names_bound_by(body):
