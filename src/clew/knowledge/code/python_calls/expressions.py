@@ -15,22 +15,7 @@ from clew.knowledge.code.python_calls.scopes import (
     guessable_name,
     selecting_constant,
 )
-from clew.knowledge.code.python_calls.summary import (
-    NOTHING,
-    ContainerKind,
-    Function,
-    FunctionKind,
-    Instance,
-    Item,
-    Iterate,
-    Key,
-    Load,
-    SetItem,
-    Site,
-    Slice,
-    Store,
-    Super,
-)
+from clew.knowledge.code.python_calls.summary import NOTHING, ContainerKind, Function, FunctionKind, Key, Site
 
 Fields = list[tuple[Key, int]]
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
@@ -82,37 +67,15 @@ class Expressions:
             self.builder.copy(node, into)
         return into
 
-    def iterate(self, source: int, scope: Scope, line: int) -> int:
-        if source == NOTHING:
-            return NOTHING
-        into = self.builder.node()
-        self.builder.use(source, Iterate(into, scope.caller, line))
-        return into
-
-    def item(self, source: int, key: Key, scope: Scope, line: int) -> int:
-        if source == NOTHING:
-            return NOTHING
-        into = self.builder.node()
-        self.builder.use(source, Item(into, key, scope.caller, line))
-        return into
-
-    def instance(self, of_class: int) -> int:
-        if of_class == NOTHING:
-            return NOTHING
-        into = self.builder.node()
-        self.builder.use(of_class, Instance(into))
-        return into
-
     def read_name(self, node: ast.Name, scope: Scope, is_wanted: bool) -> int:
         return self.builder.variable(scope, node.id)
 
     def read_attribute(self, node: ast.Attribute, scope: Scope, is_wanted: bool) -> int:
         source = self.value(node.value, scope)
-        if source == NOTHING:
-            return NOTHING
-        into = self.builder.node() if is_wanted else NOTHING
-        self.builder.use(source, Load(into, node.attr, scope.caller, node.lineno))
-        return into
+        if is_wanted:
+            return self.builder.derive(source, "load", scope, node.lineno, key=node.attr)
+        self.builder.use(source, "load", NOTHING, scope, node.lineno, key=node.attr)
+        return NOTHING
 
     def read_call(self, node: ast.Call, scope: Scope, is_wanted: bool) -> int:
         above = self._read_super(node, scope)
@@ -147,28 +110,22 @@ class Expressions:
         method = scope.method_scope() if is_super else None
         if method is None:
             return NOTHING
-        into = self.builder.node()
-        self.builder.use(method.receiver, Super(into, method.of_class))
-        return into
+        return self.builder.derive(method.receiver, "super", other=method.of_class)
 
     def read_subscript(self, node: ast.Subscript, scope: Scope, is_wanted: bool) -> int:
         source = self.value(node.value, scope)
         self.value(node.slice, scope, is_wanted=False)
         if source == NOTHING or not isinstance(node.slice, ast.Slice):
-            return self.item(source, constant_key(node.slice, scope), scope, node.lineno)
+            return self.builder.derive(source, "item", scope, node.lineno, key=constant_key(node.slice, scope))
         start, stop = constant_key(node.slice.lower, scope), constant_key(node.slice.upper, scope)
-        into = self.builder.node()
-        first = start if isinstance(start, int) else 0
-        last = stop if isinstance(stop, int) else None
-        self.builder.use(source, Slice(into, first, last, self.builder.container("sequence")))
-        return into
+        return self.builder.derive(source, "slice", key=start, other=stop if isinstance(stop, int) else None)
 
     def read_sequence(self, node: ast.Tuple | ast.List | ast.Set, scope: Scope, is_wanted: bool) -> int:
         fields: Fields = []
         for position, element in enumerate(node.elts):
             if isinstance(element, ast.Starred):
                 source = self.value(element.value, scope)
-                fields.append((None, self.iterate(source, scope, element.lineno)))
+                fields.append((None, self.builder.derive(source, "iterate", scope, element.lineno)))
             else:
                 key = None if isinstance(node, ast.Set) else position
                 fields.append((key, self.value(element, scope, is_wanted=is_wanted)))
@@ -179,7 +136,7 @@ class Expressions:
         for key, item in zip(node.keys, node.values, strict=True):
             self.value(key, scope, is_wanted=False)
             found = self.value(item, scope, is_wanted=is_wanted)
-            found = self.item(found, None, scope, item.lineno) if key is None else found
+            found = self.builder.derive(found, "item", scope, item.lineno) if key is None else found
             fields.append((constant_key(key, scope), found))
         return self._fill("mapping", fields) if is_wanted else NOTHING
 
@@ -191,8 +148,8 @@ class Expressions:
     def read_comprehension(self, node: Comprehension, scope: Scope, is_wanted: bool) -> int:
         inner = Scope("comprehension", scope, caller=scope.caller, qualname=scope.qualname)
         for part in node.generators:
-            source = self.value(part.iter, inner)
-            self.assign(part.target, self.iterate(source, scope, part.iter.lineno), inner, is_binding=True)
+            each = self.builder.derive(self.value(part.iter, inner), "iterate", scope, part.iter.lineno)
+            self.assign(part.target, each, inner, is_binding=True)
             for test in part.ifs:
                 self.value(test, inner, is_wanted=False)
         if isinstance(node, ast.DictComp):
@@ -242,7 +199,7 @@ class Expressions:
         owner.is_generator = True
         found = self.value(node.value, scope)
         if isinstance(node, ast.YieldFrom):
-            found = self.iterate(found, scope, node.lineno)
+            found = self.builder.derive(found, "iterate", scope, node.lineno)
         if found != NOTHING:
             owner.yields.append(found)
         return NOTHING
@@ -266,12 +223,12 @@ class Expressions:
                 self.builder.copy(value, self.builder.variable(scope, target.id))
             case ast.Attribute():
                 self.builder.stored.add(target.attr)
-                store = Store(value, target.attr, scope.caller, target.lineno)
-                self.builder.use(self.value(target.value, scope), store)
+                source = self.value(target.value, scope)
+                self.builder.use(source, "store", value, scope, target.lineno, key=target.attr)
             case ast.Subscript():
                 self.value(target.slice, scope, is_wanted=False)
-                key = constant_key(target.slice, scope)
-                self.builder.use(self.value(target.value, scope), SetItem(value, key, scope.caller, target.lineno))
+                source, key = self.value(target.value, scope), constant_key(target.slice, scope)
+                self.builder.use(source, "set_item", value, scope, target.lineno, key=key)
             case ast.Tuple() | ast.List():
                 self._unpack(target, value, scope, is_binding)
             case ast.Starred():
@@ -282,7 +239,8 @@ class Expressions:
         for position, element in enumerate(target.elts):
             is_star = isinstance(element, ast.Starred)
             is_after_star = is_after_star or is_star
-            item = self.item(value, None if is_after_star else position, scope, target.lineno)
+            key = None if is_after_star else position
+            item = self.builder.derive(value, "item", scope, target.lineno, key=key)
             if is_star and item != NOTHING:
                 item = self.builder.made("sequence", [(None, item)])
             self.assign(element, item, scope, is_binding=is_binding)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from clew.knowledge.code.python_calls.heap import ClassValue, FunctionValue
 from clew.knowledge.code.python_calls.solver import LoadedFile, Solver
-from clew.knowledge.code.python_calls.summary import NOTHING, Call, Function, Load, Site, Summary
+from clew.knowledge.code.python_calls.summary import NOTHING, Function, Summary
 
 
 def find_overrides(solver: Solver, file: LoadedFile) -> Iterator[tuple[int, int, int]]:
@@ -16,19 +16,19 @@ def find_overrides(solver: Solver, file: LoadedFile) -> Iterator[tuple[int, int,
             continue
         uses, of_class = list(_receiver_uses(file.summary, function)), file.classes[function.of_class]
         for below in _heirs(solver, of_class, function) if uses else ():
-            for use in uses:
-                override = _inherited(solver, below, use.attr, of_class)
-                if override is not None and (isinstance(use, Site) or _is_property(solver, override)):
-                    yield use.caller, override, use.line
+            for attr, is_call, caller, line in uses:
+                override = _inherited(solver, below, attr, of_class)
+                if override is not None and (is_call or _is_property(solver, override)):
+                    yield caller, override, line
 
 
-def _receiver_uses(summary: Summary, function: Function) -> Iterator[Load | Site]:
-    """The attributes of a method's receiver that are read or called."""
+def _receiver_uses(summary: Summary, function: Function) -> Iterator[tuple[str, bool, int, int]]:
+    """The attributes of a method's receiver that are called or read: name, whether called, caller and line."""
     for use in summary.uses.get(function.parameters[0][1], ()):
-        if isinstance(use, Load):
-            yield use
-        elif isinstance(use, Call) and summary.sites[use.site].attr:
-            yield summary.sites[use.site]
+        if use.op == "load":
+            yield str(use.key), False, use.caller, use.line
+        elif use.op == "call" and (site := summary.sites[use.node]).attr:
+            yield site.attr, True, site.caller, site.line
 
 
 def _heirs(solver: Solver, of_class: int, function: Function) -> Iterator[int]:

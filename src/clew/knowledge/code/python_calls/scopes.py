@@ -12,13 +12,13 @@ from typing import Literal
 
 from clew.knowledge.code.python_calls.summary import (
     NOTHING,
-    Call,
     Class,
     Container,
     ContainerKind,
     Function,
     Key,
     ModuleImport,
+    Operation,
     Seed,
     Site,
     Summary,
@@ -135,13 +135,27 @@ class SummaryBuilder:
         if source != NOTHING and into != NOTHING and source != into:
             self.copies[source].append(into)
 
-    def use(self, watched: int, use: Use) -> None:
+    def use(
+        self, watched: int, op: Operation, node: int, scope: Scope | None = None, line: int = 0, *, key: Key = None,
+        other: int | None = None,
+    ) -> None:  # fmt: skip
         if watched != NOTHING:
-            self.uses[watched].append(use)
+            self.uses[watched].append(Use(op, node, key, 0 if scope is None else scope.caller, line, other))
+
+    def derive(
+        self, watched: int, op: Operation, scope: Scope | None = None, line: int = 0, *, key: Key = None,
+        other: int | None = None,
+    ) -> int:  # fmt: skip
+        """A new variable with the result of an operation on a watched one; NOTHING without one."""
+        if watched == NOTHING:
+            return NOTHING
+        node = self.node()
+        self.use(watched, op, node, scope, line, key=key, other=other)
+        return node
 
     def call(self, watched: int, site: Site) -> int:
         """Record a call and return the variable of its result."""
-        self.uses[watched].append(Call(len(self.sites)))
+        self.use(watched, "call", len(self.sites))
         self.sites.append(site)
         return site.result
 

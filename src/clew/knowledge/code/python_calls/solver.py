@@ -23,26 +23,7 @@ from clew.knowledge.code.python_calls.heap import (
     InstanceValue,
 )
 from clew.knowledge.code.python_calls.modules import Exports, Modules
-from clew.knowledge.code.python_calls.summary import (
-    NOTHING,
-    Base,
-    Call,
-    Class,
-    Enter,
-    Function,
-    Instance,
-    Item,
-    Iterate,
-    Load,
-    ModuleImport,
-    Narrow,
-    SetItem,
-    Slice,
-    Store,
-    Summary,
-    Super,
-    Use,
-)
+from clew.knowledge.code.python_calls.summary import NOTHING, Class, Function, ModuleImport, Operation, Summary, Use
 
 SHIFT = 20
 MASK = (1 << SHIFT) - 1
@@ -90,7 +71,7 @@ class Solver:
         self.missing: defaultdict[str, set[str]] = defaultdict(set)
         """Files by the last word of an import that could not be resolved."""
         self.last = 0
-        self._waiting: list[tuple[LoadedFile, Call | Narrow, int]] | None = None
+        self._waiting: list[tuple[LoadedFile, Use, int]] | None = None
 
     def load(self, summaries: Mapping[str, Summary]) -> None:
         """Load or reload files and follow their values."""
@@ -101,7 +82,7 @@ class Solver:
         self.heap.run()
         waiting, self._waiting = self._waiting, None
         for file, use, value in waiting:
-            HANDLERS[type(use)](self, file, use, value)
+            HANDLERS[use.op](self, file, use, value)
         self.heap.run()
         self._undecorate(loaded)
 
@@ -211,15 +192,15 @@ class Solver:
         for into in summary.copies.get(local, ()):
             self.heap.add(base + into, values)
         for use in summary.uses.get(local, ()):
-            handler = HANDLERS[type(use)]
+            handler = HANDLERS[use.op]
             for value in values:
                 handler(self, file, use, value)
 
-    def _call(self, file: LoadedFile, use: Call, value: int) -> None:
+    def _call(self, file: LoadedFile, use: Use, value: int) -> None:
         if self._waiting is not None:
             self._waiting.append((file, use, value))
             return
-        record = self.calls.records.get(file.base + use.site) or self._record(file, use.site)
+        record = self.calls.records.get(file.base + use.node) or self._record(file, use.node)
         if record.attr:
             self.calls.call_attr(value, record.attr, record)
         else:
@@ -243,35 +224,30 @@ class Solver:
         )
         return record
 
-    def _load(self, file: LoadedFile, use: Load, value: int) -> None:
-        if use.into != NOTHING:
-            self.calls.load(value, use.attr, file.base + use.into, _place(file, use))
-        elif use.attr in self.exports.property_names:
-            self.calls.load(value, use.attr, NOTHING, _place(file, use))
+    def _load(self, file: LoadedFile, use: Use, value: int) -> None:
+        if use.node != NOTHING or use.key in self.exports.property_names:
+            self.calls.load(value, str(use.key), _node(file, use), _place(file, use))
 
-    def _store(self, file: LoadedFile, use: Store, value: int) -> None:
-        source = file.base + use.value if use.value != NOTHING else NOTHING
-        self.calls.store(value, use.attr, source, _place(file, use))
+    def _store(self, file: LoadedFile, use: Use, value: int) -> None:
+        self.calls.store(value, str(use.key), _node(file, use), _place(file, use))
 
-    def _item(self, file: LoadedFile, use: Item, value: int) -> None:
-        into = file.base + use.into
+    def _item(self, file: LoadedFile, use: Use, value: int) -> None:
         if isinstance(self.heap.values[value], ContainerValue):
-            self.heap.containers.read(value, use.key, into)
+            self.heap.containers.read(value, use.key, _node(file, use))
         else:
-            self.calls.call_special(value, "__getitem__", _place(file, use), result=into)
+            self.calls.call_special(value, "__getitem__", _place(file, use), result=_node(file, use))
 
-    def _set_item(self, file: LoadedFile, use: SetItem, value: int) -> None:
-        source = file.base + use.value if use.value != NOTHING else NOTHING
+    def _set_item(self, file: LoadedFile, use: Use, value: int) -> None:
         if isinstance(self.heap.values[value], ContainerValue):
-            self.heap.copy(source, self.heap.containers.field(value, use.key))
+            self.heap.copy(_node(file, use), self.heap.containers.field(value, use.key))
         else:
-            self.calls.call_special(value, "__setitem__", _place(file, use), args=(NOTHING, source))
+            self.calls.call_special(value, "__setitem__", _place(file, use), args=(NOTHING, _node(file, use)))
 
-    def _iterate(self, file: LoadedFile, use: Iterate, value: int) -> None:
-        iterate(value, self.calls, file.base + use.into, _place(file, use))
+    def _iterate(self, file: LoadedFile, use: Use, value: int) -> None:
+        iterate(value, self.calls, _node(file, use), _place(file, use))
 
-    def _enter_with(self, file: LoadedFile, use: Enter, value: int) -> None:
-        known, into, record = self.heap.values[value], file.base + use.into, _place(file, use)
+    def _enter_with(self, file: LoadedFile, use: Use, value: int) -> None:
+        known, into, record = self.heap.values[value], _node(file, use), _place(file, use)
         if isinstance(known, ContainerValue):
             self.heap.containers.elements(value, into)
         elif isinstance(known, InstanceValue):
@@ -281,55 +257,61 @@ class Solver:
             for attr in (*enters, "__exit__", "__aexit__"):
                 self.calls.call_special(value, attr, record, result=into if attr in enters else NOTHING)
 
-    def _instance(self, file: LoadedFile, use: Instance, value: int) -> None:
+    def _instance(self, file: LoadedFile, use: Use, value: int) -> None:
         known = self.heap.values[value]
         if isinstance(known, ClassValue):
-            self.heap.put(file.base + use.into, self.heap.values.instance(value))
+            self.heap.put(_node(file, use), self.heap.values.instance(value))
         elif isinstance(known, ExternalValue) and self.calls.has_externals:
-            self.heap.put(file.base + use.into, self.heap.values.external(known.name, is_instance=True))
+            self.heap.put(_node(file, use), self.heap.values.external(known.name, is_instance=True))
 
-    def _super(self, file: LoadedFile, use: Super, value: int) -> None:
-        if isinstance(self.heap.values[value], (InstanceValue, ClassValue)):
-            self.heap.put(file.base + use.into, self.heap.values.above(file.classes[use.of_class], value))
+    def _super(self, file: LoadedFile, use: Use, value: int) -> None:
+        if use.other is not None and isinstance(self.heap.values[value], (InstanceValue, ClassValue)):
+            self.heap.put(_node(file, use), self.heap.values.above(file.classes[use.other], value))
 
-    def _base(self, file: LoadedFile, use: Base, value: int) -> None:
+    def _base(self, file: LoadedFile, use: Use, value: int) -> None:
         if isinstance(self.heap.values[value], (ClassValue, ExternalValue)):
-            self.attributes.rebase(file.classes[use.of_class], use.position, value)
+            self.attributes.rebase(file.classes[use.node], use.other or 0, value)
 
-    def _slice(self, file: LoadedFile, use: Slice, value: int) -> None:
+    def _slice(self, file: LoadedFile, use: Use, value: int) -> None:
         if isinstance(self.heap.values[value], ContainerValue):
-            made = self.heap.values.container("sequence", (file.base, use.container, value))
-            self.heap.containers.slice(value, use.start, use.stop, made)
-            self.heap.put(file.base + use.into, made)
+            made = self.heap.values.container("sequence", (_node(file, use), "slice", value))
+            start = use.key if isinstance(use.key, int) else 0
+            self.heap.containers.slice(value, start, use.other, made)
+            self.heap.put(_node(file, use), made)
 
-    def _narrow(self, file: LoadedFile, use: Narrow, value: int) -> None:
+    def _narrow(self, file: LoadedFile, use: Use, value: int) -> None:
         """An unknown class tells nothing about the value."""
         if self._waiting is not None:
             self._waiting.append((file, use, value))
             return
-        known, classes = self.heap.values[value], self.heap.of(file.base + use.classes)
+        known, classes = self.heap.values[value], self.heap.of(file.base + (use.other or 0))
         is_instance = isinstance(known, InstanceValue) and not classes.isdisjoint(self.attributes.order(known.of_class))
-        if not classes or is_instance != use.is_negated:
-            self.heap.put(file.base + use.into, value)
+        if not classes or is_instance == (use.op == "narrow"):
+            self.heap.put(_node(file, use), value)
 
 
-def _place(file: LoadedFile, use: Load | Store | Item | SetItem | Iterate | Enter) -> CallRecord:
+def _node(file: LoadedFile, use: Use) -> int:
+    return file.base + use.node if use.node != NOTHING else NOTHING
+
+
+def _place(file: LoadedFile, use: Use) -> CallRecord:
     """The place of a use that may call."""
     return CallRecord(NOTHING, file.number, use.caller, use.line)
 
 
-HANDLERS: dict[type[Use], Callable[[Solver, LoadedFile, Any, int], None]] = {
-    Load: Solver._load,
-    Store: Solver._store,
-    Item: Solver._item,
-    SetItem: Solver._set_item,
-    Call: Solver._call,
-    Iterate: Solver._iterate,
-    Enter: Solver._enter_with,
-    Instance: Solver._instance,
-    Super: Solver._super,
-    Base: Solver._base,
-    Slice: Solver._slice,
-    Narrow: Solver._narrow,
+HANDLERS: dict[Operation, Callable[[Solver, LoadedFile, Use, int], None]] = {
+    "load": Solver._load,
+    "store": Solver._store,
+    "item": Solver._item,
+    "set_item": Solver._set_item,
+    "iterate": Solver._iterate,
+    "enter": Solver._enter_with,
+    "slice": Solver._slice,
+    "super": Solver._super,
+    "call": Solver._call,
+    "base": Solver._base,
+    "instance": Solver._instance,
+    "narrow": Solver._narrow,
+    "exclude": Solver._narrow,
 }
-"""The handler of each use, for one value of the watched variable."""
+"""The handler of each operation, for one value of the watched variable."""

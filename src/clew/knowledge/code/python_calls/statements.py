@@ -8,17 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from clew.knowledge.code.python_calls.expressions import Expressions
 from clew.knowledge.code.python_calls.scopes import BODIES, FUNCTIONS, Scope, SummaryBuilder, names_bound_by
-from clew.knowledge.code.python_calls.summary import (
-    NOTHING,
-    Base,
-    Class,
-    Enter,
-    FunctionKind,
-    Instance,
-    ModuleImport,
-    Narrow,
-    Summary,
-)
+from clew.knowledge.code.python_calls.summary import NOTHING, Class, FunctionKind, ModuleImport, Summary
 from clew.knowledge.code.python_calls.syntax import parse_expression, parse_module
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -127,9 +117,9 @@ class Statements:
                 continue
             into = scope.names[name] = self.builder.node()
             before.setdefault(name, node)
-            self.builder.use(node, Narrow(into, found, is_excluded))
+            self.builder.use(node, "exclude" if is_excluded else "narrow", into, other=found)
             if not is_excluded:
-                self.builder.use(found, Instance(into))
+                self.builder.use(found, "instance", into)
         return before
 
     def run_function(self, node: FunctionNode, scope: Scope) -> None:
@@ -154,7 +144,7 @@ class Statements:
         self.builder.classes.append(None)
         for position, base in enumerate(node.bases):
             plain = base.value if isinstance(base, ast.Subscript) else base
-            self.builder.use(self.expressions.value(plain, scope), Base(number, position))
+            self.builder.use(self.expressions.value(plain, scope), "base", number, other=position)
         for keyword in node.keywords:
             self.expressions.value(keyword.value, scope, is_wanted=False)
         qualname = scope.qualify(node.name)
@@ -191,15 +181,15 @@ class Statements:
     def run_for(self, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
         source = self.expressions.value(node.iter, scope)
         if source != NOTHING:
-            self.expressions.assign(node.target, self.expressions.iterate(source, scope, node.iter.lineno), scope)
+            each = self.builder.derive(source, "iterate", scope, node.iter.lineno)
+            self.expressions.assign(node.target, each, scope)
         self.run(node.body, scope)
         self.run(node.orelse, scope)
 
     def run_with(self, node: ast.With | ast.AsyncWith, scope: Scope) -> None:
         for item in node.items:
-            into = self.builder.node()
-            use = Enter(into, scope.caller, item.context_expr.lineno)
-            self.builder.use(self.expressions.value(item.context_expr, scope), use)
+            source = self.expressions.value(item.context_expr, scope)
+            into = self.builder.derive(source, "enter", scope, item.context_expr.lineno)
             if item.optional_vars is not None:
                 self.expressions.assign(item.optional_vars, into, scope)
         self.run(node.body, scope)
@@ -220,7 +210,7 @@ class Statements:
             caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
             found = self.expressions.join([self.expressions.value(item, scope) for item in caught])
             if handler.name:
-                self.builder.copy(self.expressions.instance(found), self.builder.variable(scope, handler.name))
+                self.builder.copy(self.builder.derive(found, "instance"), self.builder.variable(scope, handler.name))
             self.run(handler.body, scope)
         self.run(node.orelse, scope)
         self.run(node.finalbody, scope)
@@ -254,7 +244,7 @@ class Statements:
         if not isinstance(pattern, ast.MatchAs) or pattern.name is None:
             return
         if isinstance(pattern.pattern, ast.MatchClass):
-            found = self.expressions.instance(self.expressions.value(pattern.pattern.cls, scope))
+            found = self.builder.derive(self.expressions.value(pattern.pattern.cls, scope), "instance")
         self.builder.copy(found, self.builder.variable(scope, pattern.name))
 
     def annotated(self, annotation: ast.expr | None, scope: Scope, *, depth: int = 0) -> int:
@@ -265,7 +255,7 @@ class Statements:
             case ast.Constant(value=str() as text):
                 return self.annotated(parse_expression(text), scope, depth=depth + 1)
             case ast.Name() | ast.Attribute():
-                return self.expressions.instance(self.expressions.value(annotation, scope))
+                return self.builder.derive(self.expressions.value(annotation, scope), "instance")
             case ast.BinOp(op=ast.BitOr()):
                 sides = (annotation.left, annotation.right)
                 return self.expressions.join([self.annotated(side, scope, depth=depth + 1) for side in sides])

@@ -17,6 +17,10 @@ NOTHING = -1
 
 Key = int | str | None
 """A constant key of a container; None for an unknown one."""
+Operation = Literal[
+    "load", "store", "item", "set_item", "iterate", "enter", "slice", "super", "call", "base", "instance", "narrow",
+    "exclude",
+]  # fmt: skip
 FunctionKind = Literal["plain", "static", "class", "property", "setter"]
 ContainerKind = Literal["sequence", "mapping", "generator"]
 
@@ -25,102 +29,24 @@ class _Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A compact immutable record."""
 
 
-class Load(_Record, frozen=True, tag=0):
-    """`into = watched.attr`; reading a property is a call by the scope `caller`."""
+class Use(_Record, frozen=True):
+    """An operation on the values of a watched variable, by the scope `caller`.
 
-    into: int
-    attr: str
-    caller: int
-    line: int
+    | load | `node = watched.key` | store | `watched.key = node` |
+    | item | `node = watched[key]` | set_item | `watched[key] = node` |
+    | iterate | `for node in watched` | enter | `with watched as node` |
+    | slice | `node = watched[key:other]` | super | `node = super()` in a method of class `other` |
+    | call | the site of number `node` | base | watched is base `other` of class `node` |
+    | instance | `node` is an instance of the watched class |
+    | narrow, exclude | `node` has the watched instances of the classes in `other`, or all other values |
+    """
 
-
-class Store(_Record, frozen=True, tag=1):
-    """`watched.attr = value`."""
-
-    value: int
-    attr: str
-    caller: int
-    line: int
-
-
-class Item(_Record, frozen=True, tag=2):
-    """`into = watched[key]`."""
-
-    into: int
-    key: Key
-    caller: int
-    line: int
-
-
-class SetItem(_Record, frozen=True, tag=3):
-    """`watched[key] = value`."""
-
-    value: int
-    key: Key
-    caller: int
-    line: int
-
-
-class Call(_Record, frozen=True, tag=4):
-    """The watched value, or its attribute, is called at the site of this number."""
-
-    site: int
-
-
-class Iterate(_Record, frozen=True, tag=5):
-    """`for into in watched`."""
-
-    into: int
-    caller: int
-    line: int
-
-
-class Enter(_Record, frozen=True, tag=6):
-    """`with watched as into`."""
-
-    into: int
-    caller: int
-    line: int
-
-
-class Instance(_Record, frozen=True, tag=7):
-    """`into` is an instance of the watched class, by an annotation, an `except` or an `isinstance`."""
-
-    into: int
-
-
-class Super(_Record, frozen=True, tag=8):
-    """`into = super()` in a method of `of_class` whose receiver is the watched variable."""
-
-    into: int
-    of_class: int
-
-
-class Base(_Record, frozen=True, tag=9):
-    """The watched value is the base class of `of_class` at this position."""
-
-    of_class: int
-    position: int
-
-
-class Slice(_Record, frozen=True, tag=10):
-    """`into = watched[start:stop]`, a container of its own."""
-
-    into: int
-    start: int
-    stop: int | None
-    container: int
-
-
-class Narrow(_Record, frozen=True, tag=11):
-    """`into` has the watched instances of the classes in `classes`; with `is_negated`, all other values."""
-
-    into: int
-    classes: int
-    is_negated: bool
-
-
-Use = Load | Store | Item | SetItem | Call | Iterate | Enter | Instance | Super | Base | Slice | Narrow
+    op: Operation
+    node: int
+    key: Key = None
+    caller: int = 0
+    line: int = 0
+    other: int | None = None
 
 
 class Site(_Record, frozen=True):
