@@ -182,7 +182,7 @@ class Calls:
             self.enter(number, self.implied(record, result=into), receiver)
         elif kind != "setter":
             bound = self._binding(number, receiver)
-            self.heap.put(into, number if bound is None else self.values.bound(number, bound))
+            self.heap.put(into, number if bound is None else self.values.number(BoundValue, number, bound))
 
     def _call_setter(self, number: int, source: int, receiver: int, record: CallRecord) -> None:
         if self._kind(number) == "setter":

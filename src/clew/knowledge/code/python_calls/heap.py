@@ -121,38 +121,27 @@ class Values(list[Value]):
         super().__init__()
         self._numbers: dict[Hashable, int] = {}
 
-    def _number(self, kind: type[Value], key: Hashable, *fields: Any) -> int:
-        found = self._numbers.get((kind, key))
+    def number(self, kind: type[Value], *fields: Any, key: Hashable = None) -> int:
+        """The number of a value with these fields, or with this key."""
+        identity = (kind, fields if key is None else key)
+        found = self._numbers.get(identity)
         if found is None:
-            found = self._numbers[kind, key] = len(self)
+            found = self._numbers[identity] = len(self)
             self.append(kind(*fields))
         return found
-
-    def defined(self, kind: type[FunctionValue | ClassValue], path: str, qualname: str, ordinal: int) -> int:
-        """A function or class; `ordinal` counts those of one name in a file."""
-        return self._number(kind, (path, qualname, ordinal), path, qualname)
 
     def find_function(self, path: str, qualname: str) -> int:
         """The first function of this name in a file, or NOTHING."""
         return self._numbers.get((FunctionValue, (path, qualname, 0)), NOTHING)
 
     def instance(self, of_class: int) -> int:
-        return self._number(InstanceValue, of_class, of_class)
-
-    def bound(self, function: int, receiver: int) -> int:
-        return self._number(BoundValue, (function, receiver), function, receiver)
-
-    def above(self, of_class: int, receiver: int) -> int:
-        return self._number(SuperValue, (of_class, receiver), of_class, receiver)
-
-    def module(self, path: str) -> int:
-        return self._number(ModuleValue, path, path)
+        return self.number(InstanceValue, of_class)
 
     def container(self, kind: ContainerKind, key: Hashable) -> int:
-        return self._number(ContainerValue, key, kind)
+        return self.number(ContainerValue, kind, key=key)
 
     def external(self, name: str, *, is_instance: bool = False) -> int:
-        return self._number(ExternalValue, (name, is_instance), name, is_instance)
+        return self.number(ExternalValue, name, is_instance)
 
 
 class Heap:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from posixpath import commonpath, dirname
 
-from clew.knowledge.code.python_calls.heap import Heap
+from clew.knowledge.code.python_calls.heap import Heap, ModuleValue
 from clew.knowledge.code.python_calls.summary import NOTHING, Summary
 
 SUFFIXES = (".py", ".pyi")
@@ -216,7 +216,7 @@ class Exports:
         if not found:
             return NOTHING
         node = self._heap.node()
-        self._heap.put(node, self._heap.values.module(found))
+        self._heap.put(node, self._heap.values.number(ModuleValue, found))
         return node
 
 

@@ -21,6 +21,8 @@ from clew.knowledge.code.python_calls.heap import (
     FunctionValue,
     Heap,
     InstanceValue,
+    ModuleValue,
+    SuperValue,
 )
 from clew.knowledge.code.python_calls.modules import Exports, Modules
 from clew.knowledge.code.python_calls.summary import NOTHING, Class, Function, ModuleImport, Operation, Summary, Use
@@ -95,7 +97,8 @@ class Solver:
         defined: list[Class | Function] = [*summary.classes, *summary.functions]
         for known in defined:
             kind = FunctionValue if isinstance(known, Function) else ClassValue
-            number = self.heap.values.defined(kind, path, known.qualname, ordinals[known.qualname])
+            identity = (path, known.qualname, ordinals[known.qualname])
+            number = self.heap.values.number(kind, *identity[:2], key=identity)
             value: Any = self.heap.values[number]
             value.base, value.info, value.is_gone = file.base, known, False
             (file.functions if isinstance(known, Function) else file.classes).append(number)
@@ -153,7 +156,7 @@ class Solver:
             self.missing[item.module.rpartition(".")[2] or item.name].add(file.path)
             self._import_external(item, into)
         elif not item.name:
-            self.heap.put(into, self.heap.values.module(found))
+            self.heap.put(into, self.heap.values.number(ModuleValue, found))
         else:
             source = self.exports.find(found, item.name)
             if source == into:  # `from . import name` in a package: the variable is not its own source
@@ -266,10 +269,12 @@ class Solver:
 
     def _super(self, file: LoadedFile, use: Use, value: int) -> None:
         if use.other is not None and isinstance(self.heap.values[value], (InstanceValue, ClassValue)):
-            self.heap.put(_node(file, use), self.heap.values.above(file.classes[use.other], value))
+            self.heap.put(_node(file, use), self.heap.values.number(SuperValue, file.classes[use.other], value))
 
     def _base(self, file: LoadedFile, use: Use, value: int) -> None:
-        if isinstance(self.heap.values[value], (ClassValue, ExternalValue)):
+        known = self.heap.values[value]
+        is_outside = isinstance(known, ExternalValue) and (self.calls.has_externals or "." not in known.name)
+        if is_outside or isinstance(known, ClassValue):  # `typing.Generic` and its like define nothing
             self.attributes.rebase(file.classes[use.node], use.other or 0, value)
 
     def _slice(self, file: LoadedFile, use: Use, value: int) -> None:
