@@ -31,8 +31,8 @@ from clew.knowledge.code.rows import decode_facts
 from clew.knowledge.code.text_units import split_prose
 from clew.knowledge.code.watching import CodeWatch
 from clew.knowledge.project.style_names import _CASES
-from tests.knowledge.code.flows import callers, flow_of
 from tests.knowledge.code.linked import edges_of, facts
+from tests.knowledge.code.programs import callers, flow_of
 from tests.knowledge.code.repositories import make_repository, write
 from tests.knowledge.code.sampling import opened
 

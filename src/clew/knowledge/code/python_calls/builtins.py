@@ -14,6 +14,8 @@ from clew.knowledge.code.python_calls.summary import NOTHING, ContainerKind
 if TYPE_CHECKING:
     from clew.knowledge.code.python_calls.calls import CallRecord, Calls
 
+Model = Callable[["Calls", "CallRecord"], None]
+ContainerMethod = Callable[["Calls", int, "CallRecord"], None]
 TYPE_NAMES: dict[ContainerKind, str] = {"sequence": "list", "mapping": "dict", "generator": "generator"}
 
 
@@ -96,10 +98,6 @@ def _elements_by_key(calls: Calls, record: CallRecord) -> int:
     return elements
 
 
-def _sorted(calls: Calls, record: CallRecord) -> None:
-    _return_sequence(calls, record, "sorted", _elements_by_key(calls, record))
-
-
 def _extreme(calls: Calls, record: CallRecord) -> None:
     calls.heap.copy(_elements_by_key(calls, record), record.result)
     for source in record.args if len(record.args) > 1 else ():
@@ -125,10 +123,6 @@ def _dict(calls: Calls, record: CallRecord) -> None:
 def _merge(number: int, calls: Calls, into: int) -> None:
     if isinstance(calls.values[number], ContainerValue):
         calls.containers.merge(number, into)
-
-
-def _enumerate(calls: Calls, record: CallRecord) -> None:
-    _return_tuples(calls, record, {1: _elements(calls, record, record.args[:1])})
 
 
 def _zip(calls: Calls, record: CallRecord) -> None:
@@ -164,14 +158,12 @@ def _setattr(calls: Calls, record: CallRecord) -> None:
         calls.heap.watch(record.args[0], calls.store, record.constant, record.args[2], record)
 
 
-def _first_argument(calls: Calls, record: CallRecord) -> None:
-    for source in record.args[:1]:
-        calls.heap.copy(source, record.result)
+def _return_argument(position: int) -> Model:
+    def copy_argument(calls: Calls, record: CallRecord) -> None:
+        for source in record.args[position : position + 1]:
+            calls.heap.copy(source, record.result)
 
-
-def _cast(calls: Calls, record: CallRecord) -> None:
-    for source in record.args[1:2]:
-        calls.heap.copy(source, record.result)
+    return copy_argument
 
 
 def _type(calls: Calls, record: CallRecord) -> None:
@@ -233,27 +225,27 @@ def _same(calls: Calls, container: int, record: CallRecord) -> None:
     calls.heap.put(record.result, container)
 
 
-MODELS: dict[str, Callable[[Calls, CallRecord], None]] = {
+MODELS: dict[str, Model] = {
     "map": _map,
     "filter": _filter,
     "functools.reduce": _reduce,
-    "sorted": _sorted,
+    "sorted": lambda calls, record: _return_sequence(calls, record, "sorted", _elements_by_key(calls, record)),
     **dict.fromkeys(("min", "max"), _extreme),
     **dict.fromkeys(("list", "tuple", "set", "frozenset", "reversed"), _collect),
     "dict": _dict,
-    "enumerate": _enumerate,
+    "enumerate": lambda calls, record: _return_tuples(calls, record, {1: _elements(calls, record, record.args[:1])}),
     "zip": _zip,
     "next": _next,
     "iter": _iter,
     "getattr": _getattr,
     "setattr": _setattr,
-    **dict.fromkeys(("functools.partial", "copy.copy", "copy.deepcopy"), _first_argument),
-    "typing.cast": _cast,
+    **dict.fromkeys(("functools.partial", "copy.copy", "copy.deepcopy"), _return_argument(0)),
+    "typing.cast": _return_argument(1),
     "type": _type,
 }
 """Functions outside the project by dotted name."""
 
-CONTAINER_METHODS: dict[str, Callable[[Calls, int, CallRecord], None]] = {
+CONTAINER_METHODS: dict[str, ContainerMethod] = {
     **dict.fromkeys(("append", "appendleft", "add", "insert"), _append),
     **dict.fromkeys(("extend", "update"), _extend),
     **dict.fromkeys(("get", "pop"), _get),

@@ -40,14 +40,11 @@ class LoadedFile:
 
     path: str
     number: int
+    base: int
+    """The offset of its variables."""
     summary: Summary
     functions: list[int] = field(default_factory=list)
     classes: list[int] = field(default_factory=list)
-
-    @property
-    def base(self) -> int:
-        """The offset of its variables."""
-        return self.number << SHIFT
 
 
 class Solver:
@@ -90,7 +87,7 @@ class Solver:
 
     def _enter(self, path: str, summary: Summary) -> LoadedFile:
         self.last += 1
-        file = LoadedFile(path, self.last, summary)
+        file = LoadedFile(path, self.last, self.last << SHIFT, summary)
         self.files[path] = self.by_number[self.last] = file
         self.exports.enter(path, file.base, summary)
         ordinals: defaultdict[str, int] = defaultdict(int)
@@ -192,12 +189,14 @@ class Solver:
         if file is None:
             return
         local, base, summary = node & MASK, node & ~MASK, file.summary
-        for into in summary.copies.get(local, ()):
-            self.heap.add(base + into, values)
-        for use in summary.uses.get(local, ()):
-            handler = HANDLERS[use.op]
-            for value in values:
-                handler(self, file, use, value)
+        if local in summary.copies:
+            for into in summary.copies[local]:
+                self.heap.add(base + into, values)
+        if local in summary.uses:
+            for use in summary.uses[local]:
+                handler = HANDLERS[use.op]
+                for value in values:
+                    handler(self, file, use, value)
 
     def _call(self, file: LoadedFile, use: Use, value: int) -> None:
         if self._waiting is not None:

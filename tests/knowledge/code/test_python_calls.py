@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clew.knowledge.code.python_calls.program import PythonFlow
 from clew.knowledge.code.python_calls.statements import summarize
-from tests.knowledge.code.flows import callers
+from tests.knowledge.code.programs import callers
 
 
 def test_an_alias_is_followed_to_its_function() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from clew.knowledge.code.python_calls.modules import Modules
 from clew.knowledge.code.python_calls.statements import summarize
-from tests.knowledge.code.flows import callers, flow_of
+from tests.knowledge.code.programs import callers, flow_of
 
 
 def test_imports_of_names_modules_and_submodules() -> None:
