@@ -111,7 +111,27 @@ def test_calls_that_only_share_the_name_are_not_called_callers(clew: Clew, shop:
     assert shown.lines == ["shop/use.py:2\tuse\tby its name alone"]
     found = clew("callers", "A.ring", "--json").json
     assert (found["certain"], found["untold"]) == (False, 1)
-    assert found["places"] == [{"path": "shop/use.py", "line": 2, "caller": "use"}]
+    place = {"path": "shop/use.py", "line": 2, "caller": "use", "owner": "", "is_likely": False}
+    assert (found["places"], found["owners"]) == ([place], {"": 1})
+
+
+def test_calls_of_an_unknown_receiver_are_shown_by_their_likely_owner(clew: Clew, shop: Path) -> None:
+    write(shop, "shop/pair.py", "class Bell:\n    def ring(self): ...\nclass Phone:\n    def ring(self): ...\n")
+    write(
+        shop, "shop/use.py", "def use(bell, phone, x):\n    bell.ring()\n    bell.ring()\n    phone.ring(); x.ring()\n"
+    )
+    write(shop, "shop/more.py", "def more(x):\n    x.ring()\n")
+    shown = clew("callers", "Bell.ring")
+    assert shown.lines[0] == "shop/use.py:2\tuse\tlines 2, 3, likely"
+    assert "1 call of this name, likely of shop/pair.py#Phone.ring" in shown.err
+    assert "1 call of this name could not be told apart" in shown.err
+    places = clew("callers", "Bell.ring", "--json").json["places"]
+    assert [(each["path"], each["line"], each["owner"], each["is_likely"]) for each in places] == [
+        ("shop/use.py", 2, "shop/pair.py#Bell.ring", True),
+        ("shop/use.py", 3, "shop/pair.py#Bell.ring", True),
+        ("shop/use.py", 4, "shop/pair.py#Phone.ring", False),
+        ("shop/more.py", 2, "", False),
+    ]
 
 
 def test_callers_of_no_name_and_of_a_misspelt_one_say_what_to_do(clew: Clew, shop: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +28,7 @@ _PLACE = re.compile(r"(?P<path>.+?):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
 Limit = Annotated[int, Parameter(help="At most this many.")]
 _BY_NAME = "by its name alone"
 _LINES_SHOWN = 12
+_OWNERS_SHOWN = 3
 _PLACE_SHOWN = 200
 _LEFT_OUT_SHOWN = 5
 
@@ -116,8 +117,8 @@ async def callers(
 ) -> None:
     """Find what calls a function, a method or a class.
 
-    Python is followed across modules: aliases, methods, re-exports and decorators. Where only a name speaks for a call,
-    it says so. A name that a few have is answered for each of them.
+    Python calls are followed across modules: aliases, methods, overrides, re-exports and decorators. Calls that are
+    only likely, by the name of their receiver, are marked. A name that a few symbols share is answered for each.
 
         clew callers parse_config
         clew callers src/app.py#App.close --depth 3
@@ -138,9 +139,7 @@ async def callers(
         for each in found.symbols
         for link in each.callers
     ]
-    if not found.certain:
-        blank = () if is_one else ("any of them",)
-        rows += [(f"{call.path}:{call.line}", call.caller or call.path, _BY_NAME, *blank) for call in found.places]
+    rows += _unresolved_rows(found, is_one=is_one)
     print_rows(("place", "caller", "call", "of")[: 3 if is_one else 4], rows)  # a place that is cut leads nowhere
     _note_callers(found)
 
@@ -258,25 +257,58 @@ def _ref_of(node: Node) -> str:
     return node.id.removeprefix("code:")
 
 
+def _describe_others(found: Callers) -> list[str]:
+    """How many calls of the name likely belong to other symbols, and how many to an unknown one."""
+    asked = {_ref_of(each.node) for each in found.symbols}
+    owners = [(owner, number) for owner, number in found.owners.items() if owner and owner not in asked]
+    shown = [f"{count(number, 'call')} of this name, likely of {owner}" for owner, number in owners[:_OWNERS_SHOWN]]
+    more = sum(number for _, number in owners[_OWNERS_SHOWN:])
+    shown += [f"{count(more, 'call')} of this name, likely of others"] if more else []
+    unknown = found.owners.get("", 0)
+    return [*shown, f"{count(unknown, 'call')} of this name could not be told apart"] if unknown else shown
+
+
+def _describe_lines(lines: Sequence[int]) -> str:
+    return f"lines {', '.join(map(str, lines[:_LINES_SHOWN]))}{', …' if len(lines) > _LINES_SHOWN else ''}"
+
+
 def _describe_call(link: Link) -> str:
-    lines = ", ".join(map(str, link.lines[:_LINES_SHOWN])) + (", …" if len(link.lines) > _LINES_SHOWN else "")
-    told = f"lines {lines}" if len(link.lines) > 1 else f"line {link.line}"
+    told = _describe_lines(link.lines) if len(link.lines) > 1 else f"line {link.line}"
     steps = f", step {link.depth}" if link.depth > 1 else ""
     return f"{told}{steps}, {_BY_NAME}" if link.is_guess else f"{told}{steps}"
 
 
+def _unresolved_rows(found: Callers, *, is_one: bool) -> list[tuple[str, ...]]:
+    """Likely calls, and without any certain call also the others; the lines of one caller together."""
+    lines: dict[tuple[str, str, str, str], list[int]] = {}
+    for call in found.places:
+        if call.is_likely or not found.certain:
+            mark = "likely" if call.is_likely else f"likely of {call.owner}" if call.owner else _BY_NAME
+            owner = call.owner if call.is_likely else "any of them"
+            lines.setdefault((call.path, call.caller, mark, owner), []).append(call.line)
+    return [
+        (
+            f"{path}:{found_at[0]}",
+            caller or path,
+            f"{_describe_lines(found_at)}, {mark}" if len(found_at) > 1 else mark,
+            *([] if is_one else [owner]),
+        )
+        for (path, caller, mark, owner), found_at in lines.items()
+    ]
+
+
 def _note_callers(found: Callers) -> None:
-    """What the table does not say: who is not called, and how many calls may be of it besides."""
+    """Report symbols without callers, and the calls of the same name that the table leaves out."""
     for each in found.symbols if len(found.symbols) > 1 else ():
         if not each.callers:
             note(
                 f"No call of {_ref_of(each.node)} is certain" if found.untold else f"Nothing calls {_ref_of(each.node)}"
             )
-    calls = f"{count(found.untold, 'call')} of this name could not be told apart"
+    others = _describe_others(found)
     listed = f"; the first {len(found.places)} are listed" if len(found.places) < found.untold else ""
     if not found.certain:
-        note(f"No call of it is certain; {calls}{listed}" if found.untold else "No call of it is certain")
-    elif found.untold:
-        note(f"{calls} besides; --json lists {'the first of them' if listed else 'them'}")
-    elif not any(each.callers for each in found.symbols):
+        note("; ".join(["No call of it is certain", *others]) + listed)
+    elif others:
+        note(f"{'; '.join(others)}; --json lists {'the first of them' if listed else 'them'}")
+    elif not found.untold and not any(each.callers for each in found.symbols):
         note("Nothing in this repository calls it")

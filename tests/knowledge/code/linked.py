@@ -8,7 +8,8 @@ from pathlib import Path
 from clew.knowledge.code.facts import FileFacts, Import, Reference, Symbol
 from clew.knowledge.code.linking import CodeEdge, Linker
 from clew.knowledge.code.linking_imports import NO_PACKAGES, Packages
-from clew.knowledge.code.python_flow import Summary, summarize
+from clew.knowledge.code.python_calls.statements import summarize
+from clew.knowledge.code.python_calls.summary import Summary
 
 
 def facts(

@@ -429,3 +429,213 @@ async def test_a_method_is_called_on_what_a_parameter_or_a_field_is_declared_to_
     (callers,) = shown(found).values()
     assert callers == expected
     assert found.untold == 0
+
+
+OVERRIDDEN = {
+    "base.py": """
+        class Base:
+            def run(self):
+                self.hook()
+                return [each for each in self.parts]
+            def hook(self): ...
+            @property
+            def parts(self): ...
+    """,
+    "sub.py": """
+        from base import Base
+        class Own(Base):
+            def hook(self): ...
+            @property
+            def parts(self): ...
+        class Deep(Own):
+            def run(self):
+                super().run()
+            def hook(self): ...
+        class Other(Base):
+            def run(self): ...
+            def hook(self): ...
+        class Plugin:
+            def hook(self): ...
+        class Mixed(Plugin, Base): ...
+    """,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Own.hook", {"base.py:3"}),
+        ("Own.parts", {"base.py:4"}),
+        ("Deep.hook", {"base.py:3"}),
+        ("Other.hook", set[str]()),
+        ("Plugin.hook", {"base.py:3"}),
+    ],
+)
+async def test_a_base_class_that_calls_itself_calls_the_overrides(
+    tmp_path: Path, name: str, expected: set[str]
+) -> None:
+    found = await ask(tmp_path, name, OVERRIDDEN)
+    (callers,) = shown(found).values()
+    assert (callers, found.certain, found.untold) == (expected, True, 0)
+
+
+async def test_a_subclass_that_changes_changes_the_callers_in_its_base(tmp_path: Path) -> None:
+    root = make_repository(tmp_path, {path: dedent(text).lstrip("\n") for path, text in OVERRIDDEN.items()})
+    async with opened(root) as graph:
+        await graph.refresh()
+        (root / "sub.py").write_text("from base import Base\nclass Late(Base):\n    def hook(self): ...\n")
+        await graph.refresh()
+        assert shown(await graph.callers("Late.hook")) == {"sub.py#Late.hook": {"base.py:3"}}
+
+
+async def test_a_module_that_its_package_imports_from_itself_is_followed(tmp_path: Path) -> None:
+    files = {
+        "pkg/__init__.py": "from . import json as json\nfrom . import tools\n",
+        "pkg/json/__init__.py": "def dumps(x): ...\ndef loads(x): ...\n",
+        "pkg/tools.py": "def loads(x): ...\n",
+        "use.py": "import pkg\nfrom pkg import json\ndef one(): pkg.json.dumps(1)\ndef two(): json.dumps(2)\n",
+    }
+    found = await ask(tmp_path, "pkg.json.dumps", files)
+    assert shown(found) == {"pkg/json/__init__.py#dumps": {"use.py:3", "use.py:4"}}
+    assert (found.certain, found.untold) == (True, 0)
+
+
+async def test_a_function_that_calls_itself_is_its_caller(tmp_path: Path) -> None:
+    files = {"a.py": "def walk(n):\n    walk(n - 1)\ndef go():\n    walk(3)\n"}
+    assert shown(await ask(tmp_path, "walk", files)) == {"a.py#walk": {"a.py:2", "a.py:4"}}
+
+
+TESTED = {
+    "a.py": """
+        class Map:
+            def lists(self): ...
+        class Table:
+            def lists(self): ...
+        def one(given):
+            if isinstance(given, Map):
+                given.lists()
+            elif isinstance(given, (Table, str)):
+                given.lists()
+        def two(given):
+            if not isinstance(given, Map):
+                return
+            given.lists()
+        def three(given: Map | Table):
+            assert not isinstance(given, Map)
+            given.lists()
+        def four(given):
+            if isinstance(given, Map):
+                given = Table()
+                given.lists()
+    """
+}
+
+
+@pytest.mark.parametrize(("name", "lines"), [("Map.lists", {7, 13}), ("Table.lists", {9, 16, 20})])
+async def test_isinstance_tells_whose_method_is_called(tmp_path: Path, name: str, lines: set[int]) -> None:
+    found = await ask(tmp_path, name, TESTED)
+    assert {line for each in found.symbols for link in each.callers for line in link.lines} == lines
+
+
+async def test_casts_copies_and_the_class_of_an_object_are_followed(tmp_path: Path) -> None:
+    files = {
+        "a.py": """
+            import copy, typing as t
+            class A:
+                def save(self): ...
+                def twin(self):
+                    return self.__class__()
+            class B:
+                def save(self): ...
+            def one(given):
+                t.cast("A", A()).save()
+                copy.copy(A()).save()
+                A().twin().save()
+        """
+    }
+    (caller,) = (await ask(tmp_path, "A.save", files)).symbols[0].callers
+    assert (caller.node.name, caller.lines, caller.is_guess) == ("one", (9, 10, 11), False)
+
+
+async def test_a_class_is_called_through_its_constructor(tmp_path: Path) -> None:
+    files = {"a.js": "class A {\n  constructor () {}\n}\nfunction make () {\n  return new A()\n}\n"}
+    assert shown(await ask(tmp_path, "a.js#A.constructor", files)) == {"a.js#A.constructor": {"a.js:5"}}
+
+
+async def test_a_method_of_an_unnamed_receiver_is_no_function_of_the_file(tmp_path: Path) -> None:
+    files = {"a.js": "function set () {}\nfunction go (cache, key) {\n  cache[key].set(1)\n}\n"}
+    assert shown(await ask(tmp_path, "a.js#set", files)) == {"a.js#set": set()}
+
+
+LIKELY = {
+    "python": (
+        "Cookies.fetch",
+        {
+            "a.py": """
+                class Cookies:
+                    def fetch(self): ...
+                class Headers:
+                    def fetch(self): ...
+            """,
+            "use.py": """
+                def use(cookies, self_headers, thing, request):
+                    cookies.fetch()
+                    request.cookies.fetch()
+                    self_headers.fetch()
+                    thing.fetch()
+            """,
+        },
+        {"use.py:2", "use.py:3"},
+        {"a.py#Cookies.fetch": 2, "a.py#Headers.fetch": 1, "": 1},
+    ),
+    "property": (
+        "Request.form",
+        {
+            "a.py": """
+                class Request:
+                    @property
+                    def form(self): ...
+                class Builder:
+                    @property
+                    def form(self): ...
+            """,
+            "use.py": """
+                def use(request, b):
+                    request.form.get("x")
+                    b.form.get("x")
+            """,
+        },
+        {"use.py:2"},
+        {"a.py#Request.form": 1, "": 1},
+    ),
+    "go": (
+        "Error.JSON",
+        {
+            "errors.go": "package gin\ntype Error struct{}\nfunc (msg *Error) JSON() {}\ntype errorMsgs []*Error\n"
+            "func (a errorMsgs) JSON() {}\ntype Context struct{}\nfunc (c *Context) JSON() {}\n",
+            "use.go": "package gin\nfunc use() {\n\terr := pick(1)\n\terr.JSON()\n\terrs := pick(2)\n\terrs.JSON()\n"
+            "\tc := pick(3)\n\tc.JSON()\n\tpick(4).JSON()\n}\n",
+        },
+        {"use.go:4"},
+        {"errors.go#Error.JSON": 1, "errors.go#errorMsgs.JSON": 1, "errors.go#Context.JSON": 1, "": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("language", LIKELY)
+async def test_calls_that_cannot_be_told_apart_are_grouped_by_likely_owner(tmp_path: Path, language: str) -> None:
+    name, files, likely, owners = LIKELY[language]
+    found = await ask(tmp_path, name, files)
+    assert {f"{call.path}:{call.line}" for call in found.places if call.is_likely} == likely
+    assert (found.owners, found.untold) == (owners, sum(owners.values()))
+    assert [call.is_likely for call in found.places] == sorted((call.is_likely for call in found.places), reverse=True)
+
+
+async def test_methods_that_built_in_types_have_need_the_whole_name_of_their_owner(tmp_path: Path) -> None:
+    files = {
+        "a.py": "class LocalStack:\n    def pop(self): ...\nclass Headers:\n    def pop(self): ...\n",
+        "use.py": "def use(stack, headers, local_stack):\n    stack.pop()\n    headers.pop()\n    local_stack.pop()\n",
+    }
+    found = await ask(tmp_path, "LocalStack.pop", files)
+    assert found.owners == {"a.py#LocalStack.pop": 1, "a.py#Headers.pop": 1, "": 1}
+    assert [call.line for call in found.places if call.is_likely] == [4]

@@ -26,12 +26,13 @@ from clew.knowledge.code.links_apart import serve
 from clew.knowledge.code.parsing import run_job, run_jobs
 from clew.knowledge.code.passages import split_comments
 from clew.knowledge.code.pool import GIVEN_UP, NOT_SURVIVED, POOL_FROM, Job, Pool
-from clew.knowledge.code.python_flow import PythonFlow, Summary
+from clew.knowledge.code.python_calls.program import PythonFlow
+from clew.knowledge.code.python_calls.summary import Summary
 from clew.knowledge.code.rows import decode_facts
 from clew.knowledge.code.watching import CodeWatch
 from clew.knowledge.project.style import _CASES
-from tests.knowledge.code.flows import callers, flow_of
 from tests.knowledge.code.linked import edges_of, facts
+from tests.knowledge.code.programs import callers, flow_of
 from tests.knowledge.code.repositories import make_repository, write
 from tests.knowledge.code.sampling import opened
 

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from clew.knowledge.code.linking import CodeEdge, Linker, link
-from clew.knowledge.code.python_flow import summarize
+from clew.knowledge.code.python_calls.statements import summarize
 from tests.knowledge.code.linked import facts, python_facts, read_project, shown
 
 PROJECT = {

@@ -9,7 +9,7 @@ import pytest
 from clew.knowledge.code.extracting import extract
 from clew.knowledge.code.languages import language_of
 from clew.knowledge.code.linking import link
-from clew.knowledge.code.python_flow import summarize
+from clew.knowledge.code.python_calls.statements import summarize
 from tests.knowledge.code.linked import shown
 
 PROJECTS = {

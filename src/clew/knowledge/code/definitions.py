@@ -11,7 +11,7 @@ from typing import NamedTuple
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.code.linking_imports import HEADER_SUFFIXES, family
 from clew.knowledge.code.path_kinds import kind_of
-from clew.knowledge.code.reexports import find_passed_on, find_renamed
+from clew.knowledge.code.reexports import find_reexported, find_renamed
 from clew.knowledge.code.refs import CodeRef, check_name, check_ref, is_text, name_parts, readings, short_ref
 from clew.knowledge.code.rows import SymbolRow, find_symbols
 from clew.knowledge.code.store import Sql
@@ -124,7 +124,7 @@ def _find_within(sql: Sql, path: str, name: str) -> list[Definition]:
     if file is None:
         return []
     inner = find_symbols(sql, f"WHERE f.path = ? AND s.name = ? {_LONGEST_FIRST}", (path, name))
-    passed = find_passed_on(sql, file, name_parts(name)) if not inner else None
+    passed = find_reexported(sql, file, name_parts(name)) if not inner else None
     return _grouped(inner or ([passed] if passed is not None else []))
 
 
@@ -147,7 +147,7 @@ def _find_by_name(sql: Sql, name: str) -> list[Definition]:
 def _passed_on(sql: Sql, parts: Sequence[str]) -> list[SymbolRow]:
     if len(parts) == 1:
         return find_renamed(sql, parts[0])
-    found = find_passed_on(sql, None, parts)
+    found = find_reexported(sql, None, parts)
     return [] if found is None else [found]
 
 

@@ -1,4 +1,4 @@
-"""Types of Go that implement an interface: they have its methods, and nobody writes down that they do."""
+"""Go types that implement an interface: they have all its methods, without any declaration."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from posixpath import dirname
 from clew.knowledge.code.rows import SymbolRow, find_symbols
 from clew.knowledge.code.store import Sql
 
-SURE = 2
-"""One that has so many methods of an interface, and all of them, has them for the interface."""
-MOST_METHODS = 100
+MIN_METHODS = 2
+"""An implementation is certain if the interface has at least this many methods."""
+MAX_METHODS = 100
 
 
 def find_implementers(sql: Sql, interface: SymbolRow) -> tuple[list[SymbolRow], bool]:
-    """The types with all methods of an interface of Go, and whether that is sure; none of what is no such interface."""
+    """The types with all methods of a Go interface, and whether that is certain; no types for any other symbol."""
     if (interface.language, interface.kind) != ("go", "interface"):
         return [], True
     methods = _methods(sql, interface)
-    if not 0 < len(methods) <= MOST_METHODS:
+    if not 0 < len(methods) <= MAX_METHODS:
         return [], True
     having: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     named = f"WHERE f.language = 'go' AND s.kind = 'method' AND s.lower IN ({', '.join('?' * len(methods))})"
@@ -27,11 +27,11 @@ def find_implementers(sql: Sql, interface: SymbolRow) -> tuple[list[SymbolRow], 
             having[dirname(row.path), row.qualname.rpartition(".")[0]].add(row.name)
     whole = {place for place, names in having.items() if names == methods}
     found = [row for name in sorted({name for _, name in whole}) for row in _types(sql, name)]
-    return [row for row in found if (dirname(row.path), row.qualname) in whole], len(methods) >= SURE
+    return [row for row in found if (dirname(row.path), row.qualname) in whole], len(methods) >= MIN_METHODS
 
 
 def _methods(sql: Sql, interface: SymbolRow) -> set[str]:
-    """The names of its methods, those of the interfaces that it takes over among them."""
+    """The names of its methods, including those of embedded interfaces."""
     found, waiting, seen = set[str](), [interface], {interface.id}
     while waiting:
         known = waiting.pop()

@@ -14,7 +14,8 @@ from clew.knowledge.code.facts import FileFacts, Import, Reference
 from clew.knowledge.code.linking_files import Place
 from clew.knowledge.code.linking_imports import NO_PACKAGES, ImportResolver, Packages, words_of
 from clew.knowledge.code.linking_names import COMMON, Names
-from clew.knowledge.code.python_flow import PythonFlow, Summary, Unresolved, uncollected
+from clew.knowledge.code.python_calls.program import PythonFlow, uncollected
+from clew.knowledge.code.python_calls.summary import Summary
 
 EdgeType = Literal["calls", "imports", "inherits", "references", "defines"]
 TYPES: dict[str, EdgeType] = {
@@ -25,8 +26,6 @@ TYPES: dict[str, EdgeType] = {
 }
 Resolved = dict[tuple[str, str], Place | None]
 """What names of a file mean, by where they stand and how they are written."""
-MOST_OVERRIDES = 8
-"""Methods of subclasses that a call on `self` is guessed to mean."""
 
 
 class CodeEdge(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
@@ -76,12 +75,9 @@ class Linker:
             self._names.add(path, facts)
         self._flow = PythonFlow(_readable(summaries or {}, self._facts))
         self._importers: defaultdict[str, set[str]] = defaultdict(set)
-        self._subclasses: defaultdict[Place, set[Place]] = defaultdict(set)
         self._edges: dict[str, tuple[CodeEdge, ...]] = {}
         self._unfollowed = self._find_unfollowed()
         with uncollected():
-            for path in self._facts:
-                self._note_classes(path)
             for path in sorted(self._facts):
                 self._edges[path] = self._find_edges(path)
 
@@ -114,8 +110,6 @@ class Linker:
         touched |= self._affected(changed, removed)
         touched |= self._follow(changed, summaries or {}, removed)
         self._unfollowed = self._find_unfollowed()
-        for path in changed:
-            self._note_classes(path)
         return {path: change for path in sorted(touched) if (change := self._relink(path)) is not None}
 
     def _follow(
@@ -145,13 +139,6 @@ class Linker:
         old, new = set(before), set(after)
         deleted = tuple(edge for edge in before if edge not in new)
         return EdgeChange(deleted, tuple(edge for edge in after if edge not in old))
-
-    def _note_classes(self, path: str) -> None:
-        names = self._names.files[path]
-        for qualname in names.bases:
-            place = Place(path, qualname)
-            for base in self._names.bases(place):
-                self._subclasses[base].add(place)
 
     def _find_edges(self, path: str) -> tuple[CodeEdge, ...]:
         facts = self._facts[path]
@@ -234,7 +221,7 @@ class Linker:
     def _followed(self, path: str) -> Iterator[CodeEdge]:
         """Calls and bases that following values found, as far as both ends are symbols."""
         names = self._names.files[path]
-        for call in (*self._flow.calls(path), *self._flow.wrapped(path)):
+        for call in (*self._flow.calls(path), *self._flow.wrapped(path), *self._flow.overrides(path)):
             if self._is_symbol(call.target_path, call.target):
                 source = names.around(call.caller)
                 yield CodeEdge(path, source, call.target_path, call.target, "calls", call.line)
@@ -258,26 +245,11 @@ class Linker:
     def _guessed(self, path: str) -> Iterator[CodeEdge]:
         names = self._names.files[path]
         for call in self._flow.unresolved(path):
-            for place in self._overrides(path, call) if call.of_class else self._by_name(path, call):
+            is_named = not call.is_own and call.name not in COMMON
+            place = self._names.guess(path, call.name, is_method=True) if is_named else None
+            if place is not None:
                 source = names.around(call.caller)
                 yield CodeEdge(path, source, place.path, place.qualname, "calls", call.line, is_guess=True)
-
-    def _by_name(self, path: str, call: Unresolved) -> list[Place]:
-        found = self._names.guess(path, call.name, is_method=True) if call.name not in COMMON else None
-        return [found] if found is not None else []
-
-    def _overrides(self, path: str, call: Unresolved) -> list[Place]:
-        """What a method calls on its own object and only classes below it have."""
-        waiting = [Place(path, call.of_class)]
-        found: list[Place] = []
-        seen = set(waiting)
-        while waiting and len(found) <= MOST_OVERRIDES:
-            for below in self._subclasses.get(waiting.pop(), set()) - seen:
-                seen.add(below)
-                waiting.append(below)
-                if self._is_symbol(below.path, f"{below.qualname}.{call.name}"):
-                    found.append(Place(below.path, f"{below.qualname}.{call.name}"))
-        return found if len(found) <= MOST_OVERRIDES else []
 
     def _is_symbol(self, path: str, qualname: str) -> bool:
         names = self._names.files.get(path)

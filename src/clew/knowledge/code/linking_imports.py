@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from clew.knowledge.code.facts import Import
-from clew.knowledge.code.python_modules import Modules
+from clew.knowledge.code.python_calls.modules import Modules
 
 SCRIPT_SUFFIXES = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
 SCRIPT_ROOTS = {"@/": ("", "src/"), "~/": ("", "src/")}

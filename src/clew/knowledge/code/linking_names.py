@@ -112,6 +112,8 @@ class Names:
         """The symbol that is meant by what is written inside another: by scope, then by what is imported, then by what
         is beside the file; and by its name alone, as a guess, where only one symbol of the project has it."""
         names = self.files[path]
+        if target.startswith("."):  # a method of what an index or a call gives
+            return self.guess(path, with_dots(target), is_method=True)
         target = with_dots(target)
         first, _, rest = target.partition(".")
         if first in OWN or first in ABOVE:

@@ -18,7 +18,7 @@ from clew.knowledge.code.linking import Linker
 from clew.knowledge.code.linking_imports import Packages
 from clew.knowledge.code.parsing import readable_text, run_job
 from clew.knowledge.code.pool import IN_FLIGHT, POOL_FROM, Job, Pool, batches
-from clew.knowledge.code.python_flow import Summary
+from clew.knowledge.code.python_calls.summary import Summary
 from clew.knowledge.code.rows import Parsed, decode_facts, find_facts, find_summary, write_summary
 from clew.knowledge.code.store import CodeStore, Sql, read_meta, write_meta
 

@@ -14,7 +14,7 @@ from clew.knowledge.code.facts import FileFacts
 from clew.knowledge.code.languages import LANGUAGES, language_of
 from clew.knowledge.code.passages import format_of
 from clew.knowledge.code.pool import GIVEN_UP, Job, Pool, unread
-from clew.knowledge.code.python_flow import summarize
+from clew.knowledge.code.python_calls.statements import summarize
 from clew.knowledge.code.rows import Parsed, encode_facts
 from clew.knowledge.code.search_index import encode_text
 from clew.knowledge.code.sightings import BINARY, is_text, looks_secret

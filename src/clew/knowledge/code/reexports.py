@@ -1,5 +1,5 @@
-"""Names as those outside write them: `package.name` for what the package imports from a file of its own, and methods
-that a class has from those above it. Found by the edges that were linked."""
+"""Re-exported and inherited names: `package.name` for a symbol that the package imports from one of its files, and
+`Class.method` for a method of a base class. The stored edges lead to the definition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clew.knowledge.code.rows import FILE_KIND, SymbolRow, decode_facts, find_fa
 from clew.knowledge.code.store import Sql
 
 DEEPEST = 8
-"""Files that a name is passed on through, and classes above each other."""
+"""Files that re-export a name one after the other, and levels of base classes."""
 MOST_FILES = 20
 
 _MODULES = (
@@ -22,11 +22,11 @@ _MODULES = (
 _CLASSES = ("class", "interface")
 
 _Seen = set[tuple[int, tuple[str, ...]]]
-"""Symbols that were asked for a name already: classes and files may lead to each other in very many ways."""
+"""Symbols that were searched for a name already: classes and files may refer to each other in cycles."""
 
 
-def find_passed_on(sql: Sql, file: SymbolRow | None, parts: Sequence[str]) -> SymbolRow | None:
-    """What a dotted name means in a file, or in the module or class that its first parts name."""
+def find_reexported(sql: Sql, file: SymbolRow | None, parts: Sequence[str]) -> SymbolRow | None:
+    """The symbol of a dotted name in a file, or in the module or class that its first parts name."""
     if file is not None:
         return _in_file(sql, file, parts, set(), DEEPEST)
     for end in range(len(parts) - 1, 0, -1):
@@ -38,7 +38,7 @@ def find_passed_on(sql: Sql, file: SymbolRow | None, parts: Sequence[str]) -> Sy
 
 
 def find_renamed(sql: Sql, name: str) -> list[SymbolRow]:
-    """What files pass on, or take from others, under a name that it has nowhere else."""
+    """The symbols that files export or import under a name which is not their own."""
     if name == "default":
         return []
     query = (
@@ -54,7 +54,7 @@ def find_renamed(sql: Sql, name: str) -> list[SymbolRow]:
 
 
 def _modules(sql: Sql, parts: Sequence[str]) -> list[SymbolRow]:
-    """The files that a dotted name may mean, those of the product first."""
+    """The files that a dotted name may mean, tests and examples last."""
     stem = "/".join(parts)
     ends = [f"/{stem}{suffix}" for suffix in _MODULES]
     where = " OR ".join(["substr('/' || f.path, ?) = ?"] * len(ends))
@@ -74,21 +74,21 @@ def _in_file(sql: Sql, file: SymbolRow, parts: Sequence[str], seen: _Seen, depth
     named = [item for item in imports if (item.alias or item.name) == parts[0]]
     whole = [item for item in imports if item.name == "*"]
     for item in (*named, *whole):
-        if not item.module:  # a name of the file itself that it passes on under another
+        if not item.module:  # the file exports its own symbol under another name
             found = _in_file(sql, file, (item.name, *parts[1:]), seen, depth - 1)
             if found is not None:
                 return found
         for target in _imported(sql, file, item):
-            found = _taken(sql, target, item, parts, seen, depth - 1)
+            found = _imported_symbol(sql, target, item, parts, seen, depth - 1)
             if found is not None:
                 return found
     return None
 
 
-def _taken(
+def _imported_symbol(
     sql: Sql, target: SymbolRow, item: Import, parts: Sequence[str], seen: _Seen, depth: int
 ) -> SymbolRow | None:
-    """What a name means that a file takes from what it imports."""
+    """The symbol of an imported name."""
     if target.qualname:
         is_it = target.name == item.name
         return (_member(sql, target, parts[1:], seen, DEEPEST) if len(parts) > 1 else target) if is_it else None
@@ -110,7 +110,7 @@ def _is_module(file: SymbolRow, name: str) -> bool:
 
 
 def _of_class_named(sql: Sql, parts: Sequence[str]) -> SymbolRow | None:
-    """A method that a class has from one above it."""
+    """An inherited method of a class."""
     owner = ".".join(parts[:-1])
     for row in find_symbols(sql, "WHERE s.qualname = ? ORDER BY f.path", (owner,)):
         found = _inherited(sql, row, parts[-1:], set(), DEEPEST) if row.kind in _CLASSES else None
@@ -120,7 +120,7 @@ def _of_class_named(sql: Sql, parts: Sequence[str]) -> SymbolRow | None:
 
 
 def _member(sql: Sql, of: SymbolRow, parts: Sequence[str], seen: _Seen, depth: int) -> SymbolRow | None:
-    """A symbol of a file or a class by the names that lead to it; none where it was looked for already."""
+    """A symbol of a file or a class by its dotted name; None if it was searched already."""
     if (of.id, tuple(parts)) in seen:
         return None
     seen.add((of.id, tuple(parts)))

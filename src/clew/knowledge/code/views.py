@@ -45,11 +45,16 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call in a line of a file, inside of the symbol `caller`, of which only the name is known."""
+    """A call in a line of a file, inside the symbol `caller`, whose target is unknown.
+
+    `owner` is the symbol that it likely means, as `path#qualname`; `is_likely` if that is one of those asked for.
+    """
 
     path: str
     line: int
     caller: str
+    owner: str = ""
+    is_likely: bool = False
 
 
 class CalledSymbol(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,13 +63,18 @@ class CalledSymbol(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Callers(msgspec.Struct, frozen=True, kw_only=True):
-    """What calls the symbols that a name may mean. Besides, `untold` calls are of the name and could not be told apart;
-    the first of them are `places`. `certain` is false where no call is sure though there may be some."""
+    """The callers of the symbols that a name may mean.
+
+    `untold` further calls share the name and have an unknown target: `owners` counts them by likely owner, `places`
+    lists the first, those likely of the symbols asked for before others. `certain` is false if no call is certain
+    though there may be some.
+    """
 
     certain: bool
     symbols: Sequence[CalledSymbol]
     untold: int = 0
     places: Sequence[NamedCall] = ()
+    owners: Mapping[str, int] = {}
 
 
 class Located(msgspec.Struct, frozen=True, kw_only=True):

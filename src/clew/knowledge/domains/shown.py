@@ -12,7 +12,7 @@ from clew.tools import Effects
 from clew.trail.nodes import Node, ScoredNode
 
 if TYPE_CHECKING:
-    from clew.knowledge.code.views import Callers, Link
+    from clew.knowledge.code.views import Callers, Link, NamedCall
 
 WIDTH = 160
 READS = Effects(reads_only=True, reaches_out=False)
@@ -41,8 +41,14 @@ def link_line(link: Link) -> str:
     return f"{node_line(link.node)} {link.edge_type} at {at}{step}{guess}"
 
 
+def _owner(call: NamedCall) -> str:
+    if call.is_likely:
+        return "likely"
+    return f"likely of {inline(call.owner, WIDTH)}" if call.owner else "by its name alone"
+
+
 def caller_lines(found: Callers) -> str:
-    """What calls a name, under each symbol that it may mean, and which calls of it could not be told apart."""
+    """The callers of each symbol that a name may mean, and the calls with an unknown target by likely owner."""
     lines: list[str] = []
     for each in found.symbols:
         head = f"{symbol_ref(each.node)}, {len(each.callers):,} {'caller' if len(each.callers) == 1 else 'callers'}:"
@@ -50,8 +56,8 @@ def caller_lines(found: Callers) -> str:
         lines += map(link_line, each.callers)
     if found.untold:
         sure = "" if found.certain else "No call of it is certain. "
-        lines.append(f"{sure}{found.untold:,} calls of this name could not be told apart, among them:")
+        lines.append(f"{sure}{found.untold:,} calls of this name have an unknown target, among them:")
         lines += [
-            f"- {inline(f'{call.path}:{call.line} {call.caller}', WIDTH)}, by its name alone" for call in found.places
+            f"- {inline(f'{call.path}:{call.line} {call.caller}', WIDTH)}, {_owner(call)}" for call in found.places
         ]
     return "\n".join(lines)

@@ -1,5 +1,7 @@
-"""Which file a Python import means: packages and namespace packages, `src` layouts, scripts beside each other, relative
-imports."""
+"""Modules: the file that an import means, and the names that a module exports.
+
+Handles packages, namespace packages, `src` layouts, scripts next to each other, and relative imports.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,17 @@ from collections import defaultdict
 from collections.abc import Iterable
 from posixpath import commonpath, dirname
 
+from clew.knowledge.code.python_calls.heap import Heap, ModuleValue
+from clew.knowledge.code.python_calls.summary import NOTHING, Summary
+
 SUFFIXES = (".py", ".pyi")
 SOURCE_FOLDERS = ("src", "lib", "python")
+MAX_STAR_DEPTH = 12
+"""Modules that `from module import *` is followed through."""
 
 
 class Modules:
-    """The Python files of a project, found by what imports of them are written like. Paths have forward slashes."""
+    """The Python files of a project by the names they are imported under. Paths have forward slashes."""
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
         self.paths: set[str] = set()
@@ -59,8 +66,8 @@ class Modules:
         return self._roots[inner]
 
     def name(self, path: str) -> str:
-        """The dotted name of a file: from the folder above its packages; without packages from the project's folder,
-        or its folder of sources."""
+        """The dotted name of a file, from the folder above its packages; without packages, from the project's folder or
+        its source folder."""
         root = self.root(path)
         if root == dirname(path):
             first = path.partition("/")[0]
@@ -70,8 +77,10 @@ class Modules:
         return dotted.removesuffix(".__init__") if dotted != "__init__" else ""
 
     def resolve(self, module: str, level: int, importer: str) -> str:
-        """The file of a module, the folder of a namespace package (with `/` at its end), or nothing where the project
-        has neither. Nearer files come before farther ones."""
+        """The file of a module, the folder of a namespace package (with a trailing `/`), or an empty string.
+
+        Files near the importer win.
+        """
         if level:
             return self._relative(module, level, importer)
         key = (self.root(importer), module)
@@ -80,7 +89,7 @@ class Modules:
         return self._found[key]
 
     def submodule(self, module: str, name: str) -> str:
-        """The file or folder of `name` in a package, which is given as `resolve` gives it."""
+        """The file or folder of `name` in a package; `module` is a result of `resolve`."""
         if module.endswith("/"):
             return self._at(module + name)
         return self._at(f"{dirname(module)}/{name}".lstrip("/")) if self.is_package_file(module) else ""
@@ -134,6 +143,81 @@ class Modules:
 
     def _is_package(self, folder: str) -> bool:
         return any(f"{folder}/__init__{suffix}" in self.paths for suffix in SUFFIXES)
+
+
+class Exports:
+    """The names of all modules of a program, and the names that occur as attributes at all."""
+
+    def __init__(self, heap: Heap, modules: Modules) -> None:
+        self._heap = heap
+        self.modules = modules
+        self.loaded: dict[str, tuple[int, Summary]] = {}
+        self.stars: defaultdict[str, list[str]] = defaultdict(list)
+        self.stored_names: set[str] = set()
+        self.class_names: set[str] = set()
+        self.property_names: set[str] = set()
+        self._found: dict[tuple[str, str], int] = {}
+
+    def enter(self, path: str, base: int, summary: Summary) -> None:
+        """Add a module. Add all modules before looking up names."""
+        self.loaded[path] = (base, summary)
+        self.stars[path] = [
+            found
+            for item in summary.imports
+            if item.name == "*" and (found := self.modules.resolve(item.module, item.level, path))
+        ]
+        self.stored_names.update(summary.stored)
+        for known in summary.classes:
+            self.class_names.update(known.attrs)
+        for function in summary.functions:
+            if function.kind in ("property", "setter"):
+                self.property_names.add(function.qualname.rpartition(".")[2])
+
+    def leave(self, path: str) -> None:
+        """Remove a module."""
+        self.loaded.pop(path, None)
+        self.stars.pop(path, None)
+        self._found.clear()
+
+    def find(self, path: str, name: str) -> int:
+        """The variable of a module's name, or of a submodule; NOTHING if there is neither."""
+        key = (path, name)
+        if key not in self._found:
+            own = self._named(path, name)
+            self._found[key] = own if own != NOTHING else self.submodule(path, name)
+        return self._found[key]
+
+    def through_stars(self, path: str, name: str) -> int:
+        """The variable of a name that a module has through `from other import *` only; or NOTHING."""
+        waiting, seen = [(path, MAX_STAR_DEPTH)], set[str]()
+        while waiting:
+            module, depth = waiting.pop()
+            if module in seen:
+                continue
+            seen.add(module)
+            own = self._own(module, name) if module != path else NOTHING
+            if own != NOTHING:
+                return own
+            others = self.stars.get(module, ()) if depth and not name.startswith("_") else ()
+            waiting.extend((other, depth - 1) for other in reversed(others))
+        return NOTHING
+
+    def _named(self, path: str, name: str) -> int:
+        own = self._own(path, name)
+        return own if own != NOTHING else self.through_stars(path, name)
+
+    def _own(self, path: str, name: str) -> int:
+        loaded = self.loaded.get(path)
+        return loaded[0] + loaded[1].names[name] if loaded is not None and name in loaded[1].names else NOTHING
+
+    def submodule(self, path: str, name: str) -> int:
+        """A variable with a submodule of a package, or NOTHING."""
+        found = self.modules.submodule(path, name)
+        if not found:
+            return NOTHING
+        node = self._heap.node()
+        self._heap.put(node, self._heap.values.number(ModuleValue, found))
+        return node
 
 
 def _above(path: str) -> Iterable[str]:

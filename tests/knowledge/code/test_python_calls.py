@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from clew.knowledge.code.python_flow import PythonFlow, summarize
-from tests.knowledge.code.flows import callers
+from clew.knowledge.code.python_calls.program import PythonFlow
+from clew.knowledge.code.python_calls.statements import summarize
+from tests.knowledge.code.programs import callers
 
 
 def test_an_alias_is_followed_to_its_function() -> None:

@@ -9,8 +9,9 @@ from textwrap import dedent
 
 import pytest
 
-from clew.knowledge.code.python_flow import PythonFlow, summarize
-from clew.knowledge.code.python_older import in_older_words
+from clew.knowledge.code.python_calls.program import PythonFlow
+from clew.knowledge.code.python_calls.statements import summarize
+from clew.knowledge.code.python_calls.syntax import downgrade_syntax
 
 LATER = """
     type Name = str
@@ -40,7 +41,7 @@ LATER = """
 
 def test_what_later_versions_brought_is_said_otherwise_and_every_line_stays() -> None:
     text = dedent(LATER)
-    older = in_older_words(text)
+    older = downgrade_syntax(text)
     ast.parse(older)
     lines = older.split("\n")
     assert len(lines) == len(text.split("\n"))
@@ -53,7 +54,7 @@ def test_what_later_versions_brought_is_said_otherwise_and_every_line_stays() ->
 
 @pytest.mark.parametrize("text", ["", "x = y[0]\n", "def f(a): return a[1]\n", "type = 3\ntype[0] = 4\nlazy = 1\n"])
 def test_older_python_stays_as_it_is(text: str) -> None:
-    assert in_older_words(text) == text
+    assert downgrade_syntax(text) == text
 
 
 def test_calls_are_followed_through_python_of_later_versions() -> None:
@@ -68,11 +69,11 @@ def test_what_is_no_python_at_all_is_told_with_the_line_of_its_own() -> None:
 
 
 READ = """
-from clew.knowledge.code.python_older import in_older_words
+from clew.knowledge.code.python_calls.syntax import downgrade_syntax
 parts = ("type ", "type a", "type a[", "def f[", "def f[\\n", "class A[", "[", "[]", "except a,", "lazy ", " ", "\\n")
 for part in parts:
-    in_older_words(part * 20_000)
-    in_older_words("def f" + part * 20_000)
+    downgrade_syntax(part * 20_000)
+    downgrade_syntax("def f" + part * 20_000)
 print("read")
 """
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from clew.knowledge.code.python_flow import summarize
-from clew.knowledge.code.python_modules import Modules
-from tests.knowledge.code.flows import callers, flow_of
+from clew.knowledge.code.python_calls.modules import Modules
+from clew.knowledge.code.python_calls.statements import summarize
+from tests.knowledge.code.programs import callers, flow_of
 
 
 def test_imports_of_names_modules_and_submodules() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from clew.knowledge.code.python_flow import PythonFlow, summarize
+from clew.knowledge.code.python_calls.program import PythonFlow
+from clew.knowledge.code.python_calls.statements import summarize
 
 
 def flow_of(**files: str) -> PythonFlow:

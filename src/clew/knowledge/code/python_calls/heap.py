@@ -1,0 +1,326 @@
+"""Values, and the variables that may hold them.
+
+Values are numbered; equal values share a number. The heap spreads values between variables until nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Iterable, Set
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from clew.knowledge.code.python_calls.summary import NOTHING, Class, ContainerKind, Function, Key
+
+if TYPE_CHECKING:
+    from clew.knowledge.code.python_calls.calls import CallRecord
+
+MAX_VALUES = 64
+MAX_OBJECTS = 12
+"""Values of one variable, in all and without callables: a variable that may be nearly anything says nothing and slows
+everything down. Tables of callables are longer than other lists of alternatives."""
+TEMPORARY_FACTOR = 4
+MAX_KEYS = 64
+"""Keys of one container with a variable of their own."""
+
+Watcher = tuple[Callable[..., None], tuple[Any, ...]]
+
+
+@dataclass(slots=True, eq=False)
+class FunctionValue:
+    """A function; `base` is the offset of its file's variables. Gone once its file no longer defines it."""
+
+    path: str
+    qualname: str
+    base: int = 0
+    info: Function | None = None
+    is_gone: bool = False
+    visits: dict[tuple[int, int], CallRecord] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.qualname.rpartition(".")[2]
+
+
+@dataclass(slots=True, eq=False)
+class ClassValue:
+    """A class, its known bases by position, and the variables in which its attributes arrive."""
+
+    path: str
+    qualname: str
+    base: int = 0
+    info: Class | None = None
+    is_gone: bool = False
+    bases: dict[int, list[int]] = field(default_factory=dict)
+    mro: tuple[int, ...] | None = None
+    subclasses: set[int] = field(default_factory=set)
+    lookups: dict[str, int] = field(default_factory=dict)
+    reads: dict[str, int] = field(default_factory=dict)
+
+    def defines(self, attr: str) -> bool:
+        return self.info is not None and attr in self.info.attrs
+
+
+@dataclass(slots=True, eq=False)
+class InstanceValue:
+    """The instances of a class, as one value."""
+
+    of_class: int
+
+
+@dataclass(slots=True, eq=False)
+class BoundValue:
+    """A method with its receiver."""
+
+    function: int
+    receiver: int
+
+
+@dataclass(slots=True, eq=False)
+class SuperValue:
+    """`super()` in a method of `of_class` for this receiver."""
+
+    of_class: int
+    receiver: int
+
+
+@dataclass(slots=True, eq=False)
+class ModuleValue:
+    """A module of the project: its file, or the folder of a namespace package with a trailing `/`."""
+
+    path: str
+
+
+@dataclass(slots=True, eq=False)
+class ContainerValue:
+    """A list, dictionary or generator: variables by key, and one that collects all of them."""
+
+    kind: ContainerKind
+    fields: dict[Key, int] = field(default_factory=dict)
+    everything: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class ExternalValue:
+    """Something outside the project by its dotted name, or an instance of it."""
+
+    name: str
+    is_instance: bool
+
+
+Value = (
+    FunctionValue | ClassValue | InstanceValue | BoundValue | SuperValue | ModuleValue | ContainerValue | ExternalValue
+)
+CALLABLES = (FunctionValue, BoundValue, ExternalValue)
+
+
+class Values(list[Value]):
+    """All values by number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers: dict[Hashable, int] = {}
+
+    def number(self, kind: type[Value], *fields: Any, key: Hashable = None) -> int:
+        """The number of a value with these fields, or with this key."""
+        identity = (kind, fields if key is None else key)
+        found = self._numbers.get(identity)
+        if found is None:
+            found = self._numbers[identity] = len(self)
+            self.append(kind(*fields))
+        return found
+
+    def find_function(self, path: str, qualname: str) -> int:
+        """The first function of this name in a file, or NOTHING."""
+        return self._numbers.get((FunctionValue, (path, qualname, 0)), NOTHING)
+
+    def instance(self, of_class: int) -> int:
+        return self.number(InstanceValue, of_class)
+
+    def container(self, kind: ContainerKind, key: Hashable) -> int:
+        return self.number(ContainerValue, kind, key=key)
+
+    def external(self, name: str, *, is_instance: bool = False) -> int:
+        return self.number(ExternalValue, name, is_instance)
+
+
+class Heap:
+    """Variables and their values. Variables of files count up from 0, temporary ones down from -2.
+
+    Values are only ever added; `settle` and watchers see each new value of a variable once.
+    """
+
+    def __init__(self, settle: Callable[[int, Set[int]], None], blocked: Set[int] = frozenset()) -> None:
+        self.values = Values()
+        self.containers = Containers(self)
+        self.overfull: set[int] = set(blocked)
+        self.held: dict[int, set[int]] = {}
+        self._settle = settle
+        self._pending: dict[int, set[int]] = {}
+        self._queue: deque[int] = deque()  # first in, first out: new values of a variable gather while it waits
+        self._copies: defaultdict[int, list[int]] = defaultdict(list)
+        self._watchers: defaultdict[int, list[Watcher]] = defaultdict(list)
+        self._last = NOTHING
+
+    def node(self) -> int:
+        """A new temporary variable."""
+        self._last -= 1
+        return self._last
+
+    def of(self, node: int) -> Set[int]:
+        return self.held.get(node, frozenset())
+
+    def put(self, node: int, value: int) -> None:
+        if value not in self.held.get(node, ()):
+            self.add(node, {value})
+
+    def seed(self, node: int, value: int) -> None:
+        """As `put`, for an overfull variable too."""
+        if node in self.overfull:
+            self._set(node, {*self.held.get(node, ()), value})
+        else:
+            self.put(node, value)
+
+    def add(self, node: int, values: Set[int]) -> None:
+        """Add values to a variable; one that becomes overfull accepts no more."""
+        if node == NOTHING or node in self.overfull:
+            return
+        held = self.held.get(node)
+        new = values if held is None else values - held
+        if not new:
+            return
+        if len(new) + len(held or ()) > MAX_OBJECTS and self._is_too_much(node, new if held is None else held | new):
+            self.overfull.add(node)
+            self._pending.pop(node, None)
+        elif held is None:
+            self._set(node, set(new))
+        else:
+            held |= new
+            self._wait(node, new)
+
+    def _is_too_much(self, node: int, values: Set[int]) -> bool:
+        """Temporary variables hold more, so that the variables of files that copy them become overfull first."""
+        factor = 1 if node >= 0 else TEMPORARY_FACTOR
+        if len(values) > MAX_VALUES * factor:
+            return True
+        return sum(not isinstance(self.values[value], CALLABLES) for value in values) > MAX_OBJECTS * factor
+
+    def _set(self, node: int, values: set[int]) -> None:
+        self.held[node] = values
+        self._wait(node, values)
+
+    def _wait(self, node: int, values: Set[int]) -> None:
+        pending = self._pending.get(node)
+        if pending is None:
+            self._pending[node] = set(values)
+            self._queue.append(node)
+        else:
+            pending |= values
+
+    def copy(self, source: int, into: int) -> None:
+        """Copy the present and future values of a variable into another."""
+        if source in (NOTHING, into) or into == NOTHING:
+            return
+        self._copies[source].append(into)
+        held = self.held.get(source)
+        if held:
+            self.add(into, held)
+
+    def watch(self, node: int, handler: Callable[..., None], *data: Any) -> None:
+        """Call `handler(value, *data)` for each present and future value of a variable."""
+        if node == NOTHING:
+            return
+        self._watchers[node].append((handler, data))
+        for value in tuple(self.held.get(node, ())):
+            handler(value, *data)
+
+    def run(self) -> None:
+        """Spread values until nothing changes."""
+        queue, pending, copies, watchers = self._queue, self._pending, self._copies, self._watchers
+        while queue:
+            node = queue.popleft()
+            new = pending.pop(node, None)
+            if new is None:
+                continue
+            if node in copies:
+                for into in copies[node]:
+                    self.add(into, new)
+            if node in watchers:
+                for handler, data in tuple(watchers[node]):
+                    for value in new:
+                        handler(value, *data)
+            if node >= 0:
+                self._settle(node, new)
+
+    def clear(self) -> None:
+        """Release all memory; the heap is unusable afterwards."""
+        for table in (self.held, self._pending, self._copies, self._watchers):
+            table.clear()
+        self.values.clear()
+
+    def forget(self, nodes: Iterable[int]) -> None:
+        for node in nodes:
+            for table in (self.held, self._pending, self._copies, self._watchers):
+                table.pop(node, None)
+
+
+class Containers:
+    """The variables inside containers. The key `None` stands for an unknown key."""
+
+    def __init__(self, heap: Heap) -> None:
+        self._heap = heap
+
+    def field(self, container: int, key: Key) -> int:
+        """The variable of one key."""
+        value = self._value(container)
+        if key not in value.fields and len(value.fields) >= MAX_KEYS:
+            key = None
+        if key not in value.fields:
+            value.fields[key] = self._heap.node()
+            if value.everything:
+                self._heap.copy(value.fields[key], value.everything)
+        return value.fields[key]
+
+    def everything(self, container: int) -> int:
+        """The variable with the values of all keys."""
+        value = self._value(container)
+        if not value.everything:
+            value.everything = self._heap.node()
+            for node in value.fields.values():
+                self._heap.copy(node, value.everything)
+        return value.everything
+
+    def read(self, container: int, key: Key, into: int) -> None:
+        if into == NOTHING:
+            return
+        if key is None:
+            self._heap.copy(self.everything(container), into)
+            return
+        self._heap.copy(self.field(container, key), into)
+        self._heap.copy(self.field(container, None), into)
+
+    def elements(self, container: int, into: int) -> None:
+        """Iterate; the keys of a dictionary are never callable here."""
+        if self._value(container).kind != "mapping":
+            self._heap.copy(self.everything(container), into)
+
+    def merge(self, source: int, into: int, shift: int = 0) -> None:
+        """Copy the fields of one container into another, positions shifted."""
+        if source == into:
+            return
+        for key, node in tuple(self._value(source).fields.items()):
+            self._heap.copy(node, self.field(into, key + shift if isinstance(key, int) else key))
+        self._heap.copy(self.field(source, None), self.field(into, None))
+
+    def slice(self, container: int, start: int, stop: int | None, into: int) -> None:
+        """Fill a container with the fields between two positions of another."""
+        for key, node in tuple(self._value(container).fields.items()):
+            if key is None:
+                self._heap.copy(node, self.field(into, None))
+            elif isinstance(key, int) and key >= start and (stop is None or key < stop):
+                self._heap.copy(node, self.field(into, key - start))
+
+    def _value(self, container: int) -> ContainerValue:
+        value = self._heap.values[container]
+        assert isinstance(value, ContainerValue)
+        return value

@@ -1,0 +1,142 @@
+"""The summary of one Python file: its functions, classes and containers, and how values move between its variables.
+
+A summary depends only on the content of the file. Variables, functions, classes and containers are numbered within it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+FORMAT = 4
+"""Increase it whenever summaries change: stored summaries of another format are discarded."""
+
+NOTHING = -1
+"""The variable of an expression that can hold no value of interest."""
+
+Key = int | str | None
+"""A constant key of a container; None for an unknown one."""
+Operation = Literal[
+    "load", "store", "item", "set_item", "iterate", "enter", "slice", "super", "call", "base", "instance", "narrow",
+    "exclude",
+]  # fmt: skip
+FunctionKind = Literal["plain", "static", "class", "property", "setter"]
+ContainerKind = Literal["sequence", "mapping", "generator"]
+
+
+class _Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A compact immutable record."""
+
+
+class Use(_Record, frozen=True):
+    """An operation on the values of a watched variable, by the scope `caller`.
+
+    | load | `node = watched.key` | store | `watched.key = node` |
+    | item | `node = watched[key]` | set_item | `watched[key] = node` |
+    | iterate | `for node in watched` | enter | `with watched as node` |
+    | slice | `node = watched[key:other]` | super | `node = super()` in a method of class `other` |
+    | call | the site of number `node` | base | watched is base `other` of class `node` |
+    | instance | `node` is an instance of the watched class |
+    | narrow, exclude | `node` has the watched instances of the classes in `other`, or all other values |
+    """
+
+    op: Operation
+    node: int
+    key: Key = None
+    caller: int = 0
+    line: int = 0
+    other: int | None = None
+
+
+class Site(_Record, frozen=True):
+    """A call in the source. With `attr` the receiver is watched and its method called."""
+
+    attr: str
+    args: tuple[int, ...]
+    keywords: tuple[tuple[str, int], ...]
+    starred: tuple[int, ...]
+    double_starred: tuple[int, ...]
+    result: int
+    caller: int
+    line: int
+    name: str = ""
+    """The method name to guess the target by if the receiver stays unknown; empty if a guess would be wrong."""
+    decorates: bool = False
+    constant: Key = None
+    """The constant that selects the result: the name for `getattr`, the key for `get`."""
+
+
+class Function(_Record, frozen=True):
+    """A function, method or lambda. `scope` is its number among the callers, `of_class` the class around it."""
+
+    qualname: str
+    line: int
+    scope: int
+    kind: FunctionKind
+    of_class: int
+    parameters: tuple[tuple[str, int], ...]
+    keyword_only: tuple[tuple[str, int], ...]
+    rest: int
+    """The container of `*args`."""
+    named_rest: int
+    """The container of `**kwargs`."""
+    returned: int
+    generator: int
+    """The container of the yielded values."""
+
+
+class Class(_Record, frozen=True):
+    """A class with the variables of its body by name."""
+
+    qualname: str
+    line: int
+    attrs: dict[str, int]
+
+
+class Container(_Record, frozen=True):
+    """A list, tuple, set, dictionary or generator, identified by where it is made, with the variables that fill it."""
+
+    kind: ContainerKind
+    fields: tuple[tuple[Key, int], ...] = ()
+
+
+class ModuleImport(_Record, frozen=True):
+    """`into` is the module, or its variable `name`, or all its names with `*`. `level` counts the leading dots."""
+
+    module: str
+    level: int
+    name: str
+    into: int
+    line: int
+
+
+class Seed(_Record, frozen=True):
+    """The initial value of a variable: a function, class or container by number, or data of a built-in type."""
+
+    into: int
+    kind: Literal["function", "class", "container", "str", "list", "dict"]
+    number: int
+
+
+class Summary(_Record, frozen=True):
+    """Everything stored of one content. An unreadable file has an `error` and nothing else."""
+
+    scopes: tuple[str, ...] = ()
+    """Qualnames of everything that can call: the file itself (empty), functions and class bodies."""
+    functions: tuple[Function, ...] = ()
+    classes: tuple[Class, ...] = ()
+    containers: tuple[Container, ...] = ()
+    imports: tuple[ModuleImport, ...] = ()
+    names: dict[str, int] = {}
+    """The module's variables by name."""
+    free: dict[str, int] = {}
+    """Variables of names that the file uses and does not bind."""
+    seeds: tuple[Seed, ...] = ()
+    copies: dict[int, tuple[int, ...]] = {}
+    uses: dict[int, tuple[Use, ...]] = {}
+    sites: tuple[Site, ...] = ()
+    stored: tuple[str, ...] = ()
+    """Names of attributes that the file sets or defines."""
+    nodes: int = 0
+    error: str = ""
