@@ -20,9 +20,9 @@ from clew.app import App, open_app
 from clew.catalog.answers import Item, Question
 from clew.config import Config, HygieneConfig
 from clew.knowledge.base import Knowledge
-from clew.knowledge.code.alone import alone
-from clew.knowledge.code.blobs import blob_id
-from clew.knowledge.code.watching import CodeWatch
+from clew.knowledge.code.file_content import blob_id
+from clew.knowledge.code.process_lock import alone
+from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.domains.code import STILL_READING
 from clew.knowledge.evidence.marks import MARK
 from clew.knowledge.references.ingesting import NewSource

@@ -13,8 +13,8 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import NotFound
-from clew.knowledge.code.blobs import read_content
-from clew.knowledge.code.contents import Contents
+from clew.knowledge.code.file_content import read_content
+from clew.knowledge.code.file_hashes import Contents
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.evidence.marks import mark_check
 from clew.knowledge.history.changelogs import ChangeNote, is_changelog, read_changelog

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew.knowledge.code.extracting import MAX_BYTES, extract
-from clew.knowledge.code.facts import FileFacts
-from clew.knowledge.code.languages import LANGUAGES
+from clew.knowledge.code.languages.detect import LANGUAGES
+from clew.knowledge.code.languages.extract import MAX_BYTES, extract
+from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.parsing import readable_text
 from tests.knowledge.code.reading import docs, imports, read, references, signatures, symbols
 

@@ -14,21 +14,21 @@ import msgspec
 import pytest
 
 from clew.errors import NotFound
-from clew.knowledge.code import parsing, runs
-from clew.knowledge.code.extracting import extract, is_hard
-from clew.knowledge.code.extraction.walking import MAX_SYMBOLS
-from clew.knowledge.code.facts import FileFacts
+from clew.knowledge.code import index_pass, parsing
+from clew.knowledge.code.languages.extract import extract, is_hard
+from clew.knowledge.code.languages.walker import MAX_SYMBOLS
 from clew.knowledge.code.limits import MORE_MEMORY
+from clew.knowledge.code.link_worker import serve
 from clew.knowledge.code.linking import Linker
 from clew.knowledge.code.links import Links
-from clew.knowledge.code.links_apart import serve
+from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.parsing import run_job, run_jobs
 from clew.knowledge.code.pool import GIVEN_UP, NOT_SURVIVED, POOL_FROM, Job, Pool
 from clew.knowledge.code.python_flow import PythonFlow, Summary
 from clew.knowledge.code.question import parse_question
 from clew.knowledge.code.rows import decode_facts
 from clew.knowledge.code.text_units import split_prose
-from clew.knowledge.code.watching import CodeWatch
+from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.project.style_names import _CASES
 from tests.knowledge.code.flows import callers, flow_of
 from tests.knowledge.code.linked import edges_of, facts
@@ -182,7 +182,7 @@ def test_a_worker_may_take_a_gigabyte_more_than_it_has() -> None:
 async def test_files_that_no_parser_survives_are_told_once_and_remembered(
     files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(runs, "Pool", partial(Pool, 1, 0.2))
+    monkeypatch.setattr(index_pass, "Pool", partial(Pool, 1, 0.2))
     root = make_repository(tmp_path / "r", {f"f{at}.go": bomb(at) for at in range(files)})
     write(root, "easy.go", "package a\n\nfunc Easy() {}\n")
     async with opened(root) as graph:

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from clew.errors import NotFound
-from clew.knowledge.code.blobs import MAX_BYTES
-from clew.knowledge.code.facts import FileFacts
+from clew.knowledge.code.file_content import MAX_BYTES
+from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.parsing import readable_text
 from clew.knowledge.code.pool import BATCH, IN_FLIGHT, Job, Pool
 from clew.knowledge.code.rows import decode_facts, find_file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clew.knowledge.code.languages import LANGUAGES, language_of, load_grammar
+from clew.knowledge.code.languages.detect import LANGUAGES, language_of, load_grammar
 
 
 @pytest.mark.parametrize(

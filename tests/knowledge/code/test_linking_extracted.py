@@ -6,8 +6,8 @@ from textwrap import dedent
 
 import pytest
 
-from clew.knowledge.code.extracting import extract
-from clew.knowledge.code.languages import language_of
+from clew.knowledge.code.languages.detect import language_of
+from clew.knowledge.code.languages.extract import extract
 from clew.knowledge.code.linking import link
 from clew.knowledge.code.python_flow import summarize
 from tests.knowledge.code.linked import shown

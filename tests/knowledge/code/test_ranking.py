@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clew.knowledge.code.extracting import extract
+from clew.knowledge.code.languages.extract import extract
 from clew.knowledge.code.path_kinds import ASIDE, TEST, TEXT, kind_of
 from clew.knowledge.code.question import parse_question
 from clew.knowledge.code.ranking import MAX_TERMS, choose_terms, find_signals, priors, rank, score_units

@@ -9,13 +9,13 @@ import apsw
 import pytest
 
 from clew.errors import StorageError
-from clew.knowledge.code.blobs import Content, blob_id
 from clew.knowledge.code.edges import follow, unlinked, write_edges
-from clew.knowledge.code.facts import FileFacts, Symbol
+from clew.knowledge.code.file_content import Content, blob_id
+from clew.knowledge.code.files import Status
 from clew.knowledge.code.linking import CodeEdge
+from clew.knowledge.code.models import FileFacts, Symbol
 from clew.knowledge.code.rows import drop_file, find_file, find_symbols, read_files, write_file
 from clew.knowledge.code.store import CodeStore, read_meta, write_meta
-from clew.knowledge.code.tree import Status
 
 
 def content(path: str, body: bytes = b"x") -> Content:

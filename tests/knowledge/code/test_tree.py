@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from clew.knowledge.code.blobs import MAX_BYTES, blob_id, read_content
-from clew.knowledge.code.tree import Status, Tree
+from clew.knowledge.code.file_content import MAX_BYTES, blob_id, read_content
+from clew.knowledge.code.files import Status, Tree
 from tests.knowledge.code.repositories import git, make_repository, write
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from clew.errors import NotFound
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.watching import CodeWatch
+from clew.knowledge.code.watch import CodeWatch
 from tests.knowledge.code.repositories import git, make_repository, write
 from tests.knowledge.code.sampling import SAMPLE, opened
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clew.access import Principal
-from clew.knowledge.code.blobs import blob_id
+from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.history.adr import is_adr, read_adr
 from clew.knowledge.history.archive import Archive
 from clew.knowledge.history.changelogs import ChangeNote, is_changelog, read_changelog

@@ -9,8 +9,8 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
-from clew.knowledge.code.blobs import blob_id
-from clew.knowledge.code.tree import Tree
+from clew.knowledge.code.file_content import blob_id
+from clew.knowledge.code.files import Tree
 from clew.knowledge.evidence.trust import trust_of
 from clew.knowledge.history.cross_domain import CrossDomain
 from clew.knowledge.references import documents

@@ -12,10 +12,11 @@ from typing import TypeVar
 import msgspec
 
 from clew.errors import Busy, Corrupted, InvalidInput, NotFound
-from clew.knowledge.code.blobs import read_content
 from clew.knowledge.code.callers import find_callers
-from clew.knowledge.code.definitions import find_named, find_place, get_symbol
-from clew.knowledge.code.indexer import Indexed, Indexer, Until
+from clew.knowledge.code.file_content import read_content
+from clew.knowledge.code.files import Tree
+from clew.knowledge.code.index import Indexed, Indexer, Until
+from clew.knowledge.code.index_pass import Progress
 from clew.knowledge.code.locating import place_hits
 from clew.knowledge.code.lookups import (
     Reached,
@@ -27,12 +28,11 @@ from clew.knowledge.code.lookups import (
     to_links,
 )
 from clew.knowledge.code.parsing import readable_text
+from clew.knowledge.code.queries import find_named, find_place, get_symbol
 from clew.knowledge.code.refs import readings
 from clew.knowledge.code.rows import FILE_KIND, SymbolRow
-from clew.knowledge.code.runs import Progress
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.code.text_index import TextIndex
-from clew.knowledge.code.tree import Tree
 from clew.knowledge.code.views import Callers, FileInfo, Folder, LeftOut, Link, Located, build_folder, to_kind, to_node
 from clew.knowledge.history.blame import find_origin, read_line_history
 from clew.knowledge.history.commits import Commit

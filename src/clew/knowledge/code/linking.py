@@ -10,10 +10,10 @@ from typing import Literal
 
 import msgspec
 
-from clew.knowledge.code.facts import FileFacts, Import, Reference
+from clew.knowledge.code.imports import NO_PACKAGES, ImportResolver, Packages, words_of
 from clew.knowledge.code.linking_files import Place
-from clew.knowledge.code.linking_imports import NO_PACKAGES, ImportResolver, Packages, words_of
-from clew.knowledge.code.linking_names import COMMON, Names
+from clew.knowledge.code.models import FileFacts, Import, Reference
+from clew.knowledge.code.names import COMMON, Names
 from clew.knowledge.code.python_flow import PythonFlow, Summary, Unresolved, uncollected
 
 EdgeType = Literal["calls", "imports", "inherits", "references", "defines"]

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from clew.knowledge.code.facts import FileFacts, Import
-from clew.knowledge.code.linking_imports import family, module_word
+from clew.knowledge.code.imports import family, module_word
 from clew.knowledge.code.linking_types import Declared
+from clew.knowledge.code.models import FileFacts, Import
 
 TYPES = frozenset(("class", "interface", "module"))
 VALUES = frozenset(("constant", "variable"))

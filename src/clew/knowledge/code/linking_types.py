@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from clew.knowledge.code.facts import Symbol
+from clew.knowledge.code.models import Symbol
 
 _TYPE_FIRST = re.compile(r"(?<![\w.])(?P<type>[A-Z][\w.]*)(?:<[^()]*?>)?\s+(?P<name>\w+)\s*(?=[,)=;]|$)")
 _NAME_FIRST = re.compile(r"(?<![\w.])(?P<name>\w+)\s+\*?(?P<type>(?:\w+\.)?[A-Za-z]\w*)\s*(?=[,)]|$)")

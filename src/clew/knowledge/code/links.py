@@ -11,11 +11,11 @@ from concurrent.futures import Future
 
 import msgspec
 
-from clew.knowledge.code.blobs import read_content
 from clew.knowledge.code.edges import unlinked, write_edges
-from clew.knowledge.code.facts import FileFacts
+from clew.knowledge.code.file_content import read_content
+from clew.knowledge.code.imports import Packages
 from clew.knowledge.code.linking import Linker
-from clew.knowledge.code.linking_imports import Packages
+from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.parsing import readable_text, run_job
 from clew.knowledge.code.pool import IN_FLIGHT, POOL_FROM, Job, Pool, batches
 from clew.knowledge.code.python_flow import Summary

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from clew.knowledge.code.definitions import find_place
+from clew.knowledge.code.queries import find_place
 from clew.knowledge.code.rows import SymbolRow, find_symbols
 from clew.knowledge.code.store import Sql
 from clew.knowledge.code.text_hits import TextHit

@@ -6,14 +6,14 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from clew.errors import NotFound
-from clew.knowledge.code.definitions import find_definition, spellings
 from clew.knowledge.code.edges import Hop, follow
-from clew.knowledge.code.facts import CUT
 from clew.knowledge.code.go_interfaces import find_implementers
+from clew.knowledge.code.models import CUT
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
+from clew.knowledge.code.queries import find_definition, spellings
 from clew.knowledge.code.refs import check_ref, is_text, node_id
 from clew.knowledge.code.rows import SymbolRow, find_symbols
-from clew.knowledge.code.sightings import BINARY
+from clew.knowledge.code.secret_files import BINARY
 from clew.knowledge.code.store import Sql
 from clew.knowledge.code.views import FileInfo, LeftOut, Link, to_node
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from clew.knowledge.code.facts import FileFacts, Reference
+from clew.knowledge.code.imports import family
 from clew.knowledge.code.linking_files import FileNames, with_dots
-from clew.knowledge.code.linking_imports import family
-from clew.knowledge.code.linking_names import IMPLICIT
+from clew.knowledge.code.models import FileFacts, Reference
+from clew.knowledge.code.names import IMPLICIT
 from clew.knowledge.code.rows import FILE_KIND, SymbolRow, decode_facts
 from clew.knowledge.code.store import Sql
 from clew.knowledge.code.views import NamedCall

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from clew.clock import Clock
+from clew.knowledge.code.files import Tree
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.indexer import Indexer
-from clew.knowledge.code.links_apart import LinksApart
+from clew.knowledge.code.index import Indexer
+from clew.knowledge.code.link_worker import LinksApart
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.code.text_index import TextIndex
-from clew.knowledge.code.tree import Tree
 from clew.trail.store import Embedder
 
 FILE = "code.db"

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew.knowledge.code.blobs import Content
-from clew.knowledge.code.extracting import extract, is_hard, takes_long
-from clew.knowledge.code.facts import FileFacts
-from clew.knowledge.code.languages import LANGUAGES, language_of
+from clew.knowledge.code.file_content import Content
+from clew.knowledge.code.languages.detect import LANGUAGES, language_of
+from clew.knowledge.code.languages.extract import extract, is_hard, takes_long
+from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.pool import GIVEN_UP, Job, Pool, unread
 from clew.knowledge.code.python_flow import summarize
 from clew.knowledge.code.rows import Parsed, encode_facts
-from clew.knowledge.code.sightings import BINARY, is_text, looks_secret
+from clew.knowledge.code.secret_files import BINARY, is_text, looks_secret
 from clew.knowledge.code.text_index import encode_text
 from clew.secrecy import mask_in_place, may_hold_keys
 

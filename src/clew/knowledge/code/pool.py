@@ -19,8 +19,8 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from clew.knowledge.code.facts import FileFacts
 from clew.knowledge.code.limits import has_timed_out, limit_memory, limit_seconds
+from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.python_summary import Summary
 from clew.knowledge.code.rows import Parsed, encode_facts
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from clew.knowledge.code.blobs import Content
-from clew.knowledge.code.facts import FileFacts, Symbol
+from clew.knowledge.code.file_content import Content
+from clew.knowledge.code.files import Status
+from clew.knowledge.code.models import FileFacts, Symbol
 from clew.knowledge.code.store import Sql
-from clew.knowledge.code.tree import Status
 
 FILE_KIND = "file"
 _encode = msgspec.msgpack.Encoder().encode

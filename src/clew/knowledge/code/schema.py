@@ -10,15 +10,15 @@ from pathlib import Path
 import apsw
 
 from clew.errors import Corrupted
-from clew.knowledge.code import facts, python_summary, text_units
-from clew.knowledge.code.marking import is_marked, mark_of
+from clew.knowledge.code import models, python_summary, text_units
+from clew.knowledge.code.db_owner import is_marked, mark_of
 from clew.trail.sqlite.file import SMALLEST, connect, make_private, translated
 
 FORMAT = 3
 """Changes whenever the tables do."""
 
 _APPLICATION = 0x636F6465
-_VERSION = ((FORMAT * 100 + facts.FORMAT) * 100 + python_summary.FORMAT) * 100 + text_units.FORMAT
+_VERSION = ((FORMAT * 100 + models.FORMAT) * 100 + python_summary.FORMAT) * 100 + text_units.FORMAT
 _CACHE_KIB = 16_000
 
 _TABLES = """

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from clew.errors import Corrupted
-from clew.knowledge.code.facts import FileFacts
+from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.question import Question, parse_question
 from clew.knowledge.code.ranking import DENSE_SHARE, Ranked, rank, rank_units
 from clew.knowledge.code.store import CodeStore, Sql, read_meta

@@ -11,7 +11,7 @@ from operator import attrgetter
 import msgspec
 import numpy as np
 
-from clew.knowledge.code.facts import FileFacts, Symbol
+from clew.knowledge.code.models import FileFacts, Symbol
 from clew.knowledge.code.words import TERM_BYTES, pack_terms
 from clew.trail.readable import find_words
 from clew.trail.text import split_text

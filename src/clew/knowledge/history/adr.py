@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from clew.fences import clean
-from clew.knowledge.code.blobs import blob_id
+from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.history.decision import Decision, find_date
 from clew.knowledge.history.headings import read_heading
 from clew.secrecy import mask_document

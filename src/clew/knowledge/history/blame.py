@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 
 from clew.errors import InvalidInput, NotFound, SourceError
-from clew.knowledge.code.blobs import read_content
-from clew.knowledge.code.sightings import looks_secret
+from clew.knowledge.code.file_content import read_content
+from clew.knowledge.code.secret_files import looks_secret
 from clew.knowledge.git import GitFailed
 from clew.knowledge.git_objects import Objects, find_objects, run_apart
 from clew.knowledge.history.anchors import parse_ref

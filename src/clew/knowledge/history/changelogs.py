@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from clew.fences import clean
-from clew.knowledge.code.blobs import blob_id
+from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.history.decision import Decision, find_date
 from clew.knowledge.history.headings import MAX_HEADING, read_heading
 from clew.secrecy import mask_document

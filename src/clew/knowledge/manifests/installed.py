@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from clew.knowledge.code.blobs import read_content
+from clew.knowledge.code.file_content import read_content
 from clew.knowledge.manifests.folders import list_names
 from clew.knowledge.manifests.formats import read_json
 from clew.knowledge.manifests.npm import is_name

@@ -8,7 +8,7 @@ import re
 from itertools import islice
 from pathlib import Path
 
-from clew.knowledge.code.blobs import read_content
+from clew.knowledge.code.file_content import read_content
 from clew.knowledge.manifests.folders import list_names
 from clew.knowledge.manifests.formats import read_by_name
 from clew.knowledge.manifests.golang import parse_go_mod

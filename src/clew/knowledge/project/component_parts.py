@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from clew.knowledge.code.facts import Symbol
+from clew.knowledge.code.models import Symbol
 from clew.knowledge.lines import clip
 from clew.knowledge.project.texts import FileText
 

@@ -11,8 +11,8 @@ from itertools import islice
 
 import msgspec
 
-from clew.knowledge.code.facts import Import
 from clew.knowledge.code.graph import CodeGraph
+from clew.knowledge.code.models import Import
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.views import FileInfo
 from clew.knowledge.lines import clip

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import islice
 
-from clew.knowledge.code.blobs import read_content
+from clew.knowledge.code.file_content import read_content
 from clew.knowledge.project.devtools_data import detection, language_by_extension
 from clew.tools.ignoring import NEVER_READ, TOOLS_OWN
 

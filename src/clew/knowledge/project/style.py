@@ -10,7 +10,7 @@ import msgspec
 
 from clew.errors import InvalidInput
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.languages import LANGUAGES
+from clew.knowledge.code.languages.detect import LANGUAGES
 from clew.knowledge.code.views import FileInfo
 from clew.knowledge.lines import clip
 from clew.knowledge.project.code_text import strip_code

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from clew.knowledge.code.facts import Symbol
+from clew.knowledge.code.models import Symbol
 from clew.knowledge.project.texts import FileText
 
 _CASES = (

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations
 
-from clew.knowledge.code.facts import Import
+from clew.knowledge.code.models import Import
 from clew.knowledge.project.tables import load_table
 
 Shapes = Mapping[str, Mapping[str, re.Pattern[str]]]

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from clew.knowledge.code.blobs import read_content
-from clew.knowledge.code.facts import FileFacts
+from clew.knowledge.code.file_content import read_content
 from clew.knowledge.code.graph import CodeGraph
+from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.parsing import make_readable, run_jobs
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.rows import decode_facts, find_facts

@@ -14,10 +14,10 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.knowledge.code.blobs import blob_id, read_content
+from clew.knowledge.code.file_content import blob_id, read_content
 from clew.knowledge.code.parsing import readable_text
 from clew.knowledge.code.path_kinds import TEST, kind_of
-from clew.knowledge.code.sightings import is_text, looks_secret
+from clew.knowledge.code.secret_files import is_text, looks_secret
 from clew.knowledge.history.anchors import ensure_anchors
 from clew.knowledge.history.decisions import is_told
 from clew.knowledge.references.keeping import Document, Kept, drop, keep, read_heads

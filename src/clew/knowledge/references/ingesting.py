@@ -20,7 +20,7 @@ from clew.catalog.formats.prose import clean_name
 from clew.errors import FormatError, InvalidInput, SourceError, TooLarge
 from clew.files import open_inside, read_file
 from clew.knowledge.code.parsing import readable_text
-from clew.knowledge.code.sightings import is_text, looks_secret
+from clew.knowledge.code.secret_files import is_text, looks_secret
 from clew.knowledge.references.documents import pieces_of
 from clew.knowledge.references.keeping import Document, keep_version
 from clew.knowledge.references.pages import is_html, read_page, to_moment

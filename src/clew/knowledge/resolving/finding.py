@@ -13,7 +13,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import ClewError
-from clew.knowledge.code.tree import Tree
+from clew.knowledge.code.files import Tree
 from clew.knowledge.history.commit_shelf import HistoryShelf
 from clew.knowledge.resolving.about_origins import read_origin
 from clew.knowledge.resolving.definitions import Named, find_definitions, is_name, is_test, read_names

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.extraction.nodes import named_at
+from clew.knowledge.code.languages.nodes import named_at
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from clew.knowledge.code.extraction.walking import Walk
+    from clew.knowledge.code.languages.walker import Walk
 
 MAX_CHAIN = 8
 """Links of `a().b().c()` that are followed."""

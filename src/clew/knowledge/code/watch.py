@@ -14,10 +14,10 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
 from clew.errors import ClewError
+from clew.knowledge.code.files import ALWAYS_LEFT_OUT
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.indexer import Indexed
-from clew.knowledge.code.runs import Progress
-from clew.knowledge.code.tree import ALWAYS_LEFT_OUT
+from clew.knowledge.code.index import Indexed
+from clew.knowledge.code.index_pass import Progress
 from clew.tools.ignoring import IGNORE_FILE
 
 DEBOUNCE_SECONDS, LONGEST_SECONDS = 0.1, 1.0

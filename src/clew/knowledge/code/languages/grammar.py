@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
 
-    from clew.knowledge.code.extraction.walking import Walk
+    from clew.knowledge.code.languages.walker import Walk
 
 Handler = Callable[["Walk", "Node", int], bool]
 """Takes what it wants from a node that begins at a byte; whether the nodes below are to be visited."""

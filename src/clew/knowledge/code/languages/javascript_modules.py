@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.extraction.grammar import Handler
-from clew.knowledge.code.extraction.nodes import named_at
-from clew.knowledge.code.extraction.walking import Walk
+from clew.knowledge.code.languages.grammar import Handler
+from clew.knowledge.code.languages.nodes import named_at
+from clew.knowledge.code.languages.walker import Walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node

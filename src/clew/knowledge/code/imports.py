@@ -8,7 +8,7 @@ from posixpath import basename, dirname, join, normpath, splitext
 from types import MappingProxyType
 from typing import NamedTuple
 
-from clew.knowledge.code.facts import Import
+from clew.knowledge.code.models import Import
 from clew.knowledge.code.python_modules import Modules
 
 SCRIPT_SUFFIXES = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.extraction.grammar import Handler, Shape
-from clew.knowledge.code.extraction.nodes import named_at
-from clew.knowledge.code.extraction.taking import skip, take_call, take_comment, take_dotted, take_name
-from clew.knowledge.code.extraction.walking import Walk
-from clew.knowledge.code.facts import SymbolKind
+from clew.knowledge.code.languages.grammar import Handler, Shape
+from clew.knowledge.code.languages.handlers import skip, take_call, take_comment, take_dotted, take_name
+from clew.knowledge.code.languages.nodes import named_at
+from clew.knowledge.code.languages.walker import Walk
+from clew.knowledge.code.models import SymbolKind
 
 if TYPE_CHECKING:
     from tree_sitter import Node

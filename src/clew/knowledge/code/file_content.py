@@ -10,7 +10,7 @@ import time
 from typing import NamedTuple
 
 from clew.files import open_inside
-from clew.knowledge.code.tree import Status, status_of
+from clew.knowledge.code.files import Status, status_of
 
 MAX_BYTES = 2_000_000
 """Larger files are known by name only: people do not write them."""

@@ -7,12 +7,12 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.extraction.grammar import Grammar, build_grammar
-from clew.knowledge.code.extraction.nodes import child_at
-from clew.knowledge.code.extraction.walking import Walk
-from clew.knowledge.code.extraction.wording import describe_comment, describe_docstring
-from clew.knowledge.code.facts import CUT, FileFacts
-from clew.knowledge.code.languages import LANGUAGES, load_grammar
+from clew.knowledge.code.languages.descriptions import describe_comment, describe_docstring
+from clew.knowledge.code.languages.detect import LANGUAGES, load_grammar
+from clew.knowledge.code.languages.grammar import Grammar, build_grammar
+from clew.knowledge.code.languages.nodes import child_at
+from clew.knowledge.code.languages.walker import Walk
+from clew.knowledge.code.models import CUT, FileFacts
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Tree
@@ -43,11 +43,11 @@ _MODULES = {
     "javascript": "javascript",
     "typescript": "javascript",
     "tsx": "javascript",
-    "go": "golang",
+    "go": "go",
     "rust": "rust",
     "java": "java",
-    "c": "c_family",
-    "cpp": "c_family",
+    "c": "c",
+    "cpp": "c",
     "ruby": "ruby",
 }
 _BEFORE_DOC = frozenset(("hash_bang_line", "package_clause", "package_declaration"))
@@ -114,7 +114,7 @@ def _count_lines(content: bytes) -> int:
 
 @cache
 def _grammar(language: str) -> Grammar:
-    module = import_module(f"clew.knowledge.code.extraction.{_MODULES[language]}")
+    module = import_module(f"clew.knowledge.code.languages.{_MODULES[language]}")
     return build_grammar(load_grammar(language), module.TABLE, module.SHAPE)
 
 

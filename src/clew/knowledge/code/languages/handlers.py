@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.extraction.nodes import last_row, named_at
-from clew.knowledge.code.extraction.scopes import Comment
-from clew.knowledge.code.extraction.walking import MAX_NAME, Walk
+from clew.knowledge.code.languages.nodes import last_row, named_at
+from clew.knowledge.code.languages.scopes import Comment
+from clew.knowledge.code.languages.walker import MAX_NAME, Walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node

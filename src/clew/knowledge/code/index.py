@@ -14,12 +14,12 @@ import msgspec
 
 from clew.clock import Clock
 from clew.errors import StorageError
-from clew.knowledge.code.alone import alone, is_taken
+from clew.knowledge.code.files import Status, Tree
+from clew.knowledge.code.index_pass import Count, Progress, Run, advance
+from clew.knowledge.code.process_lock import alone, is_taken
 from clew.knowledge.code.rows import FileRow, drop_file, find_file, read_files
-from clew.knowledge.code.runs import Count, Progress, Run, advance
 from clew.knowledge.code.store import CodeStore, read_meta, write_meta
 from clew.knowledge.code.text_index import TextIndex
-from clew.knowledge.code.tree import Status, Tree
 
 EMBEDDED = 100
 """So many contents get their vectors in one transaction."""

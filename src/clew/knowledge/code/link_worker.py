@@ -18,7 +18,7 @@ from clew.knowledge.code.store import CodeStore
 APART_FROM = 200
 """Smaller projects are linked here: starting a process takes longer."""
 
-_START = "import sys; from clew.knowledge.code.links_apart import serve; serve(*sys.argv[1:])"
+_START = "import sys; from clew.knowledge.code.link_worker import serve; serve(*sys.argv[1:])"
 _DONE, _DAMAGED = "done", "damaged: "
 
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
-from clew.knowledge.code.blobs import Content, read_content
+from clew.knowledge.code.file_content import Content, read_content
+from clew.knowledge.code.files import Tree
 from clew.knowledge.code.parsing import Readable, make_readable, run_jobs
 from clew.knowledge.code.pool import GIVEN_UP, IN_FLIGHT, NOT_SURVIVED, POOL_FROM, Pool, batches
 from clew.knowledge.code.rows import (
@@ -24,7 +25,6 @@ from clew.knowledge.code.rows import (
 )
 from clew.knowledge.code.store import CodeStore, Sql, read_meta, write_meta
 from clew.knowledge.code.text_index import EncodedText, TextIndex
-from clew.knowledge.code.tree import Tree
 
 Progress = Callable[[int, int, str], None]
 """Told how many of how many are done, and what is being done."""

@@ -7,7 +7,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 
-from clew.knowledge.code.blobs import read_content
+from clew.knowledge.code.file_content import read_content
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.rows import FileRow, find_file
 from clew.knowledge.code.store import read_meta

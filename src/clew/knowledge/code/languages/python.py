@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.extraction.grammar import Handler, Shape
-from clew.knowledge.code.extraction.nodes import child_at, named_at
-from clew.knowledge.code.extraction.python_imports import IMPORT_TABLE
-from clew.knowledge.code.extraction.taking import take_comment, take_key, take_name
-from clew.knowledge.code.extraction.walking import Walk
-from clew.knowledge.code.extraction.wording import describe_docstring
-from clew.knowledge.code.facts import SymbolKind
+from clew.knowledge.code.languages.descriptions import describe_docstring
+from clew.knowledge.code.languages.grammar import Handler, Shape
+from clew.knowledge.code.languages.handlers import take_comment, take_key, take_name
+from clew.knowledge.code.languages.nodes import child_at, named_at
+from clew.knowledge.code.languages.python_imports import IMPORT_TABLE
+from clew.knowledge.code.languages.walker import Walk
+from clew.knowledge.code.models import SymbolKind
 
 if TYPE_CHECKING:
     from tree_sitter import Node

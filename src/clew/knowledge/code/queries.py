@@ -9,7 +9,7 @@ from posixpath import basename, splitext
 from typing import NamedTuple
 
 from clew.errors import InvalidInput, NotFound
-from clew.knowledge.code.linking_imports import HEADER_SUFFIXES, family
+from clew.knowledge.code.imports import HEADER_SUFFIXES, family
 from clew.knowledge.code.path_kinds import kind_of
 from clew.knowledge.code.reexports import find_passed_on, find_renamed
 from clew.knowledge.code.refs import CodeRef, check_name, check_ref, is_text, name_parts, readings, short_ref

@@ -6,17 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.extraction.grammar import Handler, Shape
-from clew.knowledge.code.extraction.javascript_decorators import take_decorator, take_decorators
-from clew.knowledge.code.extraction.javascript_modules import (
-    MODULE_TABLE,
-    bring_required,
-    required_module,
-    take_call_import,
-)
-from clew.knowledge.code.extraction.nodes import named_at
-from clew.knowledge.code.extraction.scopes import Role
-from clew.knowledge.code.extraction.taking import (
+from clew.knowledge.code.languages.grammar import Handler, Shape
+from clew.knowledge.code.languages.handlers import (
     skip,
     take_called,
     take_comment,
@@ -25,8 +16,17 @@ from clew.knowledge.code.extraction.taking import (
     take_type,
     take_type_parameter,
 )
-from clew.knowledge.code.extraction.walking import Walk
-from clew.knowledge.code.facts import SymbolKind
+from clew.knowledge.code.languages.javascript_decorators import take_decorator, take_decorators
+from clew.knowledge.code.languages.javascript_modules import (
+    MODULE_TABLE,
+    bring_required,
+    required_module,
+    take_call_import,
+)
+from clew.knowledge.code.languages.nodes import named_at
+from clew.knowledge.code.languages.scopes import Role
+from clew.knowledge.code.languages.walker import Walk
+from clew.knowledge.code.models import SymbolKind
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 
-from clew.knowledge.code.facts import FileFacts, Import
+from clew.knowledge.code.imports import HEADER_SUFFIXES, ImportResolver, family, module_word
 from clew.knowledge.code.linking_files import TYPES, FileNames, Place, with_dots
-from clew.knowledge.code.linking_imports import HEADER_SUFFIXES, ImportResolver, family, module_word
+from clew.knowledge.code.models import FileFacts, Import
 
 DEEPEST = 8
 """Classes that a method is looked for in, one above the other."""

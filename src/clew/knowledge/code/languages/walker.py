@@ -7,12 +7,12 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.extraction.chains import chain_of
-from clew.knowledge.code.extraction.grammar import Handler, Shape
-from clew.knowledge.code.extraction.nodes import last_row
-from clew.knowledge.code.extraction.scopes import Carried, Comment, Lead, Role, Scope
-from clew.knowledge.code.extraction.wording import describe_comment, sign, sign_value
-from clew.knowledge.code.facts import Import, Reference, ReferenceKind, Symbol, SymbolKind
+from clew.knowledge.code.languages.chains import chain_of
+from clew.knowledge.code.languages.descriptions import describe_comment, sign, sign_value
+from clew.knowledge.code.languages.grammar import Handler, Shape
+from clew.knowledge.code.languages.nodes import last_row
+from clew.knowledge.code.languages.scopes import Carried, Comment, Lead, Role, Scope
+from clew.knowledge.code.models import Import, Reference, ReferenceKind, Symbol, SymbolKind
 
 if TYPE_CHECKING:
     from tree_sitter import Node
