@@ -1,1 +1,1 @@
-"""How each language is read: one walk over the tree of a file, with a table of what to do at which kind of node."""
+"""Facts from source files: a walker over syntax trees, and a table of handlers for each language."""

@@ -1,4 +1,4 @@
-"""One line for a signature, one paragraph for a description: what is shown of code without showing the code."""
+"""Signatures on one line, and descriptions of one paragraph."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from clew.secrecy import mask_secrets
 
 MAX_DOC = 300
 MAX_SIGNATURE = 300
-_LOOKED_AT = 3_000
-"""Bytes of a comment or a head that are looked at."""
+_READ_BYTES = 3_000
+"""Bytes of a comment or a definition's head that are read."""
 
 _QUOTES = re.compile(r"[rRuUbBfF]{0,2}(\"\"\"|'''|\"|')")
 _OPENING = re.compile(r"^\s*(?:/\*+!?|=begin\b)")
@@ -36,15 +36,15 @@ _SECRET_NAME = re.compile(r"(?i)key|secret|token|passw|pwd|passphrase|cookie|aut
 
 
 def describe_comment(raw: bytes) -> str:
-    """The first paragraph of a comment, without its marks, on one line; empty where it says nothing about the code."""
-    text = raw[:_LOOKED_AT].decode("utf-8", "replace")
+    """The first paragraph of a comment on one line; empty for licences, pragmas and rules."""
+    text = raw[:_READ_BYTES].decode("utf-8", "replace")
     text = _CLOSING.sub("", _OPENING.sub("", text))
     return "" if _PRAGMA.search(text[:400]) else _first_paragraph(_MARGIN.sub("", text))
 
 
 def describe_docstring(raw: bytes) -> str:
-    """The first paragraph of a string literal of Python, on one line."""
-    text = raw[:_LOOKED_AT].decode("utf-8", "replace")
+    """The first paragraph of a Python string literal on one line."""
+    text = raw[:_READ_BYTES].decode("utf-8", "replace")
     found = _QUOTES.match(text)
     return _first_paragraph(text[found.end() :].removesuffix(found[1]) if found else text)
 
@@ -62,8 +62,8 @@ def _is_rule(word: str) -> bool:
 
 
 def sign(raw: bytes) -> str:
-    """The head of a definition on one line: no comments, no annotations before it."""
-    raw = raw[:_LOOKED_AT]
+    """The head of a definition on one line, without comments and annotations."""
+    raw = raw[:_READ_BYTES]
     if b"\n" in raw and (b"#" in raw or b"//" in raw):
         raw = _LINE_COMMENT.sub(b"", raw)
     line = " ".join(raw.decode("utf-8", "replace").split())
@@ -77,6 +77,6 @@ def sign(raw: bytes) -> str:
 
 
 def sign_value(raw: bytes) -> str:
-    """As `sign`, for a constant or variable, whose value may be a password."""
+    """As `sign`, for a value, which may be a password."""
     line = sign(raw)
     return mask_secrets(line) if _SECRET_NAME.search(line) and ("'" in line or '"' in line) else line

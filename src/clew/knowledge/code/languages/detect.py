@@ -1,5 +1,4 @@
-"""Which language a file is written in, and the grammars that read it. A grammar is loaded once, with the first file
-that needs it."""
+"""The language of a file, and its grammar, which the first file of a language loads."""
 
 from __future__ import annotations
 
@@ -33,16 +32,7 @@ _NAMES = dict.fromkeys(
     ("Rakefile", "Gemfile", "Guardfile", "Vagrantfile", "Podfile", "Brewfile", "Capfile", "Fastfile"), "ruby"
 ) | {"SConstruct": "python", "SConscript": "python", "wscript": "python"}
 _SHEBANG = re.compile(rb"#![^\n]*?[/ \t](?P<name>python|pypy|ruby|node|deno|bun|ts-node|tsx)[\d.]*(?:[ \t\r\n]|\Z)")
-_INTERPRETERS = {
-    b"python": "python",
-    b"pypy": "python",
-    b"ruby": "ruby",
-    b"node": "javascript",
-    b"deno": "typescript",
-    b"bun": "typescript",
-    b"ts-node": "typescript",
-    b"tsx": "tsx",
-}
+_INTERPRETERS = {b"pypy": "python", b"node": "javascript"} | dict.fromkeys((b"deno", b"bun", b"ts-node"), "typescript")
 _CPLUSPLUS = re.compile(
     rb"^[ \t]*(?:class\s+\w+[^;\n]*\{?$|class\s+\w+\s*;|namespace\b|template\s*<|using\s+\w"
     rb"|(?:public|private|protected)\s*:)|\w::\w",
@@ -52,8 +42,8 @@ _MARKUP = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:\?xml|!DOCTYPE)", re.IGNORECASE)
 
 
 def language_of(path: str, head: bytes = b"") -> str:
-    """The language of a file by its name, or by the first line of `head`, its beginning; empty for what is not parsed.
-    Only with `head` are headers of C++ told from those of C."""
+    """The language of a file by its name, or by the first line of `head`, its first bytes; empty without a parser. Only
+    `head` shows whether a header is C or C++."""
     name = path.replace("\\", "/").rpartition("/")[2]
     stem, dot, extension = name.rpartition(".")
     if not dot or not stem:
@@ -61,21 +51,21 @@ def language_of(path: str, head: bytes = b"") -> str:
     language = _NAMES.get(name) or _EXTENSIONS.get(extension.lower(), "")
     if extension == "h" and _CPLUSPLUS.search(head):
         return "cpp"
-    # Translations and films have this ending too.
+    # translations and videos have this extension too
     return "" if extension == "ts" and _MARKUP.match(head) else language
 
 
 def _interpreter(head: bytes) -> str:
     found = _SHEBANG.match(head[:200])
-    return _INTERPRETERS[found["name"]] if found else ""
+    return _INTERPRETERS.get(found["name"], found["name"].decode()) if found else ""
 
 
 @cache
 def load_grammar(language: str) -> Language:
-    """The grammar of one of LANGUAGES. Raises KeyError for another."""
+    """The grammar of one of LANGUAGES. Raises KeyError."""
     if language not in LANGUAGES:
         raise KeyError(language)
-    from tree_sitter import Language  # native code, for those who read code only
+    from tree_sitter import Language  # native code, loaded only to read code
 
     package = import_module(f"tree_sitter_{'typescript' if language == 'tsx' else language}")
     maker = f"language_{language}" if language in ("typescript", "tsx") else "language"

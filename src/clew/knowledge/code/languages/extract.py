@@ -1,63 +1,57 @@
-"""From the bytes of a file to what it says. Any bytes are welcome: what cannot be read is left out, and said."""
+"""From the bytes of a file to its facts. Any bytes are valid input: `FileFacts.error` says what could not be read."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from clew.knowledge.code.languages.descriptions import describe_comment, describe_docstring
 from clew.knowledge.code.languages.detect import LANGUAGES, load_grammar
-from clew.knowledge.code.languages.grammar import Grammar, build_grammar
-from clew.knowledge.code.languages.nodes import child_at
-from clew.knowledge.code.languages.walker import Walk
+from clew.knowledge.code.languages.walker import Handler, Syntax, Walker, child_at
 from clew.knowledge.code.models import CUT, FileFacts
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser, Tree
+    from tree_sitter import Language, Node, Parser, Tree
 
 MAX_BYTES = 2_000_000
 MAX_MEAN_LINE = 2_000
-"""Longer lines on average than anybody writes: the file was made by a machine."""
+"""Files with longer lines on average are generated."""
 
 _PIECE = 2_048
 _PROBE = 2_048
 _PROBE_SECONDS = 0.1
-"""A hundred times what the beginning of code takes."""
+"""A hundred times what the first bytes of code take."""
 _UNPROBED = frozenset(("python",))
-"""Languages without beginnings that are hard: nothing that was tried took their parsers longer than other text does."""
+"""Languages for which no input is known that takes the parser longer than other text."""
 
 _EASY_BYTES, _UNPROBED_EASY_BYTES = 64_000, 160_000
 _TRIED = ((1_024, 0.008), (2_048, 0.012), (4_096, 0.02))
-"""How much is tried of each part of a content before all of it is read, and the seconds that may take: three times what
-code takes and more. What is hard shows in little: with 4,096 bytes at once it can cost seconds and 500 MB."""
+"""Bytes of each part that `takes_long` tries, and the seconds allowed: three times what code takes and more. Hard input
+shows in few bytes: 4,096 of them at once can cost seconds and 500 MB."""
 
 _SECONDS_A_BYTE = 2e-6
 _SECONDS = 1.0
-"""What a parser may take, in time of the processor: ten times what code takes and more. Text of another language
-takes time with its length squared."""
+"""The parser's limit in processor time: ten times what code takes and more. Text of another language takes quadratic
+time."""
 
-_MODULES = {
-    "python": "python",
-    "javascript": "javascript",
-    "typescript": "javascript",
-    "tsx": "javascript",
-    "go": "go",
-    "rust": "rust",
-    "java": "java",
-    "c": "c",
-    "cpp": "c",
-    "ruby": "ruby",
-}
+_MODULES = {"typescript": "javascript", "tsx": "javascript", "cpp": "c"}
 _BEFORE_DOC = frozenset(("hash_bang_line", "package_clause", "package_declaration"))
-_LOOKED_AT = 12
-"""Nodes at the top of a file among which its description is looked for."""
+_DOC_NODES = 12
+"""Nodes at the top of a file that may hold its description."""
+
+
+class _Grammar(NamedTuple):
+    language: Language
+    handlers: Mapping[int, Handler]
+    syntax: Syntax
 
 
 def extract(content: bytes, language: str) -> FileFacts:
-    """What `content` defines, imports and uses. Never raises: `error` says why nothing or not all could be read. Keys
-    are to be masked before, as by `readable_text`: what is taken from the content is kept as it is."""
+    """The symbols, imports and references of a file. Never raises. The caller masks keys first, as `readable_text`
+    does: signatures and descriptions are copied from the content."""
     lines = _count_lines(content)
     if language not in LANGUAGES:
         return FileFacts(language, lines=lines, error="no parser for this language")
@@ -67,8 +61,8 @@ def extract(content: bytes, language: str) -> FileFacts:
         return FileFacts(language, lines=lines, error="made by a machine: its lines are too long")
     source = _as_utf8(content)
     grammar = _grammar(language)
-    tree, is_whole = _parse(source, grammar, is_probed=language not in _UNPROBED)
-    walk = Walk(source, grammar.shape)
+    tree, is_whole = _parse(source, grammar.language, is_probed=language not in _UNPROBED)
+    walk = Walker(source, grammar.syntax)
     root = tree.root_node
     walk.run(root, grammar.handlers)
     references = walk.references()
@@ -84,7 +78,7 @@ def extract(content: bytes, language: str) -> FileFacts:
 
 
 def is_hard(content: bytes, language: str) -> bool:
-    """Whether reading a content may take long: it is large, or takes a parser long. A parser cannot be stopped."""
+    """Whether parsing may take long: the content is large, or a part of it is slow. A parser cannot be stopped."""
     if language not in LANGUAGES or len(content) > MAX_BYTES:
         return False
     if language in _UNPROBED:
@@ -93,8 +87,8 @@ def is_hard(content: bytes, language: str) -> bool:
 
 
 def takes_long(content: bytes, language: str) -> bool:
-    """Whether a part of a content of a known language takes a parser much longer than code does."""
-    from tree_sitter import Parser  # native code, for those who read code only
+    """Whether a part of the content takes the parser much longer than code does."""
+    from tree_sitter import Parser  # native code, loaded only to read code
 
     parser = Parser(_grammar(language).language)
     largest, _ = _TRIED[-1]
@@ -113,13 +107,18 @@ def _count_lines(content: bytes) -> int:
 
 
 @cache
-def _grammar(language: str) -> Grammar:
-    module = import_module(f"clew.knowledge.code.languages.{_MODULES[language]}")
-    return build_grammar(load_grammar(language), module.TABLE, module.SHAPE)
+def _grammar(name: str) -> _Grammar:
+    """A language with its handlers by the numbers of its kinds; one kind may have several numbers."""
+    module = import_module(f"clew.knowledge.code.languages.{_MODULES.get(name, name)}")
+    language = load_grammar(name)
+    named = (number for number in range(language.node_kind_count) if language.node_kind_is_named(number))
+    kinds = {number: language.node_kind_for_id(number) or "" for number in named}
+    handlers = {number: module.TABLE[kind] for number, kind in kinds.items() if kind in module.TABLE}
+    return _Grammar(language, handlers, module.SYNTAX)
 
 
 def _as_utf8(content: bytes) -> bytes:
-    """The same lines in UTF-8, without a mark at the beginning and without NUL, which would end a file."""
+    """The same lines in UTF-8, without a byte order mark and without NUL, which would end the file."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         content = content.decode("utf-16", "replace").encode("utf-8", "replace")
     content = content.removeprefix(b"\xef\xbb\xbf")
@@ -132,14 +131,14 @@ def _as_utf8(content: bytes) -> bytes:
     return content if b"\r" not in content or b"\n" in content else content.replace(b"\r", b"\n")
 
 
-def _parse(source: bytes, grammar: Grammar, *, is_probed: bool) -> tuple[Tree, bool]:
-    """The tree, and whether it is of the whole source. A parser that takes too long is told that the file ends."""
-    from tree_sitter import Parser  # native code, for those who read code only
+def _parse(source: bytes, language: Language, *, is_probed: bool) -> tuple[Tree, bool]:
+    """The tree, and whether it covers the whole source. After the time limit the parser sees the end of the file."""
+    from tree_sitter import Parser  # native code, loaded only to read code
 
     if len(source) > _PROBE and is_probed:
-        # Where even the beginning is hard, the parser may not ask for more before it is too late.
+        # if the first bytes are hard, the parser may not ask for more before it is too late
         begun = time.thread_time()
-        beginning = Parser(grammar.language).parse(source[:_PROBE])
+        beginning = Parser(language).parse(source[:_PROBE])
         if time.thread_time() - begun > _PROBE_SECONDS:
             return beginning, False
     allowed = _SECONDS + _SECONDS_A_BYTE * len(source)
@@ -148,40 +147,36 @@ def _parse(source: bytes, grammar: Grammar, *, is_probed: bool) -> tuple[Tree, b
 
     def read(offset: int, point: object) -> bytes:
         nonlocal end
-        # The clock of the thread is slow: it is asked only when it can have run out.
+        # the clock of the thread is slow, so the other one decides when to ask it
         if offset < end and time.monotonic() > earliest and time.thread_time() > deadline:
-            # Wherever it asks next: it may be trying other ways from further back, again and again.
-            end = offset
+            end = offset  # for all later offsets too: the parser may go back and try again and again
         return source[offset : min(offset + _PIECE, end)]
 
-    return Parser(grammar.language).parse(read), end == len(source)
+    return Parser(language).parse(read), end == len(source)
 
 
 def _describe(source: bytes, root: Node) -> str:
-    """What stands at the top before anything else: not the licence, and not what is about the first definition."""
-    block = (0, 0, -2)
-    for index in range(min(root.child_count, _LOOKED_AT)):
+    """The comment at the top of the file, unless it is a licence or belongs to the first definition."""
+    start, end, last = 0, 0, -2
+    for index in range(min(root.child_count, _DOC_NODES)):
         node = root.child(index)
         if node is None:
             break
-        if "comment" in node.type:
-            if node.start_point[0] > block[2] + 1 and (doc := _doc_of(source, block)):
-                return doc
-            start = block[0] if node.start_point[0] <= block[2] + 1 else node.start_byte
-            block = (start, node.end_byte, node.end_point[0] - (node.end_point[1] == 0))
-            continue
-        return _describe_before(source, node, block)
-    return _doc_of(source, block)
+        if "comment" not in node.type:
+            return _describe_before(source, node, source[start:end], last)
+        is_apart = node.start_point[0] > last + 1
+        if is_apart and (doc := describe_comment(source[start:end])):
+            return doc
+        start, end = node.start_byte if is_apart else start, node.end_byte
+        last = node.end_point[0] - (node.end_point[1] == 0)
+    return describe_comment(source[start:end])
 
 
-def _describe_before(source: bytes, node: Node, block: tuple[int, int, int]) -> str:
+def _describe_before(source: bytes, node: Node, comment: bytes, last: int) -> str:
+    """The description, given the first node that is no comment."""
     string = child_at(node) if node.type == "expression_statement" else None
     if string is not None and string.type == "string" and string.start_byte == node.start_byte:
         return describe_docstring(source[string.start_byte : string.end_byte])
-    stands_apart = node.start_point[0] > block[2] + 1
-    is_about_file = stands_apart or node.type in _BEFORE_DOC or node.type.startswith(("import", "use_", "preproc"))
-    return _doc_of(source, block) if is_about_file else ""
-
-
-def _doc_of(source: bytes, block: tuple[int, int, int]) -> str:
-    return describe_comment(source[block[0] : block[1]]) if block[1] else ""
+    is_apart = node.start_point[0] > last + 1
+    is_about_file = is_apart or node.type in _BEFORE_DOC or node.type.startswith(("import", "use_", "preproc"))
+    return describe_comment(comment) if is_about_file else ""

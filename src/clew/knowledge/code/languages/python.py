@@ -4,153 +4,130 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from clew.knowledge.code.languages import handlers
 from clew.knowledge.code.languages.descriptions import describe_docstring
-from clew.knowledge.code.languages.grammar import Handler, Shape
-from clew.knowledge.code.languages.handlers import take_comment, take_key, take_name
-from clew.knowledge.code.languages.nodes import child_at, named_at
-from clew.knowledge.code.languages.python_imports import IMPORT_TABLE
-from clew.knowledge.code.languages.walker import Walk
+from clew.knowledge.code.languages.walker import Syntax, Walker, child_at, named_at
 from clew.knowledge.code.models import SymbolKind
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-SHAPE = Shape(
+SYNTAX = Syntax(
     members={"attribute": ("object", "attribute")},
     calls={"call": "function"},
     own=(b"self.", b"cls."),
     builtins=frozenset(name.encode() for name in dir(builtins)) | {b"self", b"cls"},
 )
-_PATTERNS = frozenset(
-    ("pattern_list", "tuple_pattern", "list_pattern", "list_splat_pattern", "as_pattern_target", "tuple", "list")
-)
+_PATTERNS = "pattern_list tuple_pattern list_pattern list_splat_pattern as_pattern_target tuple list"
 _NAMES_IN_TYPE = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*(?:\.[\w\x80-\xff]+)*")
 _PATTERN_BYTES = 200
-_STATIC_NAME = re.compile(r"_*[A-Z][A-Z0-9_]*")
+_CONSTANT_NAME = re.compile(r"_*[A-Z][A-Z0-9_]*")
+_names = handlers.names_in(("identifier",), frozenset(_PATTERNS.split()))
 
 
-def _function(walk: Walk, node: Node, start: int) -> bool:
-    if start not in walk.opened:
-        _open_function(walk, node, None)
+def _import(walk: Walker, node: Node, start: int) -> bool:
+    for each in node.children_by_field_name("name"):
+        name, alias = _imported_name(walk, each)
+        walk.add_import(name, "", alias, each)
+    return False
+
+
+def _import_from(walk: Walker, node: Node, start: int) -> bool:
+    source = node.child_by_field_name("module_name")
+    module = "".join(walk.text(source).split()) if source is not None else "__future__"
+    for each in node.children_by_field_name("name"):
+        name, alias = _imported_name(walk, each)
+        walk.add_import(module, name, alias, each)
+    if any(each.type == "wildcard_import" for each in node.named_children):
+        walk.add_import(module, "*", "", node)
+    return False
+
+
+def _imported_name(walk: Walker, node: Node) -> tuple[str, str]:
+    name = "".join(walk.text(node.child_by_field_name("name") or node).split())
+    return name, walk.text(node.child_by_field_name("alias"))
+
+
+def _definition(walk: Walker, node: Node, start: int) -> bool:
+    if start not in walk.entered:
+        _enter(walk, node, None)
     return True
 
 
-def _class(walk: Walk, node: Node, start: int) -> bool:
-    if start not in walk.opened:
-        _open_class(walk, node, None)
-    return True
-
-
-def _decorated(walk: Walk, node: Node, start: int) -> bool:
+def _decorated(walk: Walker, node: Node, start: int) -> bool:
     definition = node.child_by_field_name("definition")
     if definition is not None:
-        walk.opened.add(definition.start_byte)
-        opens = _open_class if definition.type == "class_definition" else _open_function
-        opens(walk, definition, node)
+        walk.entered.add(definition.start_byte)
+        _enter(walk, definition, node)
     return True
 
 
-def _open_function(walk: Walk, node: Node, outer: Node | None) -> None:
-    kind: SymbolKind = "method" if walk.scope.role == "class" else "function"
-    qualname = _open(walk, node, kind, outer)
-    walk.enter(qualname, node.end_byte, "function")
-
-
-def _open_class(walk: Walk, node: Node, outer: Node | None) -> None:
-    qualname = _open(walk, node, "class", outer)
-    walk.enter(qualname, node.end_byte, "class")
-    bases = node.child_by_field_name("superclasses")
+def _enter(walk: Walker, node: Node, outer: Node | None) -> None:
+    name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+    if name is not None:
+        walk.bind(name)
+    _bind_type_parameters(walk, node.child_by_field_name("type_parameters"))
+    is_class = node.type == "class_definition"
+    kind: SymbolKind = "class" if is_class else "method" if walk.scope.role == "class" else "function"
+    qualname = walk.define(kind, walk.text(name), node, until=body, doc=_docstring(walk, body), outer=outer)
+    walk.enter(qualname, node.end_byte, "class" if is_class else "function")
+    bases = node.child_by_field_name("superclasses") if is_class else None
     for base in bases.named_children if bases is not None else ():
         named = base.child_by_field_name("value") if base.type == "subscript" else base
         if named is not None and (target := walk.pure_target(named)) and named.type in ("identifier", "attribute"):
-            walk.relate("inherit", target, named)
-            walk.skips.add(named.start_byte)
+            walk.inherit(target, named)
 
 
-def _open(walk: Walk, node: Node, kind: SymbolKind, outer: Node | None) -> str:
-    name = node.child_by_field_name("name")
-    body = node.child_by_field_name("body")
-    if name is not None:
-        walk.bind(name)
-    _take_type_parameters(walk, node.child_by_field_name("type_parameters"))
-    doc = _docstring(walk, body) if body is not None else ""
-    return walk.define(kind, walk.text(name) if name is not None else "", node, until=body, doc=doc, outer=outer)
-
-
-def _take_type_parameters(walk: Walk, listed: Node | None) -> None:
+def _bind_type_parameters(walk: Walker, listed: Node | None) -> None:
     for each in listed.named_children if listed is not None else ():
         name = named_at(each)
         if name is not None:
             walk.type_parameters.add(walk.raw(name)[:_PATTERN_BYTES])
-            walk.skips.add(name.start_byte)
+            walk.claim(name)
 
 
-def _docstring(walk: Walk, body: Node) -> str:
-    first = child_at(body)
-    if first is None or first.type != "expression_statement":
-        return ""
-    string = child_at(first)
-    if string is None or string.type != "string":
-        return ""
-    return describe_docstring(walk.source[string.start_byte : string.end_byte])
+def _docstring(walk: Walker, body: Node | None) -> str:
+    first = child_at(body) if body is not None else None
+    string = child_at(first) if first is not None and first.type == "expression_statement" else None
+    return describe_docstring(walk.raw(string)) if string is not None and string.type == "string" else ""
 
 
-def _decorator(walk: Walk, node: Node, start: int) -> bool:
+def _decorator(walk: Walker, node: Node, start: int) -> bool:
     called = named_at(node)
-    if called is None:
-        return True
-    name = called.child_by_field_name("function") if called.type == "call" else called
+    name = called.child_by_field_name("function") if called is not None and called.type == "call" else called
     if name is not None and (target := walk.pure_target(name)):
         walk.relate("decorate", target, name)
-        walk.skips.add(name.start_byte)
+        walk.claim(name)
     return True
 
 
-def _call(walk: Walk, node: Node, start: int) -> bool:
-    if start in walk.skips:
-        return True
-    function = child_at(node)
+def _call(walk: Walker, node: Node, start: int) -> bool:
+    function = child_at(node) if start not in walk.claimed else None
     if function is None:
         return True
     target = walk.pure_target(function)
     if target:
-        walk.skips.add(start)
+        walk.claimed.add(start)
     elif function.type == "attribute":
         target = walk.target_of(function)
     walk.call(target, node)
     return True
 
 
-def _attribute(walk: Walk, node: Node, start: int) -> bool:
-    target = walk.pure_target(node)
-    if target:
-        if start not in walk.skips:
-            walk.mention(target, node, start)
-        return False
-    name = node.child_by_field_name("attribute")
-    if name is not None:
-        walk.skips.add(name.start_byte)
-    return True
-
-
-def _assignment(walk: Walk, node: Node, start: int) -> bool:
+def _assignment(walk: Walker, node: Node, start: int) -> bool:
     left = child_at(node)
-    if left is None:
-        return True
-    for name in _names(left):
+    for name in _names(left) if left is not None else ():
         walk.bind(name)
         if walk.scope.role != "function":
             text = walk.text(name)
-            walk.define_value(text, node, is_constant=_STATIC_NAME.fullmatch(text) is not None)
+            walk.define_value(text, node, is_constant=_CONSTANT_NAME.fullmatch(text) is not None)
     return True
 
 
-def _type_alias(walk: Walk, node: Node, start: int) -> bool:
-    left = node.child_by_field_name("left")
-    name = named_at(left) if left is not None else None
+def _type_alias(walk: Walker, node: Node, start: int) -> bool:
+    name = named_at(node.child_by_field_name("left"))
     if name is not None and name.type == "identifier":
         walk.bind(name)
         if walk.scope.role != "function":
@@ -158,86 +135,41 @@ def _type_alias(walk: Walk, node: Node, start: int) -> bool:
     return True
 
 
-def _loop(walk: Walk, node: Node, start: int) -> bool:
-    left = node.child_by_field_name("left")
-    for name in _names(left) if left is not None else ():
-        walk.bind(name)
-    return True
-
-
-def _alias(walk: Walk, node: Node, start: int) -> bool:
-    for name in _names(node):
-        walk.bind(name)
-    return True
-
-
-def _walrus(walk: Walk, node: Node, start: int) -> bool:
-    name = node.child_by_field_name("name")
-    if name is not None:
-        walk.bind(name)
-    return True
-
-
-def _parameters(walk: Walk, node: Node, start: int) -> bool:
+def _parameter_names(node: Node) -> list[Node]:
+    found = []
     for parameter in node.named_children:
-        named = parameter.child_by_field_name("name") or parameter
-        named = named if named.type == "identifier" else named_at(named) or named
-        named = named if named.type == "identifier" else named_at(named) or named
-        if named.type == "identifier":
-            walk.bind(named)
-    return True
+        name = parameter.child_by_field_name("name") or parameter
+        for _ in range(2):  # a default value, a type and a star may wrap the name
+            name = name if name.type == "identifier" else named_at(name) or name
+        if name.type == "identifier":
+            found.append(name)
+    return found
 
 
-def _lambda(walk: Walk, node: Node, start: int) -> bool:
-    walk.enter_nameless(node)
-    return True
-
-
-def _names(node: Node) -> Iterator[Node]:
-    """The plain names among the targets of an assignment."""
-    waiting = [node]
-    while waiting:
-        at = waiting.pop()
-        if at.type == "identifier":
-            yield at
-        elif at.type in _PATTERNS:
-            waiting.extend(reversed(at.named_children))
-
-
-def _global(walk: Walk, node: Node, start: int) -> bool:
-    return False
-
-
-def _pattern(walk: Walk, node: Node, start: int) -> bool:
+def _pattern(walk: Walker, node: Node, start: int) -> bool:
     """A single name to match is a new variable; a dotted one is a constant."""
-    inner = named_at(node)
+    is_keyword = node.type == "keyword_pattern"
+    if is_keyword:
+        walk.claimed.add(start)
+    inner = named_at(node, int(is_keyword))
     if inner is not None and inner.type == "dotted_name" and b"." not in walk.raw(inner)[:_PATTERN_BYTES]:
         walk.bind(inner)
     return True
 
 
-def _keyword_pattern(walk: Walk, node: Node, start: int) -> bool:
-    walk.skips.add(start)
-    inner = named_at(node, 1)
-    if inner is not None and inner.type == "dotted_name" and b"." not in walk.raw(inner)[:_PATTERN_BYTES]:
-        walk.bind(inner)
-    return True
-
-
-def _dotted_name(walk: Walk, node: Node, start: int) -> bool:
-    if start not in walk.skips and (target := walk.pure_target(node)):
-        walk.mention(target, node, start)
+def _dotted_name(walk: Walker, node: Node, start: int) -> bool:
+    if start not in walk.claimed:
+        walk.mention(walk.pure_target(node), node, start)
     return False
 
 
-def _type(walk: Walk, node: Node, start: int) -> bool:
+def _type(walk: Walker, node: Node, start: int) -> bool:
     walk.typed_until = max(walk.typed_until, node.end_byte)
     return True
 
 
-def _string(walk: Walk, node: Node, start: int) -> bool:
-    """Types may be written as strings; a string below a value at the top describes it; in others, only what is put in
-    braces is code."""
+def _string(walk: Walker, node: Node, start: int) -> bool:
+    """A string can be a type or describe the value above it. Only strings with a prefix can have code in braces."""
     if start < walk.typed_until:
         for found in _NAMES_IN_TYPE.findall(walk.raw(node)[:2_000]):
             walk.relate("reference", found, node)
@@ -247,45 +179,39 @@ def _string(walk: Walk, node: Node, start: int) -> bool:
     return walk.source[start] not in b"\"'"
 
 
-def _describe_value(walk: Walk, node: Node, start: int) -> None:
+def _describe_value(walk: Walker, node: Node, start: int) -> None:
     last = walk.symbols[-1]
-    if last.kind not in ("constant", "variable"):
-        return
     row, column = node.start_point
-    if last.line_end != row:
-        return
-    if not walk.source[start - column : start].strip():
-        doc = describe_docstring(walk.source[start : node.end_byte])
-        walk.symbols[-1] = type(last)(
-            last.kind, last.name, last.qualname, last.line_start, last.line_end, last.signature, doc or last.doc
-        )
+    is_below = last.kind in ("constant", "variable") and last.line_end == row
+    if is_below and not walk.source[start - column : start].strip():
+        doc = describe_docstring(walk.raw(node)) or last.doc
+        place = (last.line_start, last.line_end)
+        walk.symbols[-1] = type(last)(last.kind, last.name, last.qualname, *place, last.signature, doc)
 
 
-TABLE: dict[str, Handler] = {
-    **IMPORT_TABLE,
-    "function_definition": _function,
-    "class_definition": _class,
-    "decorated_definition": _decorated,
-    "decorator": _decorator,
-    "call": _call,
-    "attribute": _attribute,
-    "identifier": take_name,
-    "keyword_argument": take_key,
-    "assignment": _assignment,
-    "type_alias_statement": _type_alias,
-    "for_statement": _loop,
-    "for_in_clause": _loop,
-    "as_pattern_target": _alias,
-    "named_expression": _walrus,
-    "parameters": _parameters,
-    "lambda_parameters": _parameters,
-    "lambda": _lambda,
-    "global_statement": _global,
-    "nonlocal_statement": _global,
-    "case_pattern": _pattern,
-    "keyword_pattern": _keyword_pattern,
-    "dotted_name": _dotted_name,
-    "type": _type,
-    "string": _string,
-    "comment": take_comment,
-}
+TABLE = handlers.by_kind(
+    {
+        _import: "import_statement",
+        _import_from: "import_from_statement future_import_statement",
+        _definition: "function_definition class_definition",
+        _decorated: "decorated_definition",
+        _decorator: "decorator",
+        _call: "call",
+        handlers.dotted("attribute"): "attribute",
+        handlers.name: "identifier",
+        handlers.key: "keyword_argument",
+        _assignment: "assignment",
+        _type_alias: "type_alias_statement",
+        handlers.bind(_names, "left"): "for_statement for_in_clause",
+        handlers.bind(_names): "as_pattern_target",
+        handlers.bind(_names, "name"): "named_expression",
+        handlers.bind(_parameter_names): "parameters lambda_parameters",
+        handlers.anonymous: "lambda",
+        handlers.skip: "global_statement nonlocal_statement",
+        _pattern: "case_pattern keyword_pattern",
+        _dotted_name: "dotted_name",
+        _type: "type",
+        _string: "string",
+        handlers.comment: "comment",
+    }
+)
