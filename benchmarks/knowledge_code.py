@@ -22,8 +22,7 @@ from functools import partial
 from pathlib import Path
 
 from clew.clock import SystemClock
-from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.opening import open_code
+from clew.knowledge.code.graph import CodeGraph, open_code
 from clew.knowledge.code.watch import CodeWatch
 from knowledge_peers.raw_tools import measure_beside
 from speed.report import Finding, Promise, Row, render
@@ -136,7 +135,7 @@ _MEASURE_MEMORY = """
 import asyncio, resource, sys
 from pathlib import Path
 from clew.clock import SystemClock
-from clew.knowledge.code.opening import open_code
+from clew.knowledge.code.graph import open_code
 from clew.llm.embedders import open_embedder
 
 async def main():

@@ -17,10 +17,9 @@ from clew.catalog.answers import Known
 from clew.catalog.text import one_line
 from clew.clock import Clock
 from clew.errors import ClewError, NotFound
-from clew.knowledge.code.graph import CodeGraph
+from clew.knowledge.code.graph import CodeGraph, open_code
 from clew.knowledge.code.index import Indexed, Until
 from clew.knowledge.code.index_pass import Progress
-from clew.knowledge.code.opening import open_code
 from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.evidence.firewall import Firewall
 from clew.knowledge.evidence.grounds import KnowledgeGround

@@ -14,7 +14,7 @@ from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import NotFound
 from clew.knowledge.code.file_content import read_content
-from clew.knowledge.code.file_hashes import Contents
+from clew.knowledge.code.file_hashes import FileHashes
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.evidence.marks import mark_check
 from clew.knowledge.history.changelogs import ChangeNote, is_changelog, read_changelog
@@ -63,7 +63,7 @@ class Prose:
         self._trail, self._clock, self._root, self._owner = trail, clock, root, owner
         self._code = code
         self._on_decided = on_decided
-        self._contents = Contents(code, lambda path: is_told(path) or is_document(path))
+        self._contents = FileHashes(code, lambda path: is_told(path) or is_document(path))
         self._kept: _State | None = None
         self._doubted: set[str] = set()
         """Paths of files that the trail tells of in another way than was kept here."""

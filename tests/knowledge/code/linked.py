@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from clew.knowledge.code.imports import NO_PACKAGES, Packages
-from clew.knowledge.code.linking import CodeEdge, Linker
-from clew.knowledge.code.models import FileFacts, Import, Reference, Symbol
+from clew.knowledge.code.linking import Linker
+from clew.knowledge.code.models import CodeEdge, FileFacts, Import, Reference, Symbol
 from clew.knowledge.code.python_flow import Summary, summarize
 
 

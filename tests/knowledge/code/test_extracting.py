@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clew.knowledge.code.file_content import readable_text
 from clew.knowledge.code.languages.detect import LANGUAGES
 from clew.knowledge.code.languages.extract import MAX_BYTES, extract
 from clew.knowledge.code.models import FileFacts
-from clew.knowledge.code.parsing import readable_text
 from tests.knowledge.code.reading import docs, imports, read, references, signatures, symbols
 
 DEEP = 50_000

@@ -14,16 +14,14 @@ import msgspec
 import pytest
 
 from clew.errors import NotFound
-from clew.knowledge.code import index_pass, parsing
+from clew.knowledge.code import index_pass
+from clew.knowledge.code.file_content import Job
 from clew.knowledge.code.languages.extract import extract, is_hard
 from clew.knowledge.code.languages.walker import MAX_SYMBOLS
-from clew.knowledge.code.limits import MORE_MEMORY
-from clew.knowledge.code.link_worker import serve
+from clew.knowledge.code.link_worker import Links, serve
 from clew.knowledge.code.linking import Linker
-from clew.knowledge.code.links import Links
 from clew.knowledge.code.models import FileFacts
-from clew.knowledge.code.parsing import run_job, run_jobs
-from clew.knowledge.code.pool import GIVEN_UP, NOT_SURVIVED, POOL_FROM, Job, Pool
+from clew.knowledge.code.pool import GIVEN_UP, MORE_MEMORY, NOT_SURVIVED, POOL_FROM, Pool, run_job, run_jobs
 from clew.knowledge.code.python_flow import PythonFlow, Summary
 from clew.knowledge.code.question import parse_question
 from clew.knowledge.code.rows import decode_facts
@@ -196,7 +194,7 @@ async def test_files_that_no_parser_survives_are_told_once_and_remembered(
 
 
 def test_code_is_not_taken_for_hard() -> None:
-    place = Path(parsing.__file__)
+    place = Path(index_pass.__file__)
     assert not [path for path in place.parent.glob("*.py") if is_hard(path.read_bytes(), "python")]
     assert not is_hard(b"", "python")
     assert not is_hard(b"x", "")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clew.knowledge.code.lookups import find_linked, to_links
+from clew.knowledge.code.models import CalledSymbol, Callers, to_node
 from clew.knowledge.code.namesakes import find_namesakes
-from clew.knowledge.code.queries import SHOWN, Definition, get_definitions, too_many
+from clew.knowledge.code.queries import SHOWN, Definition, find_linked, get_definitions, to_links, too_many
 from clew.knowledge.code.refs import node_id
 from clew.knowledge.code.store import Sql
-from clew.knowledge.code.views import CalledSymbol, Callers, to_node
 from clew.trail.kinds import NodeType
 from clew.trail.nodes import Node
 

@@ -1,5 +1,5 @@
-"""The mark that programs of this user put on what is derived from files: what came with a repository has none that
-counts, and is not believed. The secret behind it is kept outside of every folder, beside what the user trusts."""
+"""The mark by which a database or record is known to come from this user. A file that came with a repository has none,
+and is not trusted. The secret for it is outside of every project, beside the user's trust file."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ from clew.trust import user_file
 
 _BYTES = 32
 _RECORD = b"record\0\0"
-"""Stands before what is no file: neither can be taken for the other."""
+"""Prefix of records, so that the mark of a record is never that of a file."""
 
 
 def mark_of(id: str, path: Path) -> str:
-    """The mark of the file of an id at a place; the same each time."""
-    told = "\0".join((id, os.path.realpath(path)))
-    return _mark(_secret(), told.encode("utf-8", "surrogateescape"))
+    """The mark of the file with this id at this path."""
+    place = "\0".join((id, os.path.realpath(path)))
+    return _sign(_secret(), place.encode("utf-8", "surrogateescape"))
 
 
 def marker() -> Callable[[bytes], str]:
-    """What gives the mark of a record; the same each time. The secret is looked up once."""
+    """A function that returns the mark of a record. It reads the secret once."""
     secret = _secret()
-    return lambda record: _mark(secret, _RECORD + record)
+    return lambda record: _sign(secret, _RECORD + record)
 
 
 def is_marked(id: object, mark: object, path: Path) -> bool:
-    """Whether the file of an id has the mark that it gets here."""
-    return (
-        isinstance(id, str) and isinstance(mark, str) and hmac.compare_digest(mark.encode(), mark_of(id, path).encode())
-    )
+    """Whether this is this user's mark for the file with this id."""
+    if not isinstance(id, str) or not isinstance(mark, str):
+        return False
+    return hmac.compare_digest(mark.encode(), mark_of(id, path).encode())
 
 
-def _mark(secret: bytes, told: bytes) -> str:
-    return hmac.new(secret, told, hashlib.sha256).hexdigest()
+def _sign(secret: bytes, content: bytes) -> str:
+    return hmac.new(secret, content, hashlib.sha256).hexdigest()
 
 
 def _secret() -> bytes:
-    """The user's own secret, made where there is none. Where none can be kept, what a stranger has to guess."""
+    """The user's secret, created if missing. If it cannot be stored, a value that a stranger has to guess."""
     try:
         place = user_file()
         place = place.with_name(f"{place.name}.secret")
-        return _read(place) or _make(place)
+        return _read(place) or _create(place)
     except (ConfigError, OSError):
         return "\0".join((socket.gethostname(), os.path.expanduser("~"))).encode("utf-8", "surrogateescape")
 
 
-def _make(place: Path) -> bytes:
+def _create(place: Path) -> bytes:
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked(place):
         if known := _read(place):  # another process was quicker
@@ -63,7 +63,7 @@ def _make(place: Path) -> bytes:
 
 
 def _read(place: Path) -> bytes:
-    """The secret, or nothing where there is none that is whole."""
+    """The secret, or empty if there is none or it is incomplete."""
     try:
         found = read_file(place)
     except FileNotFoundError:

@@ -1,5 +1,4 @@
-"""Which content some files have at this moment. Each is looked at anew, whoever last told the store of it: what follows
-from these files can be held against them."""
+"""The current blob ids of some files, to check results that were derived from them."""
 
 from __future__ import annotations
 
@@ -13,10 +12,10 @@ from clew.knowledge.code.rows import FileRow, find_file
 from clew.knowledge.code.store import read_meta
 
 ROUNDS = 4
-"""So often files that change while they are looked at are looked at again."""
+"""Attempts to read files that change meanwhile."""
 
 
-class Contents:
+class FileHashes:
     """The files of a graph whose paths are wanted. For use by several tasks at once."""
 
     def __init__(self, graph: CodeGraph, is_wanted: Callable[[str], bool]) -> None:
@@ -27,22 +26,22 @@ class Contents:
         self._turn = threading.Lock()
 
     async def now(self) -> dict[str, str]:
-        """The ids of the contents that the files have, by path; those that are not read are not there. What is not as
-        it was known is read on the way, and all other files are looked at then: a checkout changes many."""
+        """The blob ids by path, without files that are left out. Reads changed files, and then refreshes the index, as
+        a checkout changes many files."""
         await self._graph.look()
         return await self._graph.mending(lambda: asyncio.to_thread(self._now))
 
     async def of(self, path: str) -> str:
-        """The id of the content of a file that may not be known yet; empty where it cannot be read."""
+        """The blob id of a file that may not be indexed yet; empty if it cannot be read."""
         found = await asyncio.to_thread(read_content, self._graph.tree.root, path)
         return found.blob if found is not None else ""
 
     def _now(self) -> dict[str, str]:
         with self._turn:
             for _ in range(ROUNDS):
-                self._read()
+                self._load()
                 doubtful = [path for path, row in self._rows.items() if not self._is_as(path, row)]
-                if not doubtful or not self._take_in(doubtful):
+                if not doubtful or not self._freshen(doubtful):
                     break
             return {path: row.blob for path, row in self._rows.items() if row.blob and not row.left_out}
 
@@ -50,8 +49,8 @@ class Contents:
         status = self._graph.tree.status(path)
         return status is not None and row.is_as(status)
 
-    def _take_in(self, doubtful: list[str]) -> bool:
-        """Whether any of these files was not as it is known; then it is now."""
+    def _freshen(self, doubtful: list[str]) -> bool:
+        """Read these files again. Returns whether any had changed."""
         if self._graph.indexer.freshen(doubtful):
             if not self._graph.indexer.is_refreshing:
                 self._graph.indexer.refresh(until="linked")
@@ -60,7 +59,7 @@ class Contents:
             self._rows |= {path: row for path in doubtful if (row := find_file(sql, path)) is not None}
         return False
 
-    def _read(self) -> None:
+    def _load(self) -> None:
         with self._graph.store.reading() as sql:
             state = (self._graph.store.era, read_meta(sql, "generation", 0))
             if state != self._state:

@@ -1,5 +1,5 @@
-"""Which files of a folder count: what git knows or would take, without what tools fill, links, other repositories and
-files that are made to hold keys. Where there is no git, the folder's own rules decide."""
+"""The files of a folder that the index covers: those that git tracks or would add, without links, key files, caches of
+tools and other repositories. Without git, the `.gitignore` files decide."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from clew.tools.ignoring import NEVER_READ, TOOLS_OWN, rules_above
 
 ALWAYS_LEFT_OUT = NEVER_READ | TOOLS_OWN | frozenset((".idea", ".vscode", ".cache"))
 LEFT_OUT_UNTRACKED = frozenset(("vendor", "dist", "build"))
-"""Folders of what was built or copied, unless their files are tracked: then somebody writes them."""
+"""Folders of generated or copied files. Tracked files in them count."""
 
 GIT_SECONDS = QUICK_SECONDS
-"""What git may take for a list. Beyond that the folder is walked through, so waiting longer gains nothing."""
+"""The time for git to list files. After that the folder is walked."""
 COARSE_NS, FINE_NS = 2_000_000_000, 50_000_000
-"""How long after a change another one may leave the times of a file as they were: where times have whole seconds only,
-and elsewhere."""
+"""How long after a change a second one may leave the times of a file as they are: on file systems with whole seconds,
+and on others."""
 
 _SECOND_NS = 1_000_000_000
 _LINK, _MODULE = "120000", "160000"
@@ -33,7 +33,7 @@ _TRACKED, _OTHERS = "ls-files", "ls-files --others"
 
 
 class Status(NamedTuple):
-    """What the operating system says of a file without reading it. Equal ones mean equal content, but see `settled`."""
+    """The status of a file. An equal status means equal content if it is `settled`."""
 
     size: int
     mtime_ns: int
@@ -41,7 +41,7 @@ class Status(NamedTuple):
     ino: int
 
     def settled(self, looked_ns: int) -> bool:
-        """Whether the file, looked at at that time, cannot have changed since without its status showing it."""
+        """Whether a change of the file after that time shows in its status."""
         newest = max(self.mtime_ns, self.ctime_ns)
         grain = FINE_NS if self.ctime_ns % _SECOND_NS else COARSE_NS
         return newest < looked_ns - grain
@@ -52,19 +52,18 @@ def status_of(found: os.stat_result) -> Status:
 
 
 class Tree:
-    """The files of one folder, looked at anew every time. Paths are relative, with `/`."""
+    """The files of one folder, listed anew by each call. Paths are relative, with `/`."""
 
     def __init__(self, root: Path) -> None:
         self.root = os.path.realpath(root)
 
     def look(self) -> dict[str, Status]:
-        """All regular files that count, in no order; empty where there is no such folder. What cannot be listed is not
-        there."""
+        """All regular files that count, in no order; empty without such a folder."""
         found = self._statuses(self._list())
-        return _without_twins(found) if len({path.lower() for path in found}) < len(found) else found
+        return _without_case_twins(found) if len({path.lower() for path in found}) < len(found) else found
 
     def status(self, path: str) -> Status | None:
-        """The status of one file; None where there is none, or something that is no regular file."""
+        """The status of a regular file, or None."""
         try:
             found = os.lstat(f"{self.root}/{path}")
         except (OSError, ValueError):
@@ -72,7 +71,7 @@ class Tree:
         return status_of(found) if stat.S_ISREG(found.st_mode) else None
 
     def folders(self, files: Iterable[str]) -> set[str]:
-        """The folders in which a file that counts may come to be, and those of these files; the root is empty."""
+        """The folders that may get files that count, and those of these files. The root is the empty string."""
         found = {folder for folder, _ in _walk(self.root)}
         for path in files:
             while path and (path := path.rpartition("/")[0]) not in found:
@@ -80,7 +79,7 @@ class Tree:
         return found
 
     def choose(self, paths: Iterable[str]) -> dict[str, Status]:
-        """Those of some paths that count, with their status. Git is asked once for all of them."""
+        """The paths that count, with their status. Asks git once for all of them."""
         wanted = [path for path in paths if _is_wanted(path)]
         if not wanted:
             return {}
@@ -98,17 +97,17 @@ class Tree:
             except OSError:
                 continue
             if stat.S_ISREG(seen.st_mode):
-                found[path] = Status(seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_ino)
+                found[path] = status_of(seen)
         return found
 
     def _list(self) -> Iterable[str]:
-        """Names that count. A folder that its repository ignores is looked at as if there were no git."""
+        """Paths that count. A folder that its repository ignores is walked as without git."""
         by_git = self._list_git() if _is_repository(self.root) else []
         return by_git or self._walked()
 
     def _list_git(self, only: Iterable[str] = ()) -> list[str]:
-        """What git tracks, and what it neither tracks nor ignores; empty when git cannot say. Where it does not come to
-        an end with what it does not track, the folder's rules decide on that."""
+        """The tracked and the untracked paths that git does not ignore; empty if git fails. If only the list of
+        untracked paths takes too long, a walk replaces it."""
         if is_stuck(self.root, _TRACKED):
             return []
         chosen = ["--", *only] if only else []
@@ -134,7 +133,7 @@ class Tree:
         return [path for _, files in _walk(self.root) for path in files]
 
     def _output(self, command: str, process: subprocess.Popen[bytes] | None, deadline: float) -> list[str] | None:
-        """The names that git prints; None when it fails or takes too long, which is remembered."""
+        """The paths that git prints; None if it fails or takes too long, which is remembered."""
         if process is None:
             return None
         with process:
@@ -148,7 +147,7 @@ class Tree:
 
 
 def _is_wanted(path: str) -> bool:
-    """Whether a path may be that of a file of ours, whoever names it. A nested repository ends with a slash."""
+    """Whether a path may count, whoever names it. The path of a nested repository ends with a slash."""
     folder, _, name = path.rpartition("/")
     if not name or name in NEVER_READ or not _may_hold_files(folder):
         return False
@@ -175,7 +174,7 @@ def _is_repository(root: str) -> bool:
 
 
 def _tracked_path(line: str) -> str:
-    """The path in a line of `ls-files --stage`; empty for a link and for a repository within."""
+    """The path in a line of `ls-files --stage`; empty for a link or a nested repository."""
     return "" if line.startswith((_LINK, _MODULE)) else line.partition("\t")[2]
 
 
@@ -187,8 +186,8 @@ def _start_git(root: str, arguments: list[str]) -> subprocess.Popen[bytes] | Non
 
 
 def _walk(root: str) -> Iterator[tuple[str, list[str]]]:
-    """All folders that the `.gitignore` files leave in, each with its files. Links are not followed, and what is a
-    repository of its own is not entered."""
+    """All folders that the `.gitignore` files allow, each with its files. Follows no links, and enters no other
+    repository."""
     pending = [("", rules_above(Path(root)))]
     while pending:
         folder, above = pending.pop()
@@ -218,8 +217,8 @@ def _entries(place: str, *, is_top: bool) -> list[os.DirEntry[str]]:
     return [] if is_another else entries
 
 
-def _without_twins(found: dict[str, Status]) -> dict[str, Status]:
-    """Without second names of one file that differ in case only, where the file system takes them for the same."""
+def _without_case_twins(found: dict[str, Status]) -> dict[str, Status]:
+    """Drop paths that differ only in case and are the same file."""
     kept: dict[tuple[str, int], str] = {}
     for path, status in found.items():
         kept.setdefault((path.lower(), status.ino), path)

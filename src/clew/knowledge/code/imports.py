@@ -1,4 +1,4 @@
-"""Which files of a project an import means, in each language: by relative path, by package, or by the end of a path."""
+"""The files of a project that an import means, for each language: by relative path, package, or end of a path."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ FAMILIES = {"typescript": "javascript", "tsx": "javascript", "jsx": "javascript"
 
 
 def family(language: str) -> str:
-    """Languages whose files can use each other's names have the same family."""
+    """The group of languages whose files can use each other's names."""
     return FAMILIES.get(language, language)
 
 
 class Packages(NamedTuple):
-    """What the manifests of a project call its folders: the module path of each folder with a `go.mod`, and the folder
-    with the sources of each crate of Rust. Without them imports are found by the ends of their paths, and by folders
-    that are called like crates."""
+    """Packages that manifests declare: the module path of each folder with a `go.mod`, and the source folder of each
+    crate of Rust. Without them, the ends of paths and the names of folders decide."""
 
     go: Mapping[str, str] = MappingProxyType({})
     rust: Mapping[str, str] = MappingProxyType({})
@@ -36,7 +35,7 @@ NO_PACKAGES = Packages()
 
 
 class ImportResolver:
-    """The files of a project, found by what imports of them are written like."""
+    """Finds the files of a project by the imports of them."""
 
     def __init__(self, languages: Mapping[str, str], packages: Packages = NO_PACKAGES) -> None:
         self._languages: dict[str, str] = {}
@@ -64,8 +63,8 @@ class ImportResolver:
             self.modules.remove(path)
 
     def resolve(self, importer: str, item: Import) -> list[str]:
-        """The files that an import means, in order; none where it means something outside the project."""
-        if not item.module:  # a name that the file gives to others as another
+        """The files that an import means, in order; empty for an import from outside of the project."""
+        if not item.module:  # an export under another name
             return [importer]
         key = (importer, item.module, item.name)
         if key not in self._found:
@@ -74,14 +73,14 @@ class ImportResolver:
         return self._found[key]
 
     def neighbours(self, path: str) -> list[str]:
-        """The other files of a folder that are in the same language, in order."""
+        """The other files of the folder in the same language, in order."""
         language = self._languages.get(path, "")
         return sorted(
             other for other in self._folders[dirname(path)] if other != path and self._languages[other] == language
         )
 
     def implementations(self, path: str) -> list[str]:
-        """The files that hold what a header of C declares: those with the name of the header."""
+        """The files with the definitions of a C header: those with its name."""
         stem, ending = splitext(basename(path))
         if ending not in HEADER_SUFFIXES:
             return []
@@ -169,7 +168,7 @@ class ImportResolver:
         return [path for path in roots if path in self._languages][:1] if is_rooted else []
 
     def _rust_root(self, importer: str, parts: list[str]) -> tuple[str, list[str]]:
-        """The folder that the rest of a path is looked up in."""
+        """The folder to search, and the rest of the path."""
         folder = self._rust_folder(importer)
         if parts[0] == "crate":
             return self._crate(importer), parts[1:]
@@ -186,7 +185,7 @@ class ImportResolver:
 
     @staticmethod
     def _rust_folder(path: str) -> str:
-        """The folder of the modules inside a file."""
+        """The folder of the submodules of a file."""
         stem = splitext(basename(path))[0]
         return dirname(path) if stem in ("mod", "lib", "main") else join(dirname(path), stem)
 
@@ -197,14 +196,14 @@ class ImportResolver:
         return folder
 
     def _ending(self, importer: str, ending: str) -> list[str]:
-        """The file whose path ends so; of several, the one that shares most of the importer's path."""
+        """The file whose path has this end; of several, the one that shares most of the importer's path."""
         candidates = self._names.get(basename(ending), ())
         found = [path for path in candidates if path == ending or path.endswith("/" + ending)]
         return [max(sorted(found), key=lambda path: _shared(path, importer))] if found else []
 
 
 def _shared(path: str, other: str) -> int:
-    """How many folders two paths begin with together."""
+    """The number of leading folders that two paths share."""
     count = 0
     for one, two in zip(path.split("/")[:-1], other.split("/")[:-1], strict=False):
         if one != two:
@@ -214,7 +213,7 @@ def _shared(path: str, other: str) -> int:
 
 
 def module_word(module: str, language: str) -> str:
-    """The name under which a module that is imported whole is used."""
+    """The name by which a file uses a module that it imports as a whole."""
     parts = [part for part in module.strip("'\"<>").replace("::", "/").split("/") if part]
     last = parts[-1] if parts else ""
     if language == "go":
@@ -224,7 +223,7 @@ def module_word(module: str, language: str) -> str:
 
 
 def words_of(imports: Iterable[Import]) -> set[str]:
-    """Names of files and folders that imports may be about."""
+    """The names of files and folders that imports may mean."""
     words: set[str] = set()
     for item in imports:
         last = item.module.strip("'\"<>").replace("::", "/").rstrip("/").rpartition("/")[2]

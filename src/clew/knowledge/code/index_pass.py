@@ -1,4 +1,4 @@
-"""One pass over files: each is read, parsed where its content is new, and written, a batch in a transaction."""
+"""One pass over files: read each, parse new contents, and write a batch in one transaction."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
-from clew.knowledge.code.file_content import Content, read_content
+from clew.knowledge.code.file_content import Content, Job, Readable, make_readable, read_content
 from clew.knowledge.code.files import Tree
-from clew.knowledge.code.parsing import Readable, make_readable, run_jobs
-from clew.knowledge.code.pool import GIVEN_UP, IN_FLIGHT, NOT_SURVIVED, POOL_FROM, Pool, batches
+from clew.knowledge.code.pool import GIVEN_UP, IN_FLIGHT, NOT_SURVIVED, POOL_FROM, Pool, batches, run_jobs
 from clew.knowledge.code.rows import (
     FileRow,
     Parsed,
@@ -27,26 +26,30 @@ from clew.knowledge.code.store import CodeStore, Sql, read_meta, write_meta
 from clew.knowledge.code.text_index import EncodedText, TextIndex
 
 Progress = Callable[[int, int, str], None]
-"""Told how many of how many are done, and what is being done."""
+"""Receives the number of items that are done, the total, and the name of the step."""
 
 _log = logging.getLogger(__name__)
 
 
-class _Taken(NamedTuple):
-    """A file on its way into the store: `parsed` is None where the content is the one that is known already."""
+class _Entry(NamedTuple):
+    """A file on its way into the store. Without `readable` it is gone; without `is_new` its content is known."""
 
     path: str
     readable: Readable | None
-    parsed: Parsed | None
+    parsed: Parsed | None = None
     is_new: bool = False
 
+    @property
+    def is_unparsed(self) -> bool:
+        return self.is_new and self.parsed is None and self.readable is not None and not self.readable.left_out
 
-class Count:
-    """How far a run is, when it began, and whether it is to end early."""
 
-    def __init__(self, tell: Progress, total: int, stopped: threading.Event, seen: int) -> None:
+class PassState:
+    """Progress of a pass, the time of its start, and whether it has to stop."""
+
+    def __init__(self, report: Progress, total: int, stopped: threading.Event, seen: int) -> None:
         self.seen = seen
-        self._tell = tell
+        self._report = report
         self._total = total
         self._stopped = stopped
         self._done = 0
@@ -57,13 +60,15 @@ class Count:
 
     def add(self, files: int) -> None:
         self._done += files
-        self._tell(self._done, self._total, "reading")
+        self._report(self._done, self._total, "reading")
 
 
-class Run:
-    """Takes files in, and remembers which of them changed or were gone, and how many contents were parsed."""
+class IndexPass:
+    """Indexes files, and remembers which of them changed or were gone, and how many contents it parsed."""
 
-    def __init__(self, tree: Tree, store: CodeStore, text: TextIndex, known: dict[str, FileRow], count: Count) -> None:
+    def __init__(
+        self, tree: Tree, store: CodeStore, text: TextIndex, known: dict[str, FileRow], state: PassState
+    ) -> None:
         self.changed: list[str] = []
         self.gone: list[str] = []
         self.parsed = 0
@@ -71,99 +76,94 @@ class Run:
         self._store = store
         self._text = text
         self._known = known
-        self._count = count
-        self._unread: list[tuple[str, str]] = []
+        self._state = state
+        self._unparsed: list[tuple[str, str]] = []
 
-    def take_in(self, paths: Sequence[str]) -> None:
-        is_much = len(paths) >= POOL_FROM
-        flying: deque[tuple[list[_Taken], Future[list[Parsed]] | None]] = deque()
+    def run(self, paths: Sequence[str]) -> None:
+        is_pooled = len(paths) >= POOL_FROM
+        flying: deque[tuple[list[_Entry], Future[list[Parsed]] | None]] = deque()
         with Pool() as pool:
             for batch in batches(paths):
-                if self._count.is_stopped:
+                if self._state.is_stopped:
                     break
-                flying.append(self._start([self._read(path) for path in batch], pool if is_much else None))
+                entries = [self._read(path) for path in batch]
+                jobs = _jobs(entries) if is_pooled else []
+                flying.append((entries, pool.submit(jobs) if jobs else None))
                 if len(flying) > IN_FLIGHT:
                     self._finish(*flying.popleft(), pool)
             while flying:
                 self._finish(*flying.popleft(), pool)
-        self._tell_unread()
+        self._report_unparsed()
 
-    def _read(self, path: str) -> _Taken:
+    def _read(self, path: str) -> _Entry:
         content = read_content(self._tree.root, path)
         if content is None:
-            return _Taken(path, None, None)
+            return _Entry(path, None)
         row = self._known.get(path)
         if row is not None and _is_same(row, content):
-            return _Taken(path, Readable(content, row.language), None)
+            return _Entry(path, Readable(content, row.language))
         readable = make_readable(content)
         if readable.left_out:
-            return _Taken(path, readable, None, is_new=True)
+            return _Entry(path, readable, is_new=True)
         with self._store.reading() as sql:
             facts = find_facts(sql, content.blob, readable.language)
-        return _Taken(path, readable, Parsed(facts) if facts else None, is_new=True)
+        return _Entry(path, readable, Parsed(facts) if facts else None, is_new=True)
 
-    def _start(self, taken: list[_Taken], pool: Pool | None) -> tuple[list[_Taken], Future[list[Parsed]] | None]:
-        jobs = [one.readable.job for one in taken if one.readable and _is_unparsed(one)]
-        if pool is not None and jobs:
-            return taken, pool.submit(jobs)
-        return taken, None
-
-    def _finish(self, taken: list[_Taken], parsing: Future[list[Parsed]] | None, pool: Pool) -> None:
-        """Wait for what is parsed elsewhere, or parse here what can be, and write the batch."""
-        here = [] if parsing else [one.readable.job for one in taken if one.readable and _is_unparsed(one)]
-        results = iter(parsing.result() if parsing else run_jobs(here, pool))
+    def _finish(self, entries: list[_Entry], parsing: Future[list[Parsed]] | None, pool: Pool) -> None:
+        """Wait for the workers, or parse here, and write the batch."""
+        results = iter(parsing.result() if parsing else run_jobs(_jobs(entries), pool))
         with self._store.writing() as sql:
             before = len(self.changed) + len(self.gone)
-            for one in taken:
-                if one.readable is not None and _is_unparsed(one):
+            for entry in entries:
+                if entry.readable is not None and entry.is_unparsed:
                     parsed = next(results)
-                    write_parsed(sql, one.readable.content.blob, one.readable.language, parsed, self._count.seen)
+                    write_parsed(sql, entry.readable.content.blob, entry.readable.language, parsed, self._state.seen)
                     self.parsed += 1
-                    one = one._replace(parsed=parsed)
-                self._write(sql, one)
+                    entry = entry._replace(parsed=parsed)
+                self._write(sql, entry)
             if len(self.changed) + len(self.gone) > before:
                 advance(sql)
-        self._count.add(len(taken))
+        self._state.add(len(entries))
 
-    def _write(self, sql: Sql, one: _Taken) -> None:
-        if one.readable is None:
-            if one.path in self._known:
-                self.gone.append(one.path)
-                drop_file(sql, one.path)
-                self._text.drop(one.path)
+    def _write(self, sql: Sql, entry: _Entry) -> None:
+        if entry.readable is None:
+            if entry.path in self._known:
+                self.gone.append(entry.path)
+                drop_file(sql, entry.path)
+                self._text.drop(entry.path)
             return
-        content = one.readable.content
-        if not one.is_new:
-            write_status(sql, one.path, content)
+        content = entry.readable.content
+        if not entry.is_new:
+            write_status(sql, entry.path, content)
             return
-        self.changed.append(one.path)
-        facts = decode_facts(one.parsed.facts) if one.parsed else None
+        self.changed.append(entry.path)
+        facts = decode_facts(entry.parsed.facts) if entry.parsed else None
         if facts is not None and facts.error in (NOT_SURVIVED, GIVEN_UP):
-            self._unread.append((one.path, facts.error))
-        write_file(sql, content, one.readable.language, facts, one.readable.left_out)
-        if facts is None or one.parsed is None:
-            self._text.drop(one.path)
-        elif one.parsed.words:
-            self._text.put_encoded(one.path, content.blob, facts.language, EncodedText(*one.parsed.words))
+            self._unparsed.append((entry.path, facts.error))
+        write_file(sql, content, entry.readable.language, facts, entry.readable.left_out)
+        if facts is None or entry.parsed is None:
+            self._text.drop(entry.path)
+        elif entry.parsed.words:
+            self._text.put_encoded(entry.path, content.blob, facts.language, EncodedText(*entry.parsed.words))
         else:
-            self._text.put(one.path, content.blob, facts, one.readable.text)
+            self._text.put(entry.path, content.blob, facts, entry.readable.text)
 
-    def _tell_unread(self) -> None:
-        if self._unread:
-            path, reason = self._unread[0]
-            others = f" and {len(self._unread) - 1:,} more" if len(self._unread) > 1 else ""
+    def _report_unparsed(self) -> None:
+        if self._unparsed:
+            path, reason = self._unparsed[0]
+            others = f" and {len(self._unparsed) - 1:,} more" if len(self._unparsed) > 1 else ""
             _log.warning("%s%s: no symbols are known, %s", path, others, reason)
 
 
+def _jobs(entries: Sequence[_Entry]) -> list[Job]:
+    return [entry.readable.job for entry in entries if entry.readable is not None and entry.is_unparsed]
+
+
 def _is_same(row: FileRow, content: Content) -> bool:
-    """Whether a content is the one that a row is about. One that could not be read is known by its reason."""
+    """Whether a content is that of a row. A file that cannot be read is compared by the reason."""
     return row.blob == content.blob and (bool(content.blob) or row.left_out == content.left_out)
 
 
-def _is_unparsed(one: _Taken) -> bool:
-    return one.is_new and one.parsed is None and one.readable is not None and not one.readable.left_out
-
-
 def advance(sql: Sql) -> None:
-    """Say that files are known otherwise than before: what follows from them is to be found again."""
+    """Count a change of the files: edges and answers of earlier generations are out of date."""
     write_meta(sql, "generation", read_meta(sql, "generation", 0) + 1)

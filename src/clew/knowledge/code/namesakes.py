@@ -6,13 +6,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from clew.knowledge.code.file_names import FileNames, with_dots
 from clew.knowledge.code.imports import family
-from clew.knowledge.code.linking_files import FileNames, with_dots
-from clew.knowledge.code.models import FileFacts, Reference
+from clew.knowledge.code.models import FILE_KIND, FileFacts, NamedCall, Reference, SymbolRow
 from clew.knowledge.code.names import IMPLICIT
-from clew.knowledge.code.rows import FILE_KIND, SymbolRow, decode_facts
+from clew.knowledge.code.rows import decode_facts
 from clew.knowledge.code.store import Sql
-from clew.knowledge.code.views import NamedCall
 
 _FILES = (
     "SELECT f.path, s.id, b.facts FROM files f JOIN blobs b ON b.blob = f.blob AND b.language = f.language"

@@ -1,4 +1,4 @@
-"""One process at a time: who refreshes a store holds a lock that ends with its process, however that ends."""
+"""A lock between processes, held beside a file. The operating system releases it when the process ends."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _PAUSE = 0.05
 
 
 @contextlib.contextmanager
-def alone(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock beside a file. `waiting` is called once when another process has it. Raises OSError."""
+def process_lock(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold the lock beside a file. Calls `waiting` once if another process has it. Raises OSError."""
     lock = _open(path)
     try:
         if not _try(lock):
@@ -26,8 +26,8 @@ def alone(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
         os.close(lock)
 
 
-def is_taken(path: Path) -> bool:
-    """Whether anybody has the lock. Raises OSError."""
+def is_locked(path: Path) -> bool:
+    """Whether any process holds the lock. Raises OSError."""
     lock = _open(path)
     try:
         return not _try(lock)
@@ -41,14 +41,13 @@ def _open(path: Path) -> int:
 
 
 def _try(lock: int) -> bool:
-    """Whether the lock is ours now."""
     try:
         if sys.platform == "win32":
-            import msvcrt  # there only
+            import msvcrt  # only on this system
 
             msvcrt.locking(lock, msvcrt.LK_NBLCK, 1)
         else:
-            import fcntl  # everywhere else
+            import fcntl  # not on Windows
 
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -1,5 +1,5 @@
-"""What is left out of the index at first sight: what is no text, and files that are keys or hold nothing but secrets.
-Code that only speaks of passwords stays; keys in it are masked where it is shown."""
+"""Files that the index leaves out: binary files, keys, and files with nothing but secrets. Code that mentions passwords
+stays; keys in it are masked."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import re
 from clew.secrecy import is_secret_file, mask_keys
 
 BINARY = "is binary"
-_LOOKED_AT = 8_000
-"""Bytes from which text is told from other things."""
+_HEAD_BYTES = 8_000
+"""Bytes that decide whether a file is text."""
 
-_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_BYTE_ORDER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _MAGIC = (
     b"%PDF-",
     b"\x89PNG",
     b"GIF8",
-    b"PK\x03\x04",
+    b"PK\3\4",
     b"\x7fELF",
     b"\x1f\x8b",
     b"SQLite format 3",
     b"\xca\xfe\xba\xbe",
 )
 _CONTROL = bytes(set(range(32)) - {7, 8, 9, 10, 11, 12, 13, 27})
-_MANY = 0.1
-"""The share of control characters from which something is no text."""
+_MAX_CONTROL = 0.1
+"""The largest share of control characters in text."""
 
 _KEY_FILE = re.compile(
     r"\s*(?:(?:#|//|[A-Za-z-]+:)[^\n]*\n\s*){0,20}-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?!\\n)"
@@ -44,23 +44,21 @@ _SETTINGS_FILE = re.compile(r"(?:.*\.)?(?:env|envrc|properties|conf|cfg|ini|toml
 
 
 def is_text(content: bytes) -> bool:
-    """Whether the beginning of a file reads as text; an empty one does."""
-    head = content[:_LOOKED_AT]
-    if head.startswith(_MARKS):
+    """Whether a file is text. An empty one is."""
+    head = content[:_HEAD_BYTES]
+    if head.startswith(_BYTE_ORDER_MARKS):
         return True
     if head.startswith(_MAGIC) or b"\0" in head:
         return False
-    return len(head) - len(head.translate(None, _CONTROL)) <= _MANY * len(head)
+    return len(head) - len(head.translate(None, _CONTROL)) <= _MAX_CONTROL * len(head)
 
 
 def looks_secret(path: str, content: bytes) -> str:
-    """Why a file is left out altogether, or nothing: it is a key, a file made for secrets, or settings that are mostly
-    keys. The examples that come with a project, and code with a key in it, are not meant."""
+    """Why a file is left out, or empty: it is a key, a file made for secrets, or settings that are mostly keys.
+    Examples in a project, and code with a key in it, are not left out."""
     name = path.replace("\\", "/").rpartition("/")[2]
-    text = content[: 4 * _LOOKED_AT].decode("utf-8", "replace")
-    if _KEY_FILE.match(text):
-        return "a private key"
-    if _PUTTY.match(text):
+    text = content[: 4 * _HEAD_BYTES].decode("utf-8", "replace")
+    if _KEY_FILE.match(text) or _PUTTY.match(text):
         return "a private key"
     if _SERVICE_ACCOUNT.search(text) and name.lower().endswith(".json"):
         return "the key of a service account"
@@ -72,7 +70,7 @@ def looks_secret(path: str, content: bytes) -> str:
 
 
 def _is_public(name: str, text: str) -> bool:
-    """Certificates and public keys have the same endings as private ones; an empty file has nothing to hide."""
+    """Whether the file is empty, a certificate or a public key; these have the same extensions."""
     if not text.strip():
         return True
     return name.lower().endswith((".pem", ".key")) and "-----BEGIN " in text and "PRIVATE" not in text

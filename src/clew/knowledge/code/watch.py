@@ -1,7 +1,7 @@
-"""Code while a program runs: changes of files are noticed by the operating system, and acted on soon after.
+"""Keeps the index up to date while a program runs, by notifications of the operating system.
 
-Writes to a file that follow each other are one change, and a write that leaves its content as it was is none. When very
-many files change at once, as with a checkout, all of them are one change.
+Quick writes to one file are one change, and a write that leaves the content as it was is none. One refresh handles very
+many changes at once, as after a checkout.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from clew.knowledge.code.index_pass import Progress
 from clew.tools.ignoring import IGNORE_FILE
 
 DEBOUNCE_SECONDS, LONGEST_SECONDS = 0.1, 1.0
-"""A file is read when nothing has happened to it for so long, and after so long anyway."""
+"""A file is read after this long without an event, and at the latest after the second."""
 BULK = 100
 """More files than this at once are a bulk change."""
 GIT_SECONDS = 30.0
-"""So long git may hold its lock before what it changed is looked at anyway."""
+"""How long a bulk change waits for git to release its index."""
 STEP_MS, GATHER_MS = 20, 60
 
 OnChange = Callable[[Sequence[str], bool], Awaitable[None]]
-"""Told which files changed, came or went, and whether they are too many to be looked at one by one."""
-Happened = Mapping[str, bool]
-"""To which paths something happened, and whether they came or went rather than changed."""
+"""Receives the paths that changed, and whether they are a bulk change."""
+Events = Mapping[str, bool]
+"""Paths with events, and whether each was created or deleted rather than modified."""
 
 _log = logging.getLogger(__name__)
 
 
 class CodeWatch:
-    """Keeps a graph as the files are, and tells `on_change` after each change, one call at a time. Where the system has
-    no more watches to give it says so once, and the graph goes on looking for itself."""
+    """Updates a graph after changes, and calls `on_change` after each, one call at a time. If the system has no watches
+    left it logs that once, and the graph checks files by itself."""
 
     def __init__(self, graph: CodeGraph, on_change: OnChange, report: Progress | None = None) -> None:
         self._graph = graph
         self._on_change = on_change
         self._report = report
         self._pending = _Pending()
-        self._events: asyncio.Queue[Happened | None] = asyncio.Queue()
-        self._refused: set[str] = set()
-        """Folders that came and are not watched, since nothing in them counts."""
-        self._is_deaf = False
+        self._events: asyncio.Queue[Events | None] = asyncio.Queue()
+        self._ignored: set[str] = set()
+        """New folders that are not watched, since no file in them counts."""
+        self._has_failed = False
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -60,7 +60,7 @@ class CodeWatch:
         await self.close()
 
     async def open(self) -> None:
-        """Begin to watch. The graph is up to date, and what changes from now on is not missed."""
+        """Start to watch. On return the graph is up to date, and no later change is missed."""
         is_ready = asyncio.Event()
         self._task = asyncio.create_task(self._run(is_ready), name="clew-code-watch")
         try:
@@ -73,7 +73,7 @@ class CodeWatch:
             self._task.result()
 
     async def close(self) -> None:
-        """Stop, and wait until nothing runs any more. Calling it twice is harmless."""
+        """Stop, and wait for the task. A second call does nothing."""
         task, self._task = self._task, None
         if task is not None:
             self._stop.set()
@@ -81,17 +81,17 @@ class CodeWatch:
             await task
 
     async def _run(self, is_ready: asyncio.Event) -> None:
-        """Each folder that comes begins a new round: it is watched before what is in it is read."""
+        """Each new folder starts a new round: it is watched before its files are read."""
         try:
             while not self._stop.is_set():
                 folders = await asyncio.to_thread(self._folders)
-                self._refused -= folders
-                self._is_deaf = False
+                self._ignored -= folders
+                self._has_failed = False
                 async with self._notified(folders):
                     await self._act(self._refresh())
-                    self._graph.is_watched = not self._is_deaf
+                    self._graph.is_watched = not self._has_failed
                     is_ready.set()
-                    await self._follow(folders)
+                    await self._handle_events(folders)
                 self._graph.is_watched = False
         finally:
             self._graph.is_watched = False
@@ -101,15 +101,15 @@ class CodeWatch:
         tree = self._graph.tree
         return tree.folders(tree.look())
 
-    async def _follow(self, folders: set[str]) -> None:
-        """Act on events until a folder comes or goes, or all is to end."""
+    async def _handle_events(self, folders: set[str]) -> None:
+        """Act on events until the watched folders change or the watch closes."""
         while not self._stop.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._pending.seconds_left):
-                    happened = await self._events.get()
-                    if happened is None or self._have_moved(happened, folders):
+                    events = await self._events.get()
+                    if events is None or self._change_folders(events, folders):
                         return
-                    self._pending.add(happened)
+                    self._pending.add(events)
                     continue
             if self._pending.is_bulk:
                 if await self._settle(folders):
@@ -118,65 +118,64 @@ class CodeWatch:
             elif due := self._pending.take_due():
                 await self._act(self._update(due))
 
-    def _have_moved(self, happened: Happened, folders: set[str]) -> bool:
-        """Whether other folders are to be watched than before: one came or went, or a rule about them did. One that
-        went and came back is another, and one that went is refused no more."""
-        if any(path.rpartition("/")[2] == IGNORE_FILE for path in happened):
-            self._refused.clear()
+    def _change_folders(self, events: Events, folders: set[str]) -> bool:
+        """Whether other folders have to be watched: a folder or an ignore file was created, deleted or replaced."""
+        if any(path.rpartition("/")[2] == IGNORE_FILE for path in events):
+            self._ignored.clear()
             return True
         root = self._graph.tree.root
-        present = {path for path in happened if os.path.isdir(f"{root}/{path}")}
-        self._refused -= happened.keys() - present
-        came = present - folders - self._refused
-        self._refused |= came
-        others = {path for path, is_other in happened.items() if is_other or path not in present}
-        return bool(came or others & folders)
+        present = {path for path in events if os.path.isdir(f"{root}/{path}")}
+        self._ignored -= events.keys() - present
+        new = present - folders - self._ignored
+        self._ignored |= new
+        replaced = {path for path, is_other in events.items() if is_other or path not in present}
+        return bool(new or replaced & folders)
 
     async def _settle(self, folders: set[str]) -> bool:
-        """Wait until the flood is over: nothing more comes, and git has let go of its index. Whether all is to be
-        watched anew then, or to end."""
+        """Wait until no more events come and git has released its index. Returns whether the folders changed or the
+        watch closes."""
         lock = os.path.join(self._graph.tree.root, ".git", "index.lock")
         end = time.monotonic() + GIT_SECONDS
-        have_moved = False
+        has_changed = False
         while time.monotonic() < end:
             try:
                 async with asyncio.timeout(DEBOUNCE_SECONDS):
-                    happened = await self._events.get()
+                    events = await self._events.get()
             except TimeoutError:
                 if not os.path.exists(lock):
                     break
                 continue
-            if happened is None:
+            if events is None:
                 return True
-            have_moved |= self._have_moved(happened, folders)
-        return have_moved
+            has_changed |= self._change_folders(events, folders)
+        return has_changed
 
     async def _act(self, work: Awaitable[None]) -> None:
         try:
             await work
         except ClewError as error:
             _log.warning("what changed below %s is not known yet: %s", self._graph.tree.root, error)
-        except Exception as error:  # a task: one file that nobody foresaw does not end the watching of all
+        except Exception as error:  # a task boundary: an error with one file does not end the watch
             _log.warning("what changed below %s is not known: %s", self._graph.tree.root, type(error).__name__)
 
     async def _refresh(self) -> None:
         self._pending = _Pending()
         done: Indexed = await self._graph.refresh(self._report)
-        await self._tell([*done.changed, *done.gone])
+        await self._notify([*done.changed, *done.gone])
 
     async def _update(self, paths: Sequence[str]) -> None:
-        await self._tell(await self._graph.update(paths))
+        await self._notify(await self._graph.update(paths))
 
-    async def _tell(self, changed: Sequence[str]) -> None:
+    async def _notify(self, changed: Sequence[str]) -> None:
         if changed:
             await self._on_change(sorted(changed), len(changed) > BULK)
 
     @contextlib.asynccontextmanager
     async def _notified(self, folders: Iterable[str]) -> AsyncIterator[None]:
-        """Puts the paths of what happens among the events, for as long as the block runs."""
+        """Collect events of these folders for as long as the block runs."""
         stop = asyncio.Event()
         root = self._graph.tree.root
-        task = asyncio.create_task(self._notify([f"{root}/{folder}" if folder else root for folder in folders], stop))
+        task = asyncio.create_task(self._collect([f"{root}/{folder}" if folder else root for folder in folders], stop))
         try:
             await asyncio.sleep(0)  # the task runs up to where it waits for the operating system
             yield
@@ -184,8 +183,8 @@ class CodeWatch:
             stop.set()
             await task
 
-    async def _notify(self, places: Sequence[str], stop: asyncio.Event) -> None:
-        # watchfiles is loaded by a program that watches, not by every command
+    async def _collect(self, places: Sequence[str], stop: asyncio.Event) -> None:
+        # only a program that watches loads this library
         from watchfiles import Change, awatch
 
         start = len(self._graph.tree.root) + 1
@@ -199,28 +198,21 @@ class CodeWatch:
                 recursive=False,
                 ignore_permission_denied=True,
             ):
-                self._events.put_nowait(_gathered((path[start:], how != Change.modified) for how, path in changes))
+                events: dict[str, bool] = {}
+                for how, path in changes:
+                    place = path[start:].replace(os.sep, "/")
+                    events[place] = events.get(place, False) or how != Change.modified
+                self._events.put_nowait(events)
         except (OSError, RuntimeError) as error:
-            self._is_deaf, self._graph.is_watched = True, False
+            self._has_failed, self._graph.is_watched = True, False
             if gone := {place[start:] for place in places if not os.path.isdir(place)}:
-                self._events.put_nowait(
-                    dict.fromkeys(gone, True)
-                )  # a folder went while it was to be watched: the next round is without it
+                self._events.put_nowait(dict.fromkeys(gone, True))  # the next round is without these folders
                 return
             _log.warning("changes below %s are not noticed: %s", self._graph.tree.root, error)
 
 
-def _gathered(changes: Iterable[tuple[str, bool]]) -> Happened:
-    """One path may have gone and come back, and changed then."""
-    found: dict[str, bool] = {}
-    for path, is_other in changes:
-        place = path.replace(os.sep, "/")
-        found[place] = found.get(place, False) or is_other
-    return found
-
-
 class _Pending:
-    """Files to which something happened, until nothing has for a while."""
+    """Files with events, until they have had none for a while."""
 
     def __init__(self) -> None:
         self._times: dict[str, tuple[float, float]] = {}
@@ -237,7 +229,7 @@ class _Pending:
 
     @property
     def seconds_left(self) -> float | None:
-        """Until the first of them is due; None when there is none."""
+        """The time until the first file is due; None without files."""
         if not self._times:
             return None
         return 0.0 if self.is_bulk else max(0.0, min(map(_due, self._times.values())) - time.monotonic())

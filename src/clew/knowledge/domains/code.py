@@ -21,7 +21,7 @@ from clew.trail.nodes import Node, ScoredNode
 if TYPE_CHECKING:  # parsers and the rest of knowledge are for the first tool that runs
     from clew.knowledge.base import Knowledge
     from clew.knowledge.code.graph import CodeGraph
-    from clew.knowledge.code.views import Folder, Link
+    from clew.knowledge.code.models import Folder, Link
     from clew.knowledge.history.commits import Commit
 
 NAME = "code"

@@ -12,10 +12,10 @@ import msgspec
 
 from clew.errors import ClewError, InvalidInput
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.models import Symbol
+from clew.knowledge.code.models import Symbol, SymbolRow
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.refs import node_id
-from clew.knowledge.code.rows import SymbolRow, find_symbols
+from clew.knowledge.code.rows import find_symbols
 from clew.knowledge.lines import clip
 from clew.knowledge.project.component_parts import Prop, cut_use, read_props, read_variants
 from clew.knowledge.project.needs import Need, alike, read_need, terms_in

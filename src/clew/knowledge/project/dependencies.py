@@ -12,9 +12,8 @@ from itertools import islice
 import msgspec
 
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.models import Import
+from clew.knowledge.code.models import FileInfo, Import
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
-from clew.knowledge.code.views import FileInfo
 from clew.knowledge.lines import clip
 from clew.knowledge.manifests.reading import is_manifest, parse_manifest
 from clew.knowledge.manifests.records import Declared, Manifest, PackageType, normal_name

@@ -11,7 +11,7 @@ import msgspec
 from clew.errors import InvalidInput
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.languages.detect import LANGUAGES
-from clew.knowledge.code.views import FileInfo
+from clew.knowledge.code.models import FileInfo
 from clew.knowledge.lines import clip
 from clew.knowledge.project.code_text import strip_code
 from clew.knowledge.project.style_layout import count_layout, has_semicolons, name_comma

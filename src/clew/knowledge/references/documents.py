@@ -14,8 +14,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.knowledge.code.file_content import blob_id, read_content
-from clew.knowledge.code.parsing import readable_text
+from clew.knowledge.code.file_content import blob_id, read_content, readable_text
 from clew.knowledge.code.path_kinds import TEST, kind_of
 from clew.knowledge.code.secret_files import is_text, looks_secret
 from clew.knowledge.history.anchors import ensure_anchors

@@ -19,7 +19,7 @@ from clew.access import Principal
 from clew.catalog.formats.prose import clean_name
 from clew.errors import FormatError, InvalidInput, SourceError, TooLarge
 from clew.files import open_inside, read_file
-from clew.knowledge.code.parsing import readable_text
+from clew.knowledge.code.file_content import readable_text
 from clew.knowledge.code.secret_files import is_text, looks_secret
 from clew.knowledge.references.documents import pieces_of
 from clew.knowledge.references.keeping import Document, keep_version

@@ -16,8 +16,7 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import NotFound
-from clew.knowledge.code.file_content import blob_id, read_content
-from clew.knowledge.code.parsing import readable_text
+from clew.knowledge.code.file_content import blob_id, read_content, readable_text
 from clew.knowledge.manifests.installed import Place, find_npm, find_python
 from clew.knowledge.manifests.reading import read_manifests
 from clew.knowledge.manifests.records import Declared, Manifest, normal_name

@@ -12,8 +12,8 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.text import code_span
 from clew.errors import ClewError, InvalidInput, NotFound
+from clew.knowledge.code.models import Callers, Link, Located
 from clew.knowledge.code.path_kinds import TEXT, kind_of
-from clew.knowledge.code.views import Callers, Link, Located
 from clew.knowledge.resolving.definitions import NAME, THE, Named, distance_of, find_definitions, is_name, read_names
 from clew.knowledge.resolving.lines_of_use import find_assigning_lines, find_heir_lines, find_import_lines
 from clew.knowledge.shelves import Shelf

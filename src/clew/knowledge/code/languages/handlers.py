@@ -104,7 +104,7 @@ def dotted(last: str = "") -> Handler:
 
 
 def symbol(kind: SymbolKind, role: Role, *, bind: bool = False) -> Handler:
-    """Define the field `name` and enter its scope. With `bind`, functions in a class are methods, and the name is bound."""
+    """Define the field `name` and enter its scope. `bind` makes the name local and functions in classes methods."""
 
     def handle(walk: Walker, node: Node, start: int) -> bool:
         found = node.child_by_field_name("name")
