@@ -26,6 +26,7 @@ from clew.knowledge.code.models import (
     Callers,
     Context,
     FileInfo,
+    FileLinks,
     Folder,
     LeftOut,
     Link,
@@ -38,6 +39,7 @@ from clew.knowledge.code.models import (
 from clew.knowledge.code.queries import (
     Reached,
     edge_types,
+    find_file_links,
     find_in_file,
     find_linked,
     find_named,
@@ -227,6 +229,15 @@ class CodeGraph:
             dependencies=await self.dependencies(node.id),
         )
 
+    async def file_links(self, path: str = "") -> FileLinks:
+        """The files that a file or folder uses and is used by, and pairs of files that use each other."""
+
+        def find() -> FileLinks:
+            self._link()
+            return self._read(find_file_links, _place(path))
+
+        return await self._answer(find, lambda found: (), ref=path, looks=True)
+
     async def similar(self, ref: str, *, limit: int = 10, same_type_only: bool = False) -> list[ScoredNode]:
         """Other symbols with similar text, nearest first."""
         _check_limit(limit)
@@ -256,8 +267,7 @@ class CodeGraph:
     async def structure(self, path: str = "", depth: int = 2) -> Folder:
         """A folder of the project with its content."""
         _check_depth(depth)
-        place = path.strip("/").removeprefix("./")
-        place = "" if place == "." else place
+        place = _place(path)
         files = [file for file in await self.files() if not place or file.path.startswith(f"{place}/")]
         if place and not files:
             raise NotFound("folder", path[:200])
@@ -411,6 +421,11 @@ class CodeGraph:
             return row, None
         lines = readable_text(content.body).split("\n")[: row.line_end]
         return row, "\n".join(f"{number}: {lines[number - 1]}" for number in range(row.line_start, len(lines) + 1))
+
+
+def _place(path: str) -> str:
+    plain = path.strip("/").removeprefix("./")
+    return "" if plain == "." else plain
 
 
 def _hit_paths(hits: Hits) -> list[str]:

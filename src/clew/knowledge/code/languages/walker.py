@@ -290,8 +290,9 @@ class Walker:
         """Record a decorator that stands before the definition that it belongs to."""
         row = node.start_point[0]
         lead = self.lead if self.lead is not None and self.lead.last_row >= row - 1 else None
-        before = lead.targets if lead else []
-        self.lead = Lead(lead.first_row if lead else row, node.end_point[0], [*before, *targets])
+        if lead is not None:
+            lead.targets.extend(targets)  # in place: a hostile file may have very many
+        self.lead = Lead(lead.first_row if lead else row, node.end_point[0], lead.targets if lead else targets)
 
     def qualify(self, name: str) -> str:
         """The name with the enclosing names before it. Past the limit of nesting it is the enclosing name."""
