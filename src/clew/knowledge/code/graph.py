@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from clew.clock import Clock
 from clew.errors import Busy, Corrupted, InvalidInput, NotFound
+from clew.knowledge.code import queries
 from clew.knowledge.code.callers import find_callers
 from clew.knowledge.code.file_content import read_content, readable_text
 from clew.knowledge.code.files import Tree
@@ -35,20 +36,6 @@ from clew.knowledge.code.models import (
     build_folder,
     to_kind,
     to_node,
-)
-from clew.knowledge.code.queries import (
-    Reached,
-    edge_types,
-    find_file_links,
-    find_in_file,
-    find_linked,
-    find_named,
-    find_place,
-    find_prefixed,
-    get_symbol,
-    list_files,
-    list_left_out,
-    to_links,
 )
 from clew.knowledge.code.refs import readings
 from clew.knowledge.code.store import CodeStore
@@ -181,7 +168,9 @@ class CodeGraph:
         return await self._answer(find, lambda hits: (hit.path for hit in hits), looks=True)
 
     async def symbol(self, ref: str) -> Node:
-        return to_node(await self._answer(lambda: self._read(get_symbol, ref), lambda row: (row.path,), ref=ref))
+        return to_node(
+            await self._answer(lambda: self._read(queries.get_symbol, ref), lambda row: (row.path,), ref=ref)
+        )
 
     async def source(self, ref: str) -> str:
         """The lines of a symbol or a file with their numbers, without keys."""
@@ -194,7 +183,7 @@ class CodeGraph:
         """The symbols of a file in their order."""
         kind = to_kind(symbol_type)
         rows = await self._answer(
-            lambda: self._read(find_in_file, path), lambda rows: (row.path for row in rows[:1]), ref=path
+            lambda: self._read(queries.find_in_file, path), lambda rows: (row.path for row in rows[:1]), ref=path
         )
         return [to_node(row) for row in rows if row.qualname and kind in (None, row.kind)]
 
@@ -234,7 +223,7 @@ class CodeGraph:
 
         def find() -> FileLinks:
             self._link()
-            return self._read(find_file_links, _place(path))
+            return self._read(queries.find_file_links, _place(path))
 
         return await self._answer(find, lambda found: (), ref=path, looks=True)
 
@@ -243,7 +232,7 @@ class CodeGraph:
         _check_limit(limit)
 
         def find() -> tuple[SymbolRow, Hits]:
-            row = self._read(get_symbol, ref)
+            row = self._read(queries.get_symbol, ref)
             query = "\n".join((row.qualname or row.path, row.signature, row.doc))
             hits = self._written(query, 3 * limit + 1, symbols=bool(row.qualname))
             others = [hit for hit in hits if hit[0].id != row.id]
@@ -254,13 +243,13 @@ class CodeGraph:
 
     async def left_out(self) -> list[LeftOut]:
         """The text files that are not indexed, or only in part, with the reason, by path."""
-        return await self._answer(lambda: self._read(list_left_out), lambda found: (), looks=True)
+        return await self._answer(lambda: self._read(queries.list_left_out), lambda found: (), looks=True)
 
     async def files(self, pattern: str = "") -> list[FileInfo]:
         """The indexed files by path; all, or those that match a glob."""
 
         def find() -> list[FileInfo]:
-            return [file for file in self._read(list_files) if not pattern or glob_matches(pattern, file.path)]
+            return [file for file in self._read(queries.list_files) if not pattern or glob_matches(pattern, file.path)]
 
         return await self._answer(find, lambda found: (), looks=True)
 
@@ -290,7 +279,7 @@ class CodeGraph:
     def contains(self, text: str) -> bool:
         """Whether a symbol or a file has this name, or the code has any word of it."""
         with self.store.reading() as sql:
-            if find_place(sql, text, "") is not None or find_named(sql, text, 1):
+            if queries.find_place(sql, text, "") is not None or queries.find_named(sql, text, 1):
                 return True
         return self._text.knows(text)
 
@@ -299,19 +288,19 @@ class CodeGraph:
         return self._text.rarity(words)
 
     async def _links(self, ref: str, edge_type: str, depth: int, *, backwards: bool) -> list[Link]:
-        types = edge_types(edge_type)
+        types = queries.edge_types(edge_type)
         _check_depth(depth)
 
-        def find() -> tuple[SymbolRow, list[Reached]]:
+        def find() -> tuple[SymbolRow, list[queries.Reached]]:
             self._link()
             with self.store.reading() as sql:
-                start = get_symbol(sql, ref)
-                return start, find_linked(sql, start, types, depth, backwards=backwards)
+                start = queries.get_symbol(sql, ref)
+                return start, queries.find_linked(sql, start, types, depth, backwards=backwards)
 
-        def paths(got: tuple[SymbolRow, list[Reached]]) -> Iterable[str]:
+        def paths(got: tuple[SymbolRow, list[queries.Reached]]) -> Iterable[str]:
             return got[0].path, *(each.row.path for each in got[1])
 
-        return to_links(*await self._answer(find, paths, ref=ref, looks=True))
+        return queries.to_links(*await self._answer(find, paths, ref=ref, looks=True))
 
     async def _answer(
         self, find: Callable[[], T], paths: Callable[[T], Iterable[str]], *, ref: str = "", looks: bool = False
@@ -402,20 +391,20 @@ class CodeGraph:
         name = query.strip()
         if not name or len(name.split()) > 1:
             return []
-        exact = self._read(find_named, name, limit)
-        longer = self._read(find_prefixed, name, limit) if len(exact) < limit else []
+        exact = self._read(queries.find_named, name, limit)
+        longer = self._read(queries.find_prefixed, name, limit) if len(exact) < limit else []
         return [*((row, EXACT) for row in exact), *((row, PREFIX) for row in longer)]
 
     def _written(self, query: str, limit: int, *, symbols: bool) -> Hits:
         """Symbols, or files, whose text matches a query."""
         hits = self._text.search(query, limit=limit, symbols=symbols)
         with self.store.reading() as sql:
-            found = [(find_place(sql, hit.path, hit.qualname or ""), hit.score) for hit in hits]
+            found = [(queries.find_place(sql, hit.path, hit.qualname or ""), hit.score) for hit in hits]
         return [(row, score) for row, score in found if row is not None]
 
     def _source(self, ref: str) -> tuple[SymbolRow, str | None]:
         """A symbol and its lines; None if the file has changed."""
-        row = self._read(get_symbol, ref)
+        row = self._read(queries.get_symbol, ref)
         content = read_content(self.tree.root, row.path)
         if content is None or content.blob != row.blob:
             return row, None

@@ -8,14 +8,15 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 
 from clew.clock import Clock
 from clew.errors import StorageError
 from clew.knowledge.code.files import Status, Tree
-from clew.knowledge.code.index_pass import IndexPass, PassState, Progress, advance
+from clew.knowledge.code.index_pass import IndexPass, Progress, advance
+from clew.knowledge.code.link_worker import LinkWorker
 from clew.knowledge.code.process_lock import is_locked, process_lock
 from clew.knowledge.code.rows import FileRow, drop_file, find_file, read_files
 from clew.knowledge.code.store import CodeStore, read_meta, write_meta
@@ -34,18 +35,6 @@ Until = Literal["linked", "embedded", "followed"]
 Step = Callable[[Progress], None]
 
 
-class Linking(Protocol):
-    """Finds edges: `link` quickly for files without edges, `follow` for all files. `prepare` announces either."""
-
-    def prepare(self, files: int) -> None: ...
-
-    def link(self) -> None: ...
-
-    def follow(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
 class Indexed(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a refresh: number of files, changed and deleted paths, and number of parsed contents."""
 
@@ -60,7 +49,7 @@ class Indexer:
     """The index of one folder. Calls block and may come from several threads: small updates go between the batches of a
     refresh."""
 
-    def __init__(self, tree: Tree, store: CodeStore, text: TextIndex, links: Linking, clock: Clock) -> None:
+    def __init__(self, tree: Tree, store: CodeStore, text: TextIndex, links: LinkWorker, clock: Clock) -> None:
         self._tree = tree
         self._store = store
         self._text = text
@@ -174,8 +163,15 @@ class Indexer:
             return bool(read_meta(sql, "generation", 0) == read_meta(sql, mark, 0))
 
     def _pass(self, known: dict[str, FileRow], report: Progress, total: int) -> IndexPass:
-        seen = int(self._clock.now().timestamp())
-        return IndexPass(self._tree, self._store, self._text, known, PassState(report, total, self._stopped, seen))
+        return IndexPass(
+            self._tree,
+            self._store,
+            self._text,
+            known,
+            report=lambda done: report(done, total, "reading"),
+            is_stopped=self._stopped.is_set,
+            seen=int(self._clock.now().timestamp()),
+        )
 
     def _preparing(self, report: Progress, files: int) -> Progress:
         """A report that also prepares linking when half of the files are read."""

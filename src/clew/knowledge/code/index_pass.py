@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
+from clew.knowledge.code import rows
 from clew.knowledge.code.file_content import Content, Job, Readable, make_readable, read_content
 from clew.knowledge.code.files import Tree
 from clew.knowledge.code.pool import GIVEN_UP, IN_FLIGHT, NOT_SURVIVED, POOL_FROM, Pool, batches, run_jobs
-from clew.knowledge.code.rows import (
-    FileRow,
-    Parsed,
-    decode_facts,
-    drop_file,
-    find_facts,
-    write_file,
-    write_parsed,
-    write_status,
-)
+from clew.knowledge.code.rows import FileRow, Parsed
 from clew.knowledge.code.store import CodeStore, Sql, read_meta, write_meta
 from clew.knowledge.code.text_index import EncodedText, TextIndex
 
@@ -44,31 +35,21 @@ class _Entry(NamedTuple):
         return self.is_new and self.parsed is None and self.readable is not None and not self.readable.left_out
 
 
-class PassState:
-    """Progress of a pass, the time of its start, and whether it has to stop."""
-
-    def __init__(self, report: Progress, total: int, stopped: threading.Event, seen: int) -> None:
-        self.seen = seen
-        self._report = report
-        self._total = total
-        self._stopped = stopped
-        self._done = 0
-
-    @property
-    def is_stopped(self) -> bool:
-        return self._stopped.is_set()
-
-    def add(self, files: int) -> None:
-        self._done += files
-        self._report(self._done, self._total, "reading")
-
-
 class IndexPass:
     """Indexes files, and remembers which of them changed or were gone, and how many contents it parsed."""
 
     def __init__(
-        self, tree: Tree, store: CodeStore, text: TextIndex, known: dict[str, FileRow], state: PassState
+        self,
+        tree: Tree,
+        store: CodeStore,
+        text: TextIndex,
+        known: dict[str, FileRow],
+        *,
+        report: Callable[[int], None],
+        is_stopped: Callable[[], bool],
+        seen: int,
     ) -> None:
+        """`report` receives the number of files that are done; `seen` is the time of the pass in seconds."""
         self.changed: list[str] = []
         self.gone: list[str] = []
         self.parsed = 0
@@ -76,7 +57,10 @@ class IndexPass:
         self._store = store
         self._text = text
         self._known = known
-        self._state = state
+        self._report = report
+        self._is_stopped = is_stopped
+        self._seen = seen
+        self._done = 0
         self._unparsed: list[tuple[str, str]] = []
 
     def run(self, paths: Sequence[str]) -> None:
@@ -84,7 +68,7 @@ class IndexPass:
         flying: deque[tuple[list[_Entry], Future[list[Parsed]] | None]] = deque()
         with Pool() as pool:
             for batch in batches(paths):
-                if self._state.is_stopped:
+                if self._is_stopped():
                     break
                 entries = [self._read(path) for path in batch]
                 jobs = _jobs(entries) if is_pooled else []
@@ -106,7 +90,7 @@ class IndexPass:
         if readable.left_out:
             return _Entry(path, readable, is_new=True)
         with self._store.reading() as sql:
-            facts = find_facts(sql, content.blob, readable.language)
+            facts = rows.find_facts(sql, content.blob, readable.language)
         return _Entry(path, readable, Parsed(facts) if facts else None, is_new=True)
 
     def _finish(self, entries: list[_Entry], parsing: Future[list[Parsed]] | None, pool: Pool) -> None:
@@ -117,30 +101,31 @@ class IndexPass:
             for entry in entries:
                 if entry.readable is not None and entry.is_unparsed:
                     parsed = next(results)
-                    write_parsed(sql, entry.readable.content.blob, entry.readable.language, parsed, self._state.seen)
+                    rows.write_parsed(sql, entry.readable.content.blob, entry.readable.language, parsed, self._seen)
                     self.parsed += 1
                     entry = entry._replace(parsed=parsed)
                 self._write(sql, entry)
             if len(self.changed) + len(self.gone) > before:
                 advance(sql)
-        self._state.add(len(entries))
+        self._done += len(entries)
+        self._report(self._done)
 
     def _write(self, sql: Sql, entry: _Entry) -> None:
         if entry.readable is None:
             if entry.path in self._known:
                 self.gone.append(entry.path)
-                drop_file(sql, entry.path)
+                rows.drop_file(sql, entry.path)
                 self._text.drop(entry.path)
             return
         content = entry.readable.content
         if not entry.is_new:
-            write_status(sql, entry.path, content)
+            rows.write_status(sql, entry.path, content)
             return
         self.changed.append(entry.path)
-        facts = decode_facts(entry.parsed.facts) if entry.parsed else None
+        facts = rows.decode_facts(entry.parsed.facts) if entry.parsed else None
         if facts is not None and facts.error in (NOT_SURVIVED, GIVEN_UP):
             self._unparsed.append((entry.path, facts.error))
-        write_file(sql, content, entry.readable.language, facts, entry.readable.left_out)
+        rows.write_file(sql, content, entry.readable.language, facts, entry.readable.left_out)
         if facts is None or entry.parsed is None:
             self._text.drop(entry.path)
         elif entry.parsed.words:

@@ -21,21 +21,14 @@ from pathlib import Path
 import msgspec
 
 from clew.errors import ClewError, Corrupted, StorageError
+from clew.knowledge.code import rows
 from clew.knowledge.code.file_content import Job, read_content, readable_text
 from clew.knowledge.code.imports import Packages
 from clew.knowledge.code.linking import Linker
 from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.pool import IN_FLIGHT, POOL_FROM, Pool, batches, end_process, run_job
 from clew.knowledge.code.python_flow import Summary
-from clew.knowledge.code.rows import (
-    Parsed,
-    decode_facts,
-    find_facts,
-    find_summary,
-    find_unlinked,
-    write_edges,
-    write_summary,
-)
+from clew.knowledge.code.rows import Parsed
 from clew.knowledge.code.store import CodeStore, Sql, read_meta, write_meta
 
 WORKER_FROM = 200
@@ -76,7 +69,7 @@ class Links:
         linker = Linker(facts, packages=self._packages(contents)) if missing else None
         with self._store.writing() as sql:
             if linker is not None:
-                write_edges(sql, {path: linker.edges(path) for path in sorted(missing & contents.keys())})
+                rows.write_edges(sql, {path: linker.edges(path) for path in sorted(missing & contents.keys())})
             write_meta(sql, "linked", generation)
 
     def follow(self) -> None:
@@ -90,7 +83,7 @@ class Links:
         except (RecursionError, MemoryError):
             linker, touched = self._link_by_names(contents), contents
         with self._store.writing() as sql:
-            write_edges(sql, {path: linker.edges(path) for path in sorted({*touched, *missing} & contents.keys())})
+            rows.write_edges(sql, {path: linker.edges(path) for path in sorted({*touched, *missing} & contents.keys())})
             write_meta(sql, "linked", generation)
             write_meta(sql, "followed", generation)
 
@@ -120,7 +113,7 @@ class Links:
             wanted = {
                 content[0]: path
                 for path, content in contents.items()
-                if content[1] == _FOLLOWED and self._known.get(path) != content and not find_summary(sql, *content)
+                if content[1] == _FOLLOWED and self._known.get(path) != content and not rows.find_summary(sql, *content)
             }
         if not wanted:
             return
@@ -148,7 +141,7 @@ class Links:
         results = parsing if isinstance(parsing, list) else parsing.result()
         with self._store.writing() as sql:
             for blob, parsed in zip(blobs, results, strict=True):
-                write_summary(sql, blob, _FOLLOWED, parsed.summary)
+                rows.write_summary(sql, blob, _FOLLOWED, parsed.summary)
 
     def _packages(self, paths: Iterable[str]) -> Packages:
         """The packages that the manifests among the files declare."""
@@ -166,19 +159,19 @@ class Links:
 
 def _read_state(sql: Sql) -> tuple[int, Contents, set[str]]:
     """The generation of the files, their contents, and the files without edges."""
-    rows = sql.execute("SELECT path, blob, language FROM files WHERE left_out = ''")
-    contents = {path: (blob.hex(), language) for path, blob, language in rows}
-    return read_meta(sql, "generation", 0), contents, find_unlinked(sql)
+    found = sql.execute("SELECT path, blob, language FROM files WHERE left_out = ''")
+    contents = {path: (blob.hex(), language) for path, blob, language in found}
+    return read_meta(sql, "generation", 0), contents, rows.find_unlinked(sql)
 
 
 def _read_facts(sql: Sql, paths: Iterable[str], contents: Contents) -> dict[str, FileFacts]:
-    found = {path: find_facts(sql, *contents[path]) for path in sorted(paths)}
-    return {path: decode_facts(facts) for path, facts in found.items() if facts is not None}
+    found = {path: rows.find_facts(sql, *contents[path]) for path in sorted(paths)}
+    return {path: rows.decode_facts(facts) for path, facts in found.items() if facts is not None}
 
 
 def _read_summaries(sql: Sql, paths: Iterable[str], contents: Contents) -> dict[str, Summary]:
     python = (path for path in sorted(paths) if contents[path][1] == _FOLLOWED)
-    found = {path: find_summary(sql, *contents[path]) for path in python}
+    found = {path: rows.find_summary(sql, *contents[path]) for path in python}
     return {path: _decode_summary(summary) for path, summary in found.items() if summary}
 
 
