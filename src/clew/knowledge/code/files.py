@@ -147,7 +147,7 @@ class Tree:
 
 
 def _is_wanted(path: str) -> bool:
-    """Whether a path may count, whoever names it. The path of a nested repository ends with a slash."""
+    """Whether a path may count. The path of a nested repository ends with a slash."""
     folder, _, name = path.rpartition("/")
     if not name or name in NEVER_READ or not _may_hold_files(folder):
         return False

@@ -127,8 +127,8 @@ class Indexer:
         return bool(doubtful and self.update(doubtful))
 
     def link(self, report: Progress | None = None) -> None:
-        """Give every file edges, at least those by names. Reports first, even if there is nothing to do: whoever waits
-        for the files need not wait for their edges."""
+        """Give every file edges, at least those by names. Reports first, even if there is nothing to do, so that a
+        caller who needs only the files can stop waiting."""
         (report or _report_nothing)(0, 0, "linking")
         with self._linking:
             if not self.is_linked:

@@ -168,7 +168,7 @@ class Pool:
 
 
 class _Worker:
-    """One process. Its import path does not have the current folder, which may be anybody's."""
+    """One process. Its import path does not have the current folder, which may be a stranger's."""
 
     def __init__(self) -> None:
         self.is_new = True
