@@ -138,7 +138,7 @@ def test_more_symbols_than_anybody_writes_are_cut_and_that_is_said() -> None:
 def test_a_content_that_takes_a_parser_long_costs_its_worker(before: bytes) -> None:
     easy = Job(b"def f(): pass\n", "python")
     hard = Job(before + b"a<\n" * 60_000, "java")
-    with Pool(1, seconds=0.2) as pool:
+    with Pool(1, seconds=0.5) as pool:
         first, found, last = run_jobs([easy, hard, easy], pool)
     assert first == last == run_job(easy)
     assert decode_facts(found.facts).error == "its parser did not survive it"
@@ -153,7 +153,7 @@ def bomb(number: int, unit: str = "%w(") -> str:
 def test_what_a_parser_does_not_survive_is_tried_three_times_in_all() -> None:
     hard = [Job(bomb(at).encode(), "go") for at in range(6)]
     easy = [Job(b"package a\n\nfunc F() {}\n", "go"), Job(b"def f(): pass\n", "python")]
-    with Pool(1, seconds=0.2) as pool:
+    with Pool(1, seconds=0.5) as pool:
         found = pool.submit([*hard, *easy]).result()
     assert [decode_facts(each.facts).error for each in found[:6]] == [NOT_SURVIVED] * 3 + [GIVEN_UP] * 3
     assert found[6:] == [run_job(job) for job in easy]
@@ -180,7 +180,7 @@ def test_a_worker_may_take_a_gigabyte_more_than_it_has() -> None:
 async def test_files_that_no_parser_survives_are_told_once_and_remembered(
     files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(index_pass, "Pool", partial(Pool, 1, 0.2))
+    monkeypatch.setattr(index_pass, "Pool", partial(Pool, 1, 0.5))
     root = make_repository(tmp_path / "r", {f"f{at}.go": bomb(at) for at in range(files)})
     write(root, "easy.go", "package a\n\nfunc Easy() {}\n")
     async with opened(root) as graph:
