@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.clock import SystemClock
-from clew.knowledge.code.opening import open_code
+from clew.knowledge.code.graph import open_code
 from clew.knowledge.code.python_calls.modules import Modules
 from clew.knowledge.code.python_calls.program import PythonFlow
 from clew.knowledge.code.python_calls.statements import summarize

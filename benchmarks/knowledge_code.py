@@ -22,9 +22,8 @@ from functools import partial
 from pathlib import Path
 
 from clew.clock import SystemClock
-from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.opening import open_code
-from clew.knowledge.code.watching import CodeWatch
+from clew.knowledge.code.graph import CodeGraph, open_code
+from clew.knowledge.code.watch import CodeWatch
 from knowledge_peers.raw_tools import measure_beside
 from speed.report import Finding, Promise, Row, render
 from speed.timing import percentile, tell
@@ -136,7 +135,7 @@ _MEASURE_MEMORY = """
 import asyncio, resource, sys
 from pathlib import Path
 from clew.clock import SystemClock
-from clew.knowledge.code.opening import open_code
+from clew.knowledge.code.graph import open_code
 from clew.llm.embedders import open_embedder
 
 async def main():

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from clew.errors import ConfigError
-from clew.knowledge.code.blobs import blob_id
-from clew.knowledge.code.extracting import extract
+from clew.knowledge.code.file_content import blob_id
+from clew.knowledge.code.languages.extract import extract
 from clew.knowledge.code.search_index import SearchIndex
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.session_order import CANDIDATES, link_in_order

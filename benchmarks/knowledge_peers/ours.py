@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clew.knowledge.code.blobs import Content, blob_id
-from clew.knowledge.code.parsing import make_readable, run_job
+from clew.knowledge.code.file_content import Content, blob_id, make_readable
+from clew.knowledge.code.files import Status
+from clew.knowledge.code.pool import run_job
 from clew.knowledge.code.search_index import EncodedText, SearchIndex
 from clew.knowledge.code.store import CodeStore
-from clew.knowledge.code.tree import Status
 from knowledge_peers.contender import FOUND
 
 _NO_STATUS = Status(0, 0, 0, 0)

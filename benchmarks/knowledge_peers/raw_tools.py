@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from clew.clock import SystemClock
-from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.opening import open_code
+from clew.knowledge.code.graph import CodeGraph, open_code
 from knowledge_peers.serena_lookup import has_serena, time_lookups
 from speed.report import Finding, Row
 from speed.timing import percentile

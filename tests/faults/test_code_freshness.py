@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import NotFound
-from clew.knowledge.code.blobs import blob_id
+from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.code.graph import CodeGraph
 from tests.knowledge.code.repositories import git, make_repository, write
 from tests.knowledge.code.sampling import opened

@@ -21,9 +21,9 @@ from clew.app import App, open_app
 from clew.catalog.answers import Item, Question
 from clew.config import Config, HygieneConfig
 from clew.knowledge.base import Knowledge
-from clew.knowledge.code.alone import alone
-from clew.knowledge.code.blobs import blob_id
-from clew.knowledge.code.watching import CodeWatch
+from clew.knowledge.code.file_content import blob_id
+from clew.knowledge.code.process_lock import process_lock
+from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.documents.ingest import NewSource
 from clew.knowledge.documents.readers import MAX_MARKS
 from clew.knowledge.domains.code import STILL_READING
@@ -403,7 +403,7 @@ async def test_damage_in_the_middle_of_the_store_is_mended_by_the_next_question(
 @pytest.mark.parametrize("question", ["what calls total", "who uses total", "where is refund_order"])
 async def test_that_there_is_nothing_is_not_told_for_sure_before_all_files_are_read(root: Path, question: str) -> None:
     async with opened(root) as (app, known):
-        with alone(known.code.store.path, lambda: None):
+        with process_lock(known.code.store.path, lambda: None):
             known.code.indexer.update(["shop.py"])
             early = await known.resolver.resolve(question, by=app.me)
             told = await asked(app, question)
@@ -418,7 +418,7 @@ async def test_nothing_calls_it_is_not_said_while_another_process_reads_the_file
     async with opened(root) as (app, known):
         await known.gather()
         assert "Nothing in this repository calls it." in await get(app, "code://tools/what_calls", symbol="total")
-        with alone(known.code.store.path, lambda: None):
+        with process_lock(known.code.store.path, lambda: None):
             told = await get(app, "code://tools/what_calls", symbol="total")
     assert STILL_READING in told
 

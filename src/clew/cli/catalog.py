@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from clew.catalog.why import Why
     from clew.catalog.workspace import Workspace
     from clew.knowledge.base import Gathered
-    from clew.knowledge.code.indexer import Until
+    from clew.knowledge.code.index import Until
 
 SHOWN_SKIPPED, SHOWN_PATH = 10, 120
 

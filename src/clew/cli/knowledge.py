@@ -21,7 +21,7 @@ from clew.knowledge.lines import cut
 
 if TYPE_CHECKING:
     from clew.knowledge.base import Gathered, Knowledge
-    from clew.knowledge.code.views import Callers, Link
+    from clew.knowledge.code.models import Callers, Link
     from clew.trail.nodes import Node
 
 _PLACE = re.compile(r"(?P<path>.+?):(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")

@@ -24,12 +24,11 @@ from clew.knowledge.answering.notes import Notes
 from clew.knowledge.answering.project import ProjectFacts
 from clew.knowledge.answering.resolver import MAX_QUESTION, Resolved, Resolver
 from clew.knowledge.answering.wording import MODEL_SECONDS, Wording
-from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.indexer import Indexed, Until
-from clew.knowledge.code.opening import open_code
+from clew.knowledge.code.graph import CodeGraph, open_code
+from clew.knowledge.code.index import Indexed, Until
+from clew.knowledge.code.index_pass import Progress
 from clew.knowledge.code.places import file_of
-from clew.knowledge.code.runs import Progress
-from clew.knowledge.code.watching import CodeWatch
+from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.decision_sync import DecisionSync
 from clew.knowledge.documents.packages import Packages
 from clew.knowledge.documents.research import Library

@@ -11,8 +11,8 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import NotFound
-from clew.knowledge.code.blobs import read_content
-from clew.knowledge.code.contents import Contents
+from clew.knowledge.code.file_content import read_content
+from clew.knowledge.code.file_hashes import FileHashes
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.evidence.signatures import mark_check
 from clew.knowledge.history.changelog import ChangeNote, is_changelog, read_changelog
@@ -46,7 +46,7 @@ class DecisionSync:
     ) -> None:
         self._trail, self._root, self._owner = trail, root, owner
         self._code, self._on_change, self._consent = code, on_change, consent
-        self._contents = Contents(code, lambda path: is_told(path) or is_changelog(path))
+        self._contents = FileHashes(code, lambda path: is_told(path) or is_changelog(path))
         self._synced: _State | None = None
         self._doubted: set[str] = set()
         """Paths whose nodes on the trail differ from what was synced."""

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from clew.app import App
-from clew.knowledge.code import links_apart
+from clew.knowledge.code import link_worker
 from tests.knowledge.asking.conftest import FILES
 from tests.knowledge.doors import known
 
@@ -15,7 +15,7 @@ from tests.knowledge.doors import known
 async def test_all_edges_are_found_while_commits_and_documents_are_read(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(links_apart, "APART_FROM", 0)  # as in a project where following values takes long
+    monkeypatch.setattr(link_worker, "WORKER_FROM", 0)  # as in a project where following values takes long
     knowledge = app.knowledge()
     (knowledge.root / "src/late.py").write_text(
         "def late():\n    pass\n\n\ndef give(what):\n    what()\n\n\ngive(late)\n"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from clew.knowledge.code.extracting import extract
-from clew.knowledge.code.facts import FileFacts
+from clew.knowledge.code.languages.extract import extract
+from clew.knowledge.code.models import FileFacts
 
 
 def read(language: str, text: str) -> FileFacts:

@@ -7,8 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from clew.clock import ManualClock
-from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.opening import open_code
+from clew.knowledge.code.graph import CodeGraph, open_code
 
 SAMPLE = {
     "shop/__init__.py": "from shop.basket import Basket\n",

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from clew.errors import InvalidInput, NotFound
-from clew.knowledge.code.views import Callers
+from clew.knowledge.code.models import Callers
 from tests.knowledge.code.repositories import make_repository
 from tests.knowledge.code.sampling import opened
 

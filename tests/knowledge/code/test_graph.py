@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import InvalidInput, NotFound
-from clew.knowledge.code.blobs import blob_id
+from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.code.graph import CodeGraph
 from clew.trail.kinds import NodeDomain, NodeType
 from tests.knowledge.code.repositories import git, make_repository, write

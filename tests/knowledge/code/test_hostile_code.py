@@ -14,22 +14,20 @@ import msgspec
 import pytest
 
 from clew.errors import NotFound
-from clew.knowledge.code import parsing, runs
-from clew.knowledge.code.extracting import extract, is_hard
-from clew.knowledge.code.extraction.walking import MAX_SYMBOLS
-from clew.knowledge.code.facts import FileFacts
+from clew.knowledge.code import index_pass
+from clew.knowledge.code.file_content import Job
 from clew.knowledge.code.issue_text import parse_issue_text
-from clew.knowledge.code.limits import MORE_MEMORY
+from clew.knowledge.code.languages.extract import extract, is_hard
+from clew.knowledge.code.languages.walker import MAX_SYMBOLS
+from clew.knowledge.code.link_worker import Links, serve
 from clew.knowledge.code.linking import Linker
-from clew.knowledge.code.links import Links
-from clew.knowledge.code.links_apart import serve
-from clew.knowledge.code.parsing import run_job, run_jobs
+from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.passages import split_comments
-from clew.knowledge.code.pool import GIVEN_UP, NOT_SURVIVED, POOL_FROM, Job, Pool
+from clew.knowledge.code.pool import GIVEN_UP, MORE_MEMORY, NOT_SURVIVED, POOL_FROM, Pool, run_job, run_jobs
 from clew.knowledge.code.python_calls.program import PythonFlow
 from clew.knowledge.code.python_calls.summary import Summary
 from clew.knowledge.code.rows import decode_facts
-from clew.knowledge.code.watching import CodeWatch
+from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.project.style import _CASES
 from tests.knowledge.code.linked import edges_of, facts
 from tests.knowledge.code.programs import callers, flow_of
@@ -141,7 +139,7 @@ def test_more_symbols_than_anybody_writes_are_cut_and_that_is_said() -> None:
 def test_a_content_that_takes_a_parser_long_costs_its_worker(before: bytes) -> None:
     easy = Job(b"def f(): pass\n", "python")
     hard = Job(before + b"a<\n" * 60_000, "java")
-    with Pool(1, seconds=0.2) as pool:
+    with Pool(1, seconds=0.5) as pool:
         first, found, last = run_jobs([easy, hard, easy], pool)
     assert first == last == run_job(easy)
     assert decode_facts(found.facts).error == "its parser did not survive it"
@@ -156,7 +154,7 @@ def bomb(number: int, unit: str = "%w(") -> str:
 def test_what_a_parser_does_not_survive_is_tried_three_times_in_all() -> None:
     hard = [Job(bomb(at).encode(), "go") for at in range(6)]
     easy = [Job(b"package a\n\nfunc F() {}\n", "go"), Job(b"def f(): pass\n", "python")]
-    with Pool(1, seconds=0.2) as pool:
+    with Pool(1, seconds=0.5) as pool:
         found = pool.submit([*hard, *easy]).result()
     assert [decode_facts(each.facts).error for each in found[:6]] == [NOT_SURVIVED] * 3 + [GIVEN_UP] * 3
     assert found[6:] == [run_job(job) for job in easy]
@@ -183,7 +181,7 @@ def test_a_worker_may_take_a_gigabyte_more_than_it_has() -> None:
 async def test_files_that_no_parser_survives_are_told_once_and_remembered(
     files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(runs, "Pool", partial(Pool, 1, 0.2))
+    monkeypatch.setattr(index_pass, "Pool", partial(Pool, 1, 0.5))
     root = make_repository(tmp_path / "r", {f"f{at}.go": bomb(at) for at in range(files)})
     write(root, "easy.go", "package a\n\nfunc Easy() {}\n")
     async with opened(root) as graph:
@@ -197,7 +195,7 @@ async def test_files_that_no_parser_survives_are_told_once_and_remembered(
 
 
 def test_code_is_not_taken_for_hard() -> None:
-    place = Path(parsing.__file__)
+    place = Path(index_pass.__file__)
     assert not [path for path in place.parent.glob("*.py") if is_hard(path.read_bytes(), "python")]
     assert not is_hard(b"", "python")
     assert not is_hard(b"x", "")

@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 from clew.errors import NotFound
-from clew.knowledge.code.blobs import MAX_BYTES
-from clew.knowledge.code.facts import FileFacts
-from clew.knowledge.code.parsing import readable_text
-from clew.knowledge.code.pool import BATCH, IN_FLIGHT, Job, Pool
+from clew.knowledge.code.file_content import MAX_BYTES, Job, readable_text
+from clew.knowledge.code.models import FileFacts
+from clew.knowledge.code.pool import BATCH, IN_FLIGHT, Pool
 from clew.knowledge.code.rows import decode_facts, find_file
 from clew.secrecy import mask_in_place
 from tests.knowledge.code.repositories import git, make_repository, write
@@ -198,7 +197,7 @@ _INDEX = """
 import asyncio, sys
 from pathlib import Path
 from clew.clock import ManualClock
-from clew.knowledge.code.opening import open_code
+from clew.knowledge.code.graph import open_code
 
 async def main(root):
     def report(done, total, what):

@@ -9,13 +9,20 @@ import apsw
 import pytest
 
 from clew.errors import StorageError
-from clew.knowledge.code.blobs import Content, blob_id
-from clew.knowledge.code.edges import follow, unlinked, write_edges
-from clew.knowledge.code.facts import FileFacts, Symbol
-from clew.knowledge.code.linking import CodeEdge
-from clew.knowledge.code.rows import drop_file, find_file, find_symbols, read_files, write_file
+from clew.knowledge.code.file_content import Content, blob_id
+from clew.knowledge.code.files import Status
+from clew.knowledge.code.models import CodeEdge, FileFacts, Symbol
+from clew.knowledge.code.rows import (
+    drop_file,
+    find_file,
+    find_hops,
+    find_symbols,
+    find_unlinked,
+    read_files,
+    write_edges,
+    write_file,
+)
 from clew.knowledge.code.store import CodeStore, read_meta, write_meta
-from clew.knowledge.code.tree import Status
 
 
 def content(path: str, body: bytes = b"x") -> Content:
@@ -126,20 +133,20 @@ def test_a_symbol_that_stays_keeps_the_edges_that_lead_to_it(tmp_path: Path) -> 
     put(store, "a.py", "f", "g")
     put(store, "b.py", "h")
     with store.writing() as sql:
-        assert unlinked(sql) == {"a.py", "b.py"}
+        assert find_unlinked(sql) == {"a.py", "b.py"}
         assert write_edges(sql, {"a.py": [], "b.py": calls("h", "f", "g")}) == 2
         assert write_edges(sql, {"a.py": [], "b.py": calls("h", "f", "g")}) == 0
-        assert unlinked(sql) == set()
+        assert find_unlinked(sql) == set()
     put(store, "a.py", "new", "f")
     with store.reading() as sql:
         (h,) = find_symbols(sql, "WHERE s.qualname = 'h'", ())
         (f,) = find_symbols(sql, "WHERE s.qualname = 'f'", ())
-        assert [(hop.far, hop.type, hop.line) for hop in follow(sql, [h.id], (), backwards=False)] == [
+        assert [(hop.far, hop.type, hop.line) for hop in find_hops(sql, [h.id], (), backwards=False)] == [
             (f.id, "calls", 3)
         ]
-        assert [hop.far for hop in follow(sql, [f.id], ("calls",), backwards=True)] == [h.id]
-        assert follow(sql, [f.id], ("imports",), backwards=True) == []
-        assert unlinked(sql) == {"a.py", "b.py"}  # the one changed, and the other used what is gone
+        assert [hop.far for hop in find_hops(sql, [f.id], ("calls",), backwards=True)] == [h.id]
+        assert find_hops(sql, [f.id], ("imports",), backwards=True) == []
+        assert find_unlinked(sql) == {"a.py", "b.py"}  # the one changed, and the other used what is gone
     store.close()
 
 
@@ -149,7 +156,7 @@ def test_an_edge_to_what_is_not_known_is_left_out_and_tried_again(tmp_path: Path
     put(store, "b.py", "h")
     with store.writing() as sql:
         write_edges(sql, {"a.py": [], "b.py": calls("h", "f", "later")})
-        assert unlinked(sql) == {"b.py"}
+        assert find_unlinked(sql) == {"b.py"}
         assert sql.execute("SELECT count(*) FROM edges").fetchone() == (1,)
     store.close()
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from clew.errors import SourceError
-from clew.knowledge.code import tree
+from clew.knowledge.code import files
+from clew.knowledge.code.files import Tree
 from clew.knowledge.code.places import find_origin
 from clew.knowledge.code.store import CodeStore
-from clew.knowledge.code.tree import Tree
 from clew.knowledge.git import run as asking
 from clew.knowledge.git.commits import Commits
 from clew.knowledge.git.run import GitFailed, find_head, find_objects, is_stuck, note_stuck, run_git, stream_git
@@ -84,7 +84,7 @@ def test_a_pipe_among_the_settings_is_waited_for_once(
     write(root, ".gitignore", "*.log\n")
     os.mkfifo(tmp_path / "pipe")
     git(root, "config", "include.path", str(tmp_path / "pipe"))
-    monkeypatch.setattr(tree, "GIT_SECONDS", 0.3)
+    monkeypatch.setattr(files, "GIT_SECONDS", 0.3)
     assert Tree(root).look().keys() == {"a.py", ".gitignore"}
     count = len(started)
     assert count
@@ -108,7 +108,7 @@ def test_a_pipe_in_the_place_of_rules_is_not_waited_for(tmp_path: Path, monkeypa
     root = make_repository(tmp_path / "r", {"a.py": "a"})
     write(root, "sub/new.py", "n")
     os.mkfifo(root / "sub/.gitignore")
-    monkeypatch.setattr(tree, "GIT_SECONDS", 0.3)
+    monkeypatch.setattr(files, "GIT_SECONDS", 0.3)
     assert Tree(root).look().keys() == {"a.py", "sub/new.py"}
     assert is_stuck(os.path.realpath(root), "ls-files --others")
 

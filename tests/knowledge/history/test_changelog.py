@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 from clew.knowledge.references.documents import is_document
 
-from clew.knowledge.code.blobs import blob_id
+from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.history.changelog import ChangeNote, is_changelog, read_changelog
 from clew.knowledge.history.decisions import is_told
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clew.access import Principal
-from clew.knowledge.code.blobs import blob_id
+from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.git.log import Commit
 from clew.knowledge.history.changelog import ChangeNote, find_date, is_changelog, read_changelog
 from clew.knowledge.history.decisions import is_adr, keep_decisions, node_id, read_adr, read_decisions

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, time
 from typing import NamedTuple, Protocol
 
 from clew.knowledge.answering.question import Kind, Question
-from clew.knowledge.code.views import FileInfo
+from clew.knowledge.code.models import FileInfo
 from clew.knowledge.code.words import terms_of
 from clew.knowledge.git.commits import Commits, commit_node
 from clew.knowledge.git.store import CommitFilter

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
 
 from clew.knowledge.answering.question import Question
-from clew.knowledge.code.blobs import read_content
-from clew.knowledge.code.tree import Tree
-from clew.knowledge.code.views import FileInfo
+from clew.knowledge.code.file_content import read_content
+from clew.knowledge.code.files import Tree
+from clew.knowledge.code.models import FileInfo
 from clew.knowledge.code.words import terms_of
 from clew.knowledge.project.facts import Fact, is_fact_file, read_facts
 from clew.secrecy import mask_keys

@@ -1,2 +1,1 @@
-"""The code of a repository: what is defined where, and what uses what. All of it is derived from files and can be
-built again; nothing here is the only copy of anything."""
+"""The index of a repository's code: symbols and the edges between them. It is derived from files and can be rebuilt."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from clew.knowledge.code.definitions import SHOWN, Definition, get_definitions, too_many
-from clew.knowledge.code.edges import follow
-from clew.knowledge.code.lookups import Reached, find_linked, to_links
+from clew.knowledge.code.models import CalledSymbol, Callers, SymbolRow, to_node
+from clew.knowledge.code.queries import SHOWN, Definition, Reached, find_linked, get_definitions, to_links, too_many
 from clew.knowledge.code.refs import node_id
-from clew.knowledge.code.rows import SymbolRow, find_symbols
+from clew.knowledge.code.rows import find_hops, find_symbols
 from clew.knowledge.code.store import Sql
 from clew.knowledge.code.unresolved_calls import find_unresolved
-from clew.knowledge.code.views import CalledSymbol, Callers, to_node
 from clew.trail.kinds import NodeType
 from clew.trail.nodes import Node
 
@@ -76,6 +74,6 @@ def _class_around(sql: Sql, each: Definition) -> list[SymbolRow]:
 
 def _recursion(sql: Sql, each: Definition) -> list[Reached]:
     """The symbol itself if it calls itself."""
-    hops = [hop for hop in follow(sql, each.ids, ("calls",), backwards=True) if hop.far in each.ids]
+    hops = [hop for hop in find_hops(sql, each.ids, ("calls",), backwards=True) if hop.far in each.ids]
     lines = tuple(sorted({hop.line for hop in hops}))
     return [Reached(each.row, hops[0], 1, lines)] if hops else []

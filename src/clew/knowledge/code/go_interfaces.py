@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from posixpath import dirname
 
-from clew.knowledge.code.rows import SymbolRow, find_symbols
+from clew.knowledge.code.models import SymbolRow
+from clew.knowledge.code.rows import find_symbols
 from clew.knowledge.code.store import Sql
 
 MIN_METHODS = 2

@@ -1,5 +1,8 @@
-"""The code of one folder as others use it. Before an answer is given, the files that it is about are looked at: what
-changed is read then and there, so an answer is true of what is on the disk, and says of which content."""
+"""The code of one folder, as the rest of Clew uses it.
+
+Before a call returns, it checks the files that the result is about, and reads those that changed. So a result is true
+of the files on the disk, and names their blobs.
+"""
 
 from __future__ import annotations
 
@@ -10,62 +13,61 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-import msgspec
-
+from clew.clock import Clock
 from clew.errors import Busy, Corrupted, InvalidInput, NotFound
-from clew.knowledge.code.blobs import read_content
+from clew.knowledge.code import queries
 from clew.knowledge.code.callers import find_callers
-from clew.knowledge.code.definitions import find_named, find_place, get_symbol
-from clew.knowledge.code.indexer import Indexed, Indexer, Until
+from clew.knowledge.code.file_content import read_content, readable_text
+from clew.knowledge.code.files import Tree
+from clew.knowledge.code.index import Indexed, Indexer, Until
+from clew.knowledge.code.index_pass import Progress
+from clew.knowledge.code.link_worker import LinkWorker
 from clew.knowledge.code.locating import place_hits
-from clew.knowledge.code.lookups import (
-    Reached,
-    find_in_file,
-    find_linked,
-    find_prefixed,
-    list_files,
-    list_left_out,
-    to_links,
+from clew.knowledge.code.models import (
+    FILE_KIND,
+    Callers,
+    Context,
+    FileInfo,
+    FileLinks,
+    Folder,
+    LeftOut,
+    Link,
+    Located,
+    SymbolRow,
+    build_folder,
+    to_kind,
+    to_node,
 )
-from clew.knowledge.code.parsing import readable_text
 from clew.knowledge.code.passages import SYMBOL_KINDS
 from clew.knowledge.code.places import find_origin
 from clew.knowledge.code.postings import Place
 from clew.knowledge.code.ranking import Shares
 from clew.knowledge.code.refs import readings
-from clew.knowledge.code.rows import FILE_KIND, SymbolRow
-from clew.knowledge.code.runs import Progress
 from clew.knowledge.code.search_index import PassageHit, SearchIndex
 from clew.knowledge.code.store import CodeStore
-from clew.knowledge.code.tree import Tree
-from clew.knowledge.code.views import Callers, FileInfo, Folder, LeftOut, Link, Located, build_folder, to_kind, to_node
 from clew.knowledge.git.blame import read_line_history
 from clew.knowledge.git.log import Commit
 from clew.knowledge.git.store import GitLog
 from clew.trail.globs import glob_matches
 from clew.trail.nodes import Node, ScoredNode
+from clew.trail.store import Embedder
 
 T = TypeVar("T")
 
-EDGE_TYPES = {
-    "imports": ("imports",),
-    "calls": ("calls",),
-    "references": ("references",),
-    "extends": ("inherits",),
-    "implements": ("implements",),
-}
+DATABASE = "code.db"
 MAX_DEPTH, MAX_LIMIT = 10, 200
 ROUNDS = 8
 CACHED_TEXTS = 50
 SHOWN = 20
 """So many of the best passages are checked against their files."""
 EXACT, PREFIX = 1.0, 0.9
-"""How near a symbol is whose name is the query, and one whose name begins with it."""
+"""The similarity of a symbol whose name is the query, and of one whose name starts with it."""
 UNWATCHED_SECONDS = 1.0
-"""Without a watch, edges are answered from a look at all files that is no older than this."""
+"""Without a watch, a check of all files is valid for this long."""
 DENIAL_SECONDS = 0.2
-"""So old may such a look be where something is said not to be there, also with a watch: it is told of a change a moment
-after it was made."""
+"""As above, before NotFound, also with a watch: its events arrive a moment after the change."""
+
+Hits = list[tuple[SymbolRow, float]]
 
 
 class Excerpt(NamedTuple):
@@ -75,18 +77,18 @@ class Excerpt(NamedTuple):
     symbol: Node | None
 
 
-class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """A symbol with what one needs to read it: its source with numbered lines, who uses it, and what it uses."""
-
-    node: Node
-    source: str
-    dependents: Sequence[Link]
-    dependencies: Sequence[Link]
+def open_code(folder: Path, root: Path, clock: Clock, embedder: Embedder | None) -> CodeGraph:
+    """Open the code below `root`, with its database in `folder`. Reads no files yet: earlier results are available at
+    once, and `refresh` updates them. Close it, or use it as a context. Raises StorageError."""
+    store = CodeStore(folder / DATABASE)
+    tree = Tree(root)
+    text = SearchIndex(store, embedder)
+    return CodeGraph(tree, store, Indexer(tree, store, text, LinkWorker(store, tree.root), clock), text)
 
 
 class CodeGraph:
-    """Opened by `open_code`. Every method but `contains` works in a thread; answers raise NotFound for what there is
-    not, InvalidInput for what cannot be asked, and Busy when files change faster than they can be read."""
+    """Every method but `contains` and `rarity` runs in a thread. Methods raise NotFound, InvalidInput for wrong
+    arguments, and Busy if files change faster than they can be read."""
 
     def __init__(self, tree: Tree, store: CodeStore, indexer: Indexer, text: SearchIndex) -> None:
         self.tree = tree
@@ -96,8 +98,8 @@ class CodeGraph:
         self._text = text
         self._looked = self._looked_again = float("-inf")
         self._texts: dict[str, list[str]] = {}
-        self._untold: set[str] = set()
-        """Files that were brought up to date before who watches them did so."""
+        self._unreported: set[str] = set()
+        """Files that were updated before the watch noticed them."""
 
     async def __aenter__(self) -> CodeGraph:
         return self
@@ -106,49 +108,49 @@ class CodeGraph:
         await self.close()
 
     async def close(self) -> None:
-        """End what is under way, and close the file."""
+        """Stop running work, and close the database."""
         self.indexer.stop()
         await asyncio.to_thread(self._close)
 
     @property
     def is_whole(self) -> bool:
-        """Whether all files are known; while they are still being read, or after that was ended early, some are not."""
+        """Whether all files are indexed."""
         return self.indexer.is_whole
 
     @property
     def is_current(self) -> bool:
-        """Whether all files and all edges are known; while somebody reads or links them, some are not."""
+        """Whether all files and all edges are indexed, and no refresh runs."""
         return self.is_whole and self.indexer.is_linked and not self.indexer.is_refreshing
 
     async def refresh(self, report: Progress | None = None, *, until: Until = "followed") -> Indexed:
-        """Bring everything up to date, edges that take long to find too unless it is to end earlier; questions are
-        answered meanwhile from what is there. `report` is called from another thread."""
-        return await asyncio.to_thread(self._mended, lambda: self._refresh(report, until))
+        """Bring the index up to date, up to the step `until`. Other calls work meanwhile. Calls `report` from another
+        thread."""
+        return await self._run(lambda: self._refresh(report, until))
 
     async def follow(self, report: Progress | None = None) -> None:
-        """What `refresh` does last: find the edges that take long to find, of the files as they are known."""
-        await asyncio.to_thread(self._mended, lambda: self.indexer.follow(report))
+        """The last step of `refresh` alone: edges by following values, of the indexed files."""
+        await self._run(lambda: self.indexer.follow(report))
 
     async def look(self) -> None:
-        """See whether files have changed, unless somebody watches them or that was done just now."""
-        await asyncio.to_thread(self._mended, self._look)
+        """Check all files for changes, unless a watch does or that was done just now."""
+        await self._run(self._look)
 
     async def state(self) -> str:
-        """A word that changes whenever files are known otherwise. They are looked at first, as by `look`."""
+        """A token that changes with every change of files. Calls `look` first."""
 
         def read() -> str:
             self._look()
             return f"{self.store.era}.{self.store.meta('generation', 0)}"
 
-        return await asyncio.to_thread(self._mended, read)
+        return await self._run(read)
 
     async def update(self, paths: Iterable[str]) -> list[str]:
-        """Bring some files up to date; those whose content did change or went, also where an answer was quicker."""
+        """Read some files again. Returns those that changed or are gone since the last `update` or `refresh`."""
         wanted = list(paths)
-        return await asyncio.to_thread(self._mended, lambda: self._update(wanted))
+        return await self._run(lambda: self._update(wanted))
 
     async def mending(self, do: Callable[[], Awaitable[T]]) -> T:
-        """What a call brings that reads the store too; as in all others, damage that it finds there is mended."""
+        """Await a call that reads the database. After damage, rebuild the database and call it once more."""
         era = self.store.era
         try:
             return await do()
@@ -161,16 +163,15 @@ class CodeGraph:
     async def search(
         self, query: str, *, limit: int = 10, symbol_type: str | None = None, file_pattern: str | None = None
     ) -> list[ScoredNode]:
-        """Symbols and files that a query names or is about, best first."""
+        """Symbols and files that match a query by name or text, best first."""
         kind = to_kind(symbol_type)
         _check_limit(limit)
 
-        def find() -> list[tuple[SymbolRow, float]]:
+        def find() -> Hits:
             found = [*self._named(query, limit), *self._written(query, limit, symbols=kind != FILE_KIND)]
-            return list(_chosen(found, kind, file_pattern))[:limit]
+            return list(_filtered(found, kind, file_pattern))[:limit]
 
-        found = await self._answer(find, lambda hits: (row.path for row, _ in hits), looks=True)
-        return [ScoredNode(node=to_node(row), similarity=score) for row, score in found]
+        return _scored(await self._answer(find, _hit_paths, looks=True))
 
     async def passages(
         self,
@@ -189,7 +190,7 @@ class CodeGraph:
 
     async def named(self, name: str, *, limit: int = 20) -> list[Node]:
         """The symbols with a name, which may be qualified: the same spelling first."""
-        find = partial(self._read, find_named, name, limit)
+        find = partial(self._read, queries.find_named, name, limit)
         return [to_node(row) for row in await self._answer(find, lambda rows: (row.path for row in rows), looks=True)]
 
     async def lines(self, path: str, start: int, end: int) -> list[str]:
@@ -207,7 +208,9 @@ class CodeGraph:
         def read() -> list[Excerpt]:
             texts = {path: self._text_of(path) for path in {place.path for place in places}}
             with self.store.reading() as sql:
-                rows = [find_place(sql, each.path, each.name) if each.kind in SYMBOL_KINDS else None for each in places]
+                is_symbol = [place.kind in SYMBOL_KINDS for place in places]
+                found = zip(places, is_symbol, strict=True)
+                rows = [queries.find_place(sql, each.path, each.name) if wanted else None for each, wanted in found]
             return [
                 Excerpt(texts[place.path][place.start - 1 : place.end], to_node(row) if row is not None else None)
                 for place, row in zip(places, rows, strict=True)
@@ -233,40 +236,45 @@ class CodeGraph:
         return self._text.correct(word)
 
     async def locate(self, query: str, *, limit: int = 10) -> list[Located]:
-        """The files that a text, such as that of an issue, is about, best first."""
+        """The files that a text, such as an issue, is about, best first."""
         _check_limit(limit)
-        return await self._answer(lambda: self._locate(query, limit), _paths, looks=True)
+
+        def find() -> list[Located]:
+            hits = self._text.search(query, limit=limit, symbols=False)
+            return self._read(place_hits, query, hits)
+
+        return await self._answer(find, lambda hits: (hit.path for hit in hits), looks=True)
 
     async def symbol(self, ref: str) -> Node:
-        return to_node(await self._answer(lambda: self._read(get_symbol, ref), lambda row: (row.path,), ref=ref))
+        return to_node(
+            await self._answer(lambda: self._read(queries.get_symbol, ref), lambda row: (row.path,), ref=ref)
+        )
 
     async def source(self, ref: str) -> str:
-        """The lines of a symbol or a file, each with its number, without keys."""
+        """The lines of a symbol or a file with their numbers, without keys."""
         row, text = await self._answer(lambda: self._source(ref), lambda found: (found[0].path,), ref=ref)
         if text is None:
             raise Busy(f"{row.path} cannot be read just now")
         return text
 
     async def symbols_of(self, path: str, *, symbol_type: str | None = None) -> list[Node]:
-        """What a file defines, in its order."""
+        """The symbols of a file in their order."""
         kind = to_kind(symbol_type)
-
-        def paths(rows: list[SymbolRow]) -> Iterable[str]:
-            return (row.path for row in rows[:1])
-
-        rows = await self._answer(lambda: self._read(find_in_file, path), paths, ref=path)
+        rows = await self._answer(
+            lambda: self._read(queries.find_in_file, path), lambda rows: (row.path for row in rows[:1]), ref=path
+        )
         return [to_node(row) for row in rows if row.qualname and kind in (None, row.kind)]
 
     async def dependencies(self, ref: str, *, edge_type: str = "all", depth: int = 1) -> list[Link]:
-        """What a symbol or a file uses, nearest first."""
+        """The symbols that a symbol or a file uses, nearest first."""
         return await self._links(ref, edge_type, depth, backwards=False)
 
     async def dependents(self, ref: str, *, edge_type: str = "all", depth: int = 1) -> list[Link]:
-        """What uses a symbol or a file, nearest first."""
+        """The symbols that use a symbol or a file, nearest first."""
         return await self._links(ref, edge_type, depth, backwards=True)
 
     async def callers(self, ref: str, *, depth: int = 1) -> Callers:
-        """What calls the symbols that a name may mean, each by itself, and calls that only share the name."""
+        """The callers of each symbol that a name may mean, and unresolved calls of that name."""
         _check_depth(depth)
 
         def find() -> Callers:
@@ -288,100 +296,115 @@ class CodeGraph:
             dependencies=await self.dependencies(node.id),
         )
 
+    async def file_links(self, path: str = "") -> FileLinks:
+        """The files that a file or folder uses and is used by, and pairs of files that use each other."""
+
+        def find() -> FileLinks:
+            self._link()
+            return self._read(queries.find_file_links, _place(path))
+
+        return await self._answer(find, lambda found: (), ref=path, looks=True)
+
     async def similar(self, ref: str, *, limit: int = 10, same_type_only: bool = False) -> list[ScoredNode]:
-        """Symbols that read like another, without itself, nearest first."""
+        """Other symbols with similar text, nearest first."""
         _check_limit(limit)
 
-        def find() -> tuple[SymbolRow, list[tuple[SymbolRow, float]]]:
-            row = self._read(get_symbol, ref)
+        def find() -> tuple[SymbolRow, Hits]:
+            row = self._read(queries.get_symbol, ref)
             query = "\n".join((row.qualname or row.path, row.signature, row.doc))
             hits = self._written(query, 3 * limit + 1, symbols=bool(row.qualname))
             others = [hit for hit in hits if hit[0].id != row.id]
-            return row, list(_chosen(others, row.kind if same_type_only else None, None))[:limit]
+            return row, list(_filtered(others, row.kind if same_type_only else None, None))[:limit]
 
-        def paths(hits: tuple[SymbolRow, list[tuple[SymbolRow, float]]]) -> Iterable[str]:
-            return hits[0].path, *(row.path for row, _ in hits[1])
-
-        _, found = await self._answer(find, paths, ref=ref, looks=True)
-        return [ScoredNode(node=to_node(row), similarity=score) for row, score in found]
+        _, found = await self._answer(find, lambda got: (got[0].path, *_hit_paths(got[1])), ref=ref, looks=True)
+        return _scored(found)
 
     async def left_out(self) -> list[LeftOut]:
-        """The files that are not known, or not all of them, with the reason, by path; without binary ones."""
-        return await self._answer(lambda: self._read(list_left_out), lambda found: (), looks=True)
+        """The text files that are not indexed, or only in part, with the reason, by path."""
+        return await self._answer(lambda: self._read(queries.list_left_out), lambda found: (), looks=True)
 
     async def files(self, pattern: str = "") -> list[FileInfo]:
-        """The files whose text is known, by path; all, or those that a glob matches."""
+        """The indexed files by path; all, or those that match a glob."""
 
         def find() -> list[FileInfo]:
-            found = self._read(list_files)
-            return [file for file in found if not pattern or glob_matches(pattern, file.path)]
+            return [file for file in self._read(queries.list_files) if not pattern or glob_matches(pattern, file.path)]
 
         return await self._answer(find, lambda found: (), looks=True)
 
     async def structure(self, path: str = "", depth: int = 2) -> Folder:
-        """A folder of the project, with what is in it."""
+        """A folder of the project with its content."""
         _check_depth(depth)
-        place = path.strip("/").removeprefix("./")
-        place = "" if place == "." else place
+        place = _place(path)
         files = [file for file in await self.files() if not place or file.path.startswith(f"{place}/")]
         if place and not files:
             raise NotFound("folder", path[:200])
         return build_folder(place, files, depth)
 
     async def commits_of(self, path: str, *, line: int | None = None, limit: int = 10) -> list[Commit]:
-        """The commits that touched a file, or made a line of it what it is, newest first. Raises SourceError too."""
+        """The commits that changed a file or a line, newest first. Raises SourceError too."""
         _check_limit(limit)
-        return await asyncio.to_thread(self._mended, lambda: self._commits_of(path, line, limit))
+
+        def find() -> list[Commit]:
+            root = Path(self.tree.root)
+            if line is not None:
+                return read_line_history(root, find_origin(root, path, line), limit=limit)
+            log = GitLog(self.store, root)
+            log.refresh()
+            return log.commits_of(path, limit=limit)
+
+        return await self._run(find)
 
     def contains(self, text: str) -> bool:
-        """Whether a symbol or a file has this name, or any word of it stands in the code."""
+        """Whether a symbol or a file has this name, or the code has any word of it."""
         with self.store.reading() as sql:
-            if find_place(sql, text, "") is not None or find_named(sql, text, 1):
+            if queries.find_place(sql, text, "") is not None or queries.find_named(sql, text, 1):
                 return True
         return self._text.knows(text)
 
     def rarity(self, words: Sequence[str]) -> dict[str, float]:
-        """How rare each word is in the code; the more, the rarer. 0 for one that stands nowhere."""
+        """How rare each word is in the code; 0 if the code does not have it."""
         return self._text.rarity(words)
 
     async def _links(self, ref: str, edge_type: str, depth: int, *, backwards: bool) -> list[Link]:
-        types = _edge_types(edge_type)
+        types = queries.edge_types(edge_type)
         _check_depth(depth)
 
-        def find() -> tuple[SymbolRow, list[Reached]]:
+        def find() -> tuple[SymbolRow, list[queries.Reached]]:
             self._link()
             with self.store.reading() as sql:
-                start = get_symbol(sql, ref)
-                return start, find_linked(sql, start, types, depth, backwards=backwards)
+                start = queries.get_symbol(sql, ref)
+                return start, queries.find_linked(sql, start, types, depth, backwards=backwards)
 
-        def paths(got: tuple[SymbolRow, list[Reached]]) -> Iterable[str]:
+        def paths(got: tuple[SymbolRow, list[queries.Reached]]) -> Iterable[str]:
             return got[0].path, *(each.row.path for each in got[1])
 
-        return to_links(*await self._answer(find, paths, ref=ref, looks=True))
+        return queries.to_links(*await self._answer(find, paths, ref=ref, looks=True))
 
     async def _answer(
         self, find: Callable[[], T], paths: Callable[[T], Iterable[str]], *, ref: str = "", looks: bool = False
     ) -> T:
-        return await asyncio.to_thread(self._mended, lambda: self._fresh(find, paths, ref, looks))
+        return await self._run(lambda: self._fresh(find, paths, ref, looks))
 
-    def _mended(self, do: Callable[[], T]) -> T:
-        """What a call brings. Where it finds the store damaged, that is built again, and the call made once more: all
-        in it is derived. Raises what the call raises."""
-        era = self.store.era
-        try:
-            return do()
-        except Corrupted:
-            self._mend(era)
-            return do()
+    async def _run(self, do: Callable[[], T]) -> T:
+        """Run a call in a thread. After damage of the database, rebuild it and call once more."""
+
+        def mended() -> T:
+            era = self.store.era
+            try:
+                return do()
+            except Corrupted:
+                self._mend(era)
+                return do()
+
+        return await asyncio.to_thread(mended)
 
     def _mend(self, era: int) -> None:
         self.store.rebuild(era)
         self._refresh(None, "linked")
 
     def _fresh(self, find: Callable[[], T], paths: Callable[[T], Iterable[str]], ref: str, looks: bool) -> T:
-        """What is found when none of the files that it is about has changed since it was read. Who chooses among all
-        files looks at all of them first, unless that was done just now; what `ref` names is looked at before it is
-        said not to be there, once."""
+        """Find a result none of whose files has changed since they were read. With `looks`, check all files first, if
+        that is due. Before NotFound, check the files of `ref` and all files, once."""
         if looks:
             self._look()
         is_first = True
@@ -398,24 +421,21 @@ class CodeGraph:
                 return found
         raise Busy("the files change faster than they can be read")
 
-    def _look(self) -> bool:
-        """Bring all files up to date unless somebody does; whether it was done."""
-        if self.is_watched or not self._is_look_due() or self.indexer.is_refreshing:
-            return False
-        self._refresh(None, "linked")
-        return True
+    def _look(self) -> None:
+        """Refresh the index, unless a watch or another process does, or that was done just now."""
+        if not self.is_watched and self._is_look_due() and not self.indexer.is_refreshing:
+            self._refresh(None, "linked")
 
     def _is_look_due(self) -> bool:
         return time.monotonic() - self._looked >= UNWATCHED_SECONDS
 
     def _look_again(self) -> bool:
-        """Bring all files up to date before something is said not to be there, unless that was done just now; whether
-        it was done. Nobody waits for who reads all files: then it is not said for sure."""
+        """Refresh the index before NotFound, unless that was done just now or a refresh runs; whether it was done."""
         is_due = time.monotonic() - self._looked_again >= DENIAL_SECONDS
         if self.indexer.is_refreshing or not (is_due if self.is_watched else self._is_look_due()):
             return False
         done = self._refresh(None, "linked")
-        self._untold |= {*done.changed, *done.gone} if self.is_watched else set()
+        self._unreported |= {*done.changed, *done.gone} if self.is_watched else set()
         self._looked_again = time.monotonic()
         return True
 
@@ -425,10 +445,10 @@ class CodeGraph:
         return done
 
     def _update(self, paths: list[str]) -> list[str]:
-        before = self._untold.intersection(paths)
+        before = self._unreported.intersection(paths)
         changed = self.indexer.update(paths)
-        self.indexer.embed()  # also what an answer has taken in before
-        self._untold -= before
+        self.indexer.embed()  # also files that an earlier call has updated
+        self._unreported -= before
         return sorted({*changed, *before})
 
     def _close(self) -> None:
@@ -440,42 +460,29 @@ class CodeGraph:
             return question(sql, *values)
 
     def _link(self) -> None:
-        """Have the edges of what is known, but do not wait for who reads all files."""
+        """Link the indexed files, unless a refresh runs, which would take long."""
         if not self.indexer.is_linked and not self.indexer.is_refreshing:
             self.indexer.link()
 
-    def _named(self, query: str, limit: int) -> list[tuple[SymbolRow, float]]:
-        """Symbols that a query of one word names."""
+    def _named(self, query: str, limit: int) -> Hits:
+        """Symbols whose name is, or starts with, a query of one word."""
         name = query.strip()
         if not name or len(name.split()) > 1:
             return []
-        exact = self._read(find_named, name, limit)
-        longer = self._read(find_prefixed, name, limit) if len(exact) < limit else []
+        exact = self._read(queries.find_named, name, limit)
+        longer = self._read(queries.find_prefixed, name, limit) if len(exact) < limit else []
         return [*((row, EXACT) for row in exact), *((row, PREFIX) for row in longer)]
 
-    def _written(self, query: str, limit: int, *, symbols: bool) -> list[tuple[SymbolRow, float]]:
-        """Symbols, or files, whose text is about a query."""
+    def _written(self, query: str, limit: int, *, symbols: bool) -> Hits:
+        """Symbols, or files, whose text matches a query."""
         hits = self._text.search(query, limit=limit, symbols=symbols)
         with self.store.reading() as sql:
-            found = [(find_place(sql, hit.path, hit.name or ""), hit.score) for hit in hits]
+            found = [(queries.find_place(sql, hit.path, hit.name or ""), hit.score) for hit in hits]
         return [(row, score) for row, score in found if row is not None]
 
-    def _locate(self, query: str, limit: int) -> list[Located]:
-        hits = self._text.search(query, limit=limit, symbols=False)
-        with self.store.reading() as sql:
-            return place_hits(sql, query, hits)
-
-    def _commits_of(self, path: str, line: int | None, limit: int) -> list[Commit]:
-        root = Path(self.tree.root)
-        if line is not None:
-            return read_line_history(root, find_origin(root, path, line), limit=limit)
-        log = GitLog(self.store, root)
-        log.refresh()
-        return log.commits_of(path, limit=limit)
-
     def _source(self, ref: str) -> tuple[SymbolRow, str | None]:
-        """A symbol and its lines; None where the file is not as it is known."""
-        row = self._read(get_symbol, ref)
+        """A symbol and its lines; None if the file has changed."""
+        row = self._read(queries.get_symbol, ref)
         content = read_content(self.tree.root, row.path)
         if content is None or content.blob != row.blob:
             return row, None
@@ -483,31 +490,27 @@ class CodeGraph:
         return row, "\n".join(f"{number}: {lines[number - 1]}" for number in range(row.line_start, len(lines) + 1))
 
 
-def _paths(hits: Iterable[Located]) -> Iterable[str]:
-    return (hit.path for hit in hits)
+def _place(path: str) -> str:
+    plain = path.strip("/").removeprefix("./")
+    return "" if plain == "." else plain
 
 
-def _chosen(
-    hits: Iterable[tuple[SymbolRow, float]], kind: str | None, pattern: str | None
-) -> Iterator[tuple[SymbolRow, float]]:
-    """Hits of a kind in files that a glob matches, each once."""
+def _hit_paths(hits: Hits) -> list[str]:
+    return [row.path for row, _ in hits]
+
+
+def _scored(hits: Hits) -> list[ScoredNode]:
+    return [ScoredNode(node=to_node(row), similarity=score) for row, score in hits]
+
+
+def _filtered(hits: Hits, kind: str | None, pattern: str | None) -> Iterator[tuple[SymbolRow, float]]:
+    """Hits of a kind in files that match a glob, each once."""
     seen: set[int] = set()
     for row, score in hits:
         is_wanted = kind in (None, row.kind) and (not pattern or glob_matches(pattern, row.path))
         if is_wanted and row.id not in seen:
             seen.add(row.id)
             yield row, score
-
-
-def _edge_types(edge_type: str) -> tuple[str, ...]:
-    """Edges as they are stored. Raises InvalidInput."""
-    if edge_type == "all":
-        return tuple(name for names in EDGE_TYPES.values() for name in names)
-    if edge_type not in EDGE_TYPES:
-        raise InvalidInput(
-            "edge_type", f"{edge_type[:80]!r} is none", hint=f"Types are {', '.join(EDGE_TYPES)} and all"
-        )
-    return EDGE_TYPES[edge_type]
 
 
 def _check_limit(limit: int) -> None:

@@ -1,23 +1,21 @@
-"""Edges between the symbols of a project, over files and languages: what defines, imports, inherits, calls and refers
-to what. Python's calls come from following its values; those of other languages from scopes and imports."""
+"""Edges between the symbols of a project: definitions, imports, bases, calls and references.
+
+Calls of Python come from following its values; those of other languages from scopes and imports.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from posixpath import basename, dirname, splitext
-from typing import Literal
 
-import msgspec
-
-from clew.knowledge.code.facts import FileFacts, Import, Reference
-from clew.knowledge.code.linking_files import Place
-from clew.knowledge.code.linking_imports import NO_PACKAGES, ImportResolver, Packages, words_of
-from clew.knowledge.code.linking_names import COMMON, Names
+from clew.knowledge.code.file_names import Place
+from clew.knowledge.code.imports import NO_PACKAGES, ImportResolver, Packages, words_of
+from clew.knowledge.code.models import CodeEdge, EdgeType, FileFacts, Import, Reference
+from clew.knowledge.code.names import COMMON, Names
 from clew.knowledge.code.python_calls.program import PythonFlow, uncollected
 from clew.knowledge.code.python_calls.summary import Summary
 
-EdgeType = Literal["calls", "imports", "inherits", "references", "defines"]
 TYPES: dict[str, EdgeType] = {
     "call": "calls",
     "inherit": "inherits",
@@ -25,41 +23,12 @@ TYPES: dict[str, EdgeType] = {
     "decorate": "references",
 }
 Resolved = dict[tuple[str, str], Place | None]
-"""What names of a file mean, by where they stand and how they are written."""
-
-
-class CodeEdge(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
-    """One symbol uses another. A file itself has an empty qualname. `is_guess` where only the name speaks for it."""
-
-    source_path: str
-    source_qualname: str
-    target_path: str
-    target_qualname: str
-    type: EdgeType
-    line: int
-    is_guess: bool = False
-
-
-class EdgeChange(msgspec.Struct, frozen=True):
-    """What became of the edges of one file."""
-
-    deleted: tuple[CodeEdge, ...] = ()
-    inserted: tuple[CodeEdge, ...] = ()
-
-
-def link(
-    files: Mapping[str, FileFacts],
-    summaries: Mapping[str, Summary] | None = None,
-    *,
-    packages: Packages = NO_PACKAGES,
-) -> Iterator[CodeEdge]:
-    """All edges between symbols of these files, file by file in the order of paths. Paths have forward slashes, from
-    the project's folder. Python files with a summary have their calls followed, others by name."""
-    yield from Linker(files, summaries, packages=packages).all_edges()
+"""The places of names in a file, by the symbol around the name and its text."""
 
 
 class Linker:
-    """The edges of a project, brought up to date file by file."""
+    """The edges of a project, updated file by file. Paths have forward slashes, relative to the project. Values are
+    followed in Python files with a summary; other files are linked by names."""
 
     def __init__(
         self,
@@ -82,7 +51,7 @@ class Linker:
                 self._edges[path] = self._find_edges(path)
 
     def edges(self, path: str) -> tuple[CodeEdge, ...]:
-        """The edges that begin in a file, in order; none for a file that is not known."""
+        """The edges that start in a file, in order; empty for an unknown file."""
         return self._edges.get(path, ())
 
     def all_edges(self) -> Iterator[CodeEdge]:
@@ -94,9 +63,9 @@ class Linker:
         changed: Mapping[str, FileFacts],
         summaries: Mapping[str, Summary] | None = None,
         removed: Collection[str] = (),
-    ) -> dict[str, EdgeChange]:
-        """Bring the edges up to date after files came, changed or went: those of the files themselves, of the files
-        that import them, and calls elsewhere that this changes. Gives what changed by file, in the order of paths."""
+    ) -> list[str]:
+        """Update the edges after a change: those of the files, of their importers, and calls elsewhere that depend on
+        them. Returns the files whose edges changed, in order."""
         touched = self._affected(changed, removed)
         for path in removed:
             self._facts.pop(path, None)
@@ -108,37 +77,27 @@ class Linker:
             self._facts[path] = facts
             self._names.add(path, facts)
         touched |= self._affected(changed, removed)
-        touched |= self._follow(changed, summaries or {}, removed)
+        readable = _readable(summaries or {}, changed)
+        touched |= self._flow.update(readable, [path for path in (*removed, *changed) if path not in readable])
         self._unfollowed = self._find_unfollowed()
-        return {path: change for path in sorted(touched) if (change := self._relink(path)) is not None}
+        return [path for path in sorted(touched) if self._relink(path)]
 
-    def _follow(
-        self, changed: Mapping[str, FileFacts], summaries: Mapping[str, Summary], removed: Collection[str]
-    ) -> set[str]:
-        readable = _readable(summaries, changed)
-        lost = [path for path in (*removed, *changed) if path not in readable]
-        return self._flow.update(readable, lost)
-
-    def _affected(self, changed: Iterable[str], removed: Iterable[str]) -> set[str]:
-        """The files whose edges may be others now: the changed ones, their importers, and those with an import that may
-        be about a file that came or went."""
+    def _affected(self, changed: Iterable[str], removed: Collection[str]) -> set[str]:
+        """The files whose edges may change: the changed ones, their importers, and files with an import that may mean a
+        new or removed file."""
         paths = {*changed, *removed}
-        new = {_stem(path) for path in paths if path not in self._facts or path in set(removed)}
+        new = {_stem(path) for path in paths if path not in self._facts or path in removed}
         affected = paths.union(*(self._importers[path] for path in paths))
         if new:
             affected.update(path for path, facts in self._facts.items() if not new.isdisjoint(words_of(facts.imports)))
         return affected
 
-    def _relink(self, path: str) -> EdgeChange | None:
+    def _relink(self, path: str) -> bool:
+        """Find the edges of a file again. Returns whether they changed."""
         before = self._edges.pop(path, ())
-        after = self._find_edges(path) if path in self._facts else ()
         if path in self._facts:
-            self._edges[path] = after
-        if before == after:
-            return None
-        old, new = set(before), set(after)
-        deleted = tuple(edge for edge in before if edge not in new)
-        return EdgeChange(deleted, tuple(edge for edge in after if edge not in old))
+            self._edges[path] = self._find_edges(path)
+        return before != self._edges.get(path, ())
 
     def _find_edges(self, path: str) -> tuple[CodeEdge, ...]:
         facts = self._facts[path]
@@ -146,30 +105,30 @@ class Linker:
         found = {*self._definitions(path, facts), *self._imports(path, facts.imports)}
         cache: Resolved = {}
         for reference in facts.references:
-            is_told = is_followed and reference.kind in ("call", "inherit")
-            if is_told and not (self._unfollowed and self._leads_aside(path, reference, cache)):
+            by_values = is_followed and reference.kind in ("call", "inherit")
+            if by_values and not (self._unfollowed and self._leaves_flow(path, reference, cache)):
                 continue
             edge = self._reference(path, reference, cache)
             if edge is not None:
                 found.add(edge)
         if is_followed:
             found.update(self._followed(path))
-            found.update(self._written(path, facts, cache))
+            found.update(self._indirect(path, facts, cache))
             found.update(self._guessed(path))
         return tuple(sorted(found))
 
     def _find_unfollowed(self) -> set[str]:
-        """The files whose values cannot be followed, as they are in no Python that can be read here."""
+        """The Python files whose values are not followed, such as files with unknown syntax."""
         python = (path for path, facts in self._facts.items() if facts.language == "python")
         return {path for path in python if not self._flow.has(path)}
 
-    def _leads_aside(self, path: str, reference: Reference, cache: Resolved) -> bool:
-        """Whether a name leads to a file that values are not followed into: then names say what they can."""
-        place = self._resolved(path, _scope_of(reference), reference.target, cache)
+    def _leaves_flow(self, path: str, reference: Reference, cache: Resolved) -> bool:
+        """Whether a name leads to a file whose values are not followed, so that names have to decide."""
+        place = self._resolve(path, _scope_of(reference), reference.target, cache)
         return place is not None and not place.is_guess and place.path in self._unfollowed
 
-    def _resolved(self, path: str, inside: str, target: str, cache: Resolved) -> Place | None:
-        """What a name means inside of a symbol of a file; `cache` is that of the file."""
+    def _resolve(self, path: str, inside: str, target: str, cache: Resolved) -> Place | None:
+        """The place of a name inside of a symbol; `cache` is that of the file."""
         key = (inside, target)
         if key not in cache:
             cache[key] = self._names.resolve(path, inside, target)
@@ -201,7 +160,7 @@ class Linker:
         return Place(targets[-1], "") if len(targets) > 1 else None
 
     def _reference(self, path: str, reference: Reference, cache: Resolved) -> CodeEdge | None:
-        place = self._resolved(path, _scope_of(reference), reference.target, cache)
+        place = self._resolve(path, _scope_of(reference), reference.target, cache)
         if place is None or (place.is_guess and reference.kind not in ("call", "inherit")):
             return None
         source = self._names.files[path].around(reference.inside)
@@ -212,33 +171,32 @@ class Linker:
         return CodeEdge(path, source, place.path, place.qualname, kind, reference.line, place.is_guess)
 
     def _edge_type(self, path: str, reference: Reference, place: Place) -> EdgeType:
-        """In Ruby a bare name that is a method calls it."""
+        """The type of an edge. In Ruby the bare name of a method calls it."""
         kind = self._names.files[place.path].kinds.get(place.qualname)
         if reference.kind == "reference" and self._facts[path].language == "ruby" and kind in ("method", "function"):
             return "calls"
         return TYPES[reference.kind]
 
     def _followed(self, path: str) -> Iterator[CodeEdge]:
-        """Calls and bases that following values found, as far as both ends are symbols."""
+        """Calls and bases from following values, if both ends are symbols."""
         names = self._names.files[path]
         for call in (*self._flow.calls(path), *self._flow.wrapped(path), *self._flow.overrides(path)):
             if self._is_symbol(call.target_path, call.target):
-                source = names.around(call.caller)
-                yield CodeEdge(path, source, call.target_path, call.target, "calls", call.line)
+                yield CodeEdge(path, names.around(call.caller), call.target_path, call.target, "calls", call.line)
         for base in self._flow.bases(path):
             if self._is_symbol(base.target_path, base.target):
                 yield CodeEdge(path, base.caller, base.target_path, base.target, "inherits", base.line)
 
-    def _written(self, path: str, facts: FileFacts, cache: Resolved) -> Iterator[CodeEdge]:
-        """Calls under a name of which following values leads elsewhere: to what a variable holds, or to what a
-        decorator made of a definition. They are calls of what has the name, too."""
+    def _indirect(self, path: str, facts: FileFacts, cache: Resolved) -> Iterator[CodeEdge]:
+        """Calls by a name whose value is other code: a variable, or a decorated definition. They call the symbol of
+        that name too."""
         names = self._names.files[path]
         for reference in facts.references:
             is_called = reference.kind in ("call", "decorate")
             if not is_called or not self._names.indirect[reference.target.rpartition(".")[2]]:
                 continue
             inside = reference.inside.rpartition(".")[0] if reference.kind == "decorate" else reference.inside
-            place = self._resolved(path, inside, reference.target, cache)
+            place = self._resolve(path, inside, reference.target, cache)
             if place is not None and not place.is_guess and self._names.files[place.path].is_indirect(place.qualname):
                 yield CodeEdge(path, names.around(inside), place.path, place.qualname, "calls", reference.line)
 
@@ -257,16 +215,16 @@ class Linker:
 
 
 def _scope_of(reference: Reference) -> str:
-    """Where the name of a reference is looked for: a class may inherit from another of its own name."""
+    """The scope to search for the name of a reference: a class may inherit from another of its own name."""
     return reference.inside.rpartition(".")[0] if reference.kind == "inherit" else reference.inside
 
 
 def _stem(path: str) -> str:
-    """What an import calls a file: its name, or that of its folder where it stands for that."""
+    """The name of a file in imports: its stem, or the name of its folder for an index file."""
     stem = splitext(basename(path))[0]
     return basename(dirname(path)) if stem in ("__init__", "index", "mod") else stem
 
 
 def _readable(summaries: Mapping[str, Summary], files: Mapping[str, FileFacts]) -> dict[str, Summary]:
-    """The summaries of these files that say something."""
+    """The summaries of these files that have no error."""
     return {path: summary for path, summary in summaries.items() if path in files and not summary.error}

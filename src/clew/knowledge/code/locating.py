@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from clew.knowledge.code.definitions import find_place
-from clew.knowledge.code.rows import SymbolRow, find_symbols
+from clew.knowledge.code.models import Located, SymbolRow
+from clew.knowledge.code.queries import find_place
+from clew.knowledge.code.rows import find_symbols
 from clew.knowledge.code.search_index import Hit
 from clew.knowledge.code.store import Sql
-from clew.knowledge.code.views import Located
 
 MAX_LOOKED_AT, MOST_FRAMES = 20_000, 100
 

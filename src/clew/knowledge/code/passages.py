@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from clew.catalog.formats.restructured_text import find_titles
-from clew.knowledge.code.facts import FileFacts, Symbol
+from clew.knowledge.code.models import FileFacts, Symbol
 from clew.knowledge.code.words import TERM_BYTES, pack_terms
 from clew.trail.readable import find_words
 from clew.trail.text import split_text

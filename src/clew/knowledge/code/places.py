@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from clew.errors import InvalidInput, NotFound
-from clew.knowledge.code.blobs import read_content
-from clew.knowledge.code.sightings import looks_secret
+from clew.knowledge.code.file_content import read_content
+from clew.knowledge.code.secret_files import looks_secret
 from clew.knowledge.git.blame import NAME_SHOWN, LineOrigin, blame_lines
 from clew.knowledge.lines import cut
 

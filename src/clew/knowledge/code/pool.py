@@ -1,12 +1,15 @@
-"""Parsing in processes of their own: on all cores, and so that a file which brings a parser down takes only its worker
-with it. Workers are plain programs that read requests and end with their input, so none outlives who started it; what
-one may take of memory and time is limited, as nothing stops a parser that has begun."""
+"""Parsing, here or in worker processes: workers use all cores, and a file that crashes its parser ends only its worker.
+
+Workers are plain programs that answer requests until their input ends, so none outlives its parent. Their memory and
+processor time are limited, since a running parser cannot be stopped.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -14,47 +17,47 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from clew.knowledge.code.facts import FileFacts
-from clew.knowledge.code.limits import has_timed_out, limit_memory, limit_seconds
+from clew.knowledge.code.file_content import Job
+from clew.knowledge.code.languages.detect import LANGUAGES
+from clew.knowledge.code.languages.extract import extract, is_hard, takes_long
+from clew.knowledge.code.models import FileFacts
+from clew.knowledge.code.python_calls.statements import summarize
 from clew.knowledge.code.python_calls.summary import Summary
 from clew.knowledge.code.rows import Parsed, encode_facts
+from clew.knowledge.code.search_index import encode_text
 
 WORKERS = 2
 POOL_FROM = 64
-"""With fewer files to parse, starting other processes takes longer than parsing here."""
+"""With fewer files, starting processes takes longer than parsing here."""
 BATCH, IN_FLIGHT = 32, 4
-"""How many files are parsed and written together, and how many such batches may be under way."""
+"""Files that are parsed and written together, and batches under way at once."""
 SECONDS = 10.0
-"""What a worker may take for one content, in time of the processor: four times what the largest file of code takes."""
+"""Processor time that a worker may use for one content: four times what the largest file of code takes."""
 PATIENCE = 6
-"""So many times that may pass on the clock until a batch is done; whatever is under way then is tried once more."""
+"""A batch may take this many times SECONDS on the clock; then its current content is tried once more."""
 STRIKES = 3
-"""So many contents of a language bring their worker down or take much too long; then those like them are not read."""
+"""After this many crashes or very slow contents of a language, hard contents of that language are not parsed."""
+MORE_MEMORY = 1 << 30
+"""Bytes that a worker may allocate: five times what the largest file of code takes."""
 SLOW_SECONDS, SLOW_SECONDS_A_BYTE = 2.0, 2.5e-6
 NOT_SURVIVED = "its parser did not survive it"
 GIVEN_UP = "it is hard to parse, and the parser did not survive others of its language"
-RARELY = 100_000
-"""What parsers make has few cycles: looking for them seldom saves much time."""
+
+_GC_THRESHOLD = 100_000
+"""Results of parsers have few cycles, so rare collections save time."""
 _START = "from clew.knowledge.code.pool import serve; serve()"
-T = TypeVar("T")
 _LENGTH = 8
-
-
-class Job(NamedTuple):
-    """A content to be parsed: into facts and words, or into the summary of its flow."""
-
-    body: bytes
-    language: str
-    is_flow: bool = False
+T = TypeVar("T")
 
 
 class _Request(NamedTuple):
-    """Contents for a worker, how long each may take, and how often others of a language brought one down."""
+    """Contents for a worker, the seconds for each, and the crashes so far by language."""
 
     jobs: list[Job]
     seconds: float
@@ -66,14 +69,46 @@ _requests = msgspec.msgpack.Decoder(_Request)
 _results = msgspec.msgpack.Decoder(Parsed)
 
 
+def run_jobs(jobs: Sequence[Job], pool: Pool | None = None) -> list[Parsed]:
+    """Parse contents in order. A worker parses those that may take long, and gives up after the time limit."""
+    hard = [at for at, job in enumerate(jobs) if not job.is_flow and is_hard(job.body, job.language)]
+    found = {at: run_job(job) for at, job in enumerate(jobs) if at not in hard}
+    if hard:
+        with contextlib.nullcontext(pool) if pool is not None else Pool(1) as workers:
+            found.update(zip(hard, workers.submit([jobs[at] for at in hard]).result(), strict=True))
+    return [found[at] for at in range(len(jobs))]
+
+
+def run_job(job: Job) -> Parsed:
+    """Parse a content. Without a known language it has no symbols."""
+    if job.is_flow:
+        return Parsed(b"", msgspec.msgpack.encode(summarize(job.body)))
+    text = job.body.decode("utf-8", errors="replace")
+    known = extract(job.body, job.language) if job.language in LANGUAGES else None
+    facts = known or FileFacts(language=job.language, lines=text.count("\n") + 1)
+    return Parsed(encode_facts(facts), words=encode_text(facts, text))
+
+
+def _run_easy_job(job: Job) -> Parsed:
+    """As `run_job`, without contents that take a parser long."""
+    is_code = not job.is_flow and job.language in LANGUAGES
+    return _unparsed(job, GIVEN_UP) if is_code and takes_long(job.body, job.language) else run_job(job)
+
+
+def _unparsed(job: Job, reason: str) -> Parsed:
+    if job.is_flow:
+        return Parsed(b"", _encoder.encode(Summary(error=reason)))
+    return Parsed(encode_facts(FileFacts(language=job.language, lines=job.body.count(b"\n") + 1, error=reason)))
+
+
 def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Parts of at most BATCH; of little, so many that every worker has some of it, where there are workers at all."""
+    """Parts of at most BATCH items; smaller ones if every worker gets some only then."""
     size = min(BATCH, -(-len(items) // (2 * WORKERS))) if len(items) >= POOL_FROM else BATCH
     return (items[at : at + size] for at in range(0, len(items), size))
 
 
 class Pool:
-    """Workers that are started with the first batch. Close it when the last batch is done."""
+    """Workers, started with the first batch. Close it after the last one."""
 
     def __init__(self, workers: int = WORKERS, seconds: float = SECONDS) -> None:
         self._seconds = seconds
@@ -89,12 +124,11 @@ class Pool:
         self.close()
 
     def submit(self, jobs: Sequence[Job]) -> Future[list[Parsed]]:
-        """What is kept of each content, in the same order; facts with an error for one that no worker survives, and for
-        those that are as hard where several did not."""
+        """Parse contents in order. A content that no worker survives gets facts with an error."""
         return self._threads.submit(self._parse, list(jobs))
 
     def close(self) -> None:
-        """Wait for what was submitted, then end the workers."""
+        """Wait for the submitted batches, then end the workers."""
         self._threads.shutdown(cancel_futures=True)
         for worker in self._all:
             worker.close()
@@ -102,12 +136,11 @@ class Pool:
     def _parse(self, jobs: list[Job]) -> list[Parsed]:
         found: list[Parsed] = []
         while len(found) < len(jobs):
-            found += self._parse_first(jobs[len(found) :], self._worker())
+            found += self._parse_some(jobs[len(found) :], self._worker())
         return found
 
-    def _parse_first(self, jobs: list[Job], worker: _Worker) -> list[Parsed]:
-        """What is kept of the first of some contents: up to the one that brings the worker down, and of all if none
-        does. One that may not be to blame is tried again, alone."""
+    def _parse_some(self, jobs: list[Job], worker: _Worker) -> list[Parsed]:
+        """Parse up to the content that crashes the worker. If that may not be its fault, it is tried again alone."""
         done: list[Parsed] = []
         is_new = worker.is_new
         try:
@@ -120,8 +153,8 @@ class Pool:
         culprit = jobs[len(done)]
         self._strikes[culprit.language] += 1
         if worker.has_timed_out or (is_new and not done):
-            return [*done, unread(culprit, NOT_SURVIVED)]
-        return [*done, *self._parse_first([culprit], self._start())]
+            return [*done, _unparsed(culprit, NOT_SURVIVED)]
+        return [*done, *self._parse_some([culprit], self._start())]
 
     def _worker(self) -> _Worker:
         try:
@@ -136,7 +169,7 @@ class Pool:
 
 
 class _Worker:
-    """One process. It is started without the current folder on its path: that may be anybody's."""
+    """One process. Its import path does not have the current folder, which may be a stranger's."""
 
     def __init__(self) -> None:
         self.is_new = True
@@ -150,12 +183,11 @@ class _Worker:
 
     @property
     def has_timed_out(self) -> bool:
-        """Whether the process ended itself, one content having taken too long."""
-        return has_timed_out(self._process.returncode)
+        """Whether `_limit_seconds` ended the process."""
+        return sys.platform != "win32" and self._process.returncode == -signal.SIGPROF
 
     def parse(self, request: _Request, done: list[Parsed]) -> None:
-        """Puts what is kept of each content into `done` as soon as it is there. Raises OSError and EOFError when the
-        process ends before the last, as it does when time is up."""
+        """Append each result to `done` as it arrives. Raises OSError and EOFError if the process ends early."""
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
@@ -175,26 +207,23 @@ class _Worker:
 
 
 def end_process(process: subprocess.Popen[Any]) -> None:
-    """Kill a process, wait until it is gone, and close its streams."""
+    """Kill a process, wait for its end, and close its streams."""
     process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout):
         if stream is not None:
-            with contextlib.suppress(OSError):  # what was still to be sent has no reader
+            with contextlib.suppress(OSError):  # a buffered request has no reader any more
                 stream.close()
 
 
 def serve() -> None:
-    """The worker: answers requests until its input ends. What a library prints goes nowhere."""
-    # loads the parsers, which only workers and small updates need
-    from clew.knowledge.code.parsing import run_easy, run_job
-
+    """The main function of a worker. Output of libraries goes to the null device."""
     source, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)
-    gc.set_threshold(RARELY)
-    limit_memory()
+    gc.set_threshold(_GC_THRESHOLD)
+    _limit_memory()
     slow: Counter[str] = Counter()
     while True:
         try:
@@ -203,12 +232,34 @@ def serve() -> None:
             return
         for job in request.jobs:
             begun = time.process_time()
-            limit_seconds(request.seconds)
+            _limit_seconds(request.seconds)
             is_tried = request.strikes.get(job.language, 0) + slow[job.language] < STRIKES
-            parsed = run_job(job) if is_tried else run_easy(job)
-            limit_seconds(0)
+            parsed = run_job(job) if is_tried else _run_easy_job(job)
+            _limit_seconds(0)
             slow[job.language] += time.process_time() - begun > SLOW_SECONDS + SLOW_SECONDS_A_BYTE * len(job.body)
             _send(answers, _encoder.encode(parsed))
+
+
+def _limit_memory() -> None:
+    """Limit the memory of this process to MORE_MEMORY above its current size, and disable core dumps."""
+    if sys.platform == "win32":
+        return
+    import resource  # not on Windows
+
+    with contextlib.suppress(OSError, ValueError):  # no /proc, or a limit that may not be changed
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+        wanted = pages * resource.getpagesize() + MORE_MEMORY
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        if soft == resource.RLIM_INFINITY or soft > wanted:
+            resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
+
+
+def _limit_seconds(seconds: float) -> None:
+    """End this process after so much processor time from now on; 0 removes the limit."""
+    if sys.platform != "win32":
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def _send(stream: IO[bytes], content: bytes) -> None:
@@ -219,19 +270,11 @@ def _send(stream: IO[bytes], content: bytes) -> None:
 
 def _receive(stream: IO[bytes]) -> bytes:
     """Raises EOFError when the other side is gone."""
-    size = int.from_bytes(_exactly(stream, _LENGTH), "big")
-    return _exactly(stream, size)
+    return _read_exactly(stream, int.from_bytes(_read_exactly(stream, _LENGTH), "big"))
 
 
-def _exactly(stream: IO[bytes], size: int) -> bytes:
+def _read_exactly(stream: IO[bytes], size: int) -> bytes:
     content = stream.read(size)
     if len(content) < size:
         raise EOFError
     return content
-
-
-def unread(job: Job, reason: str) -> Parsed:
-    """What is kept of a content of which nothing is known but why."""
-    if job.is_flow:
-        return Parsed(b"", _encoder.encode(Summary(error=reason)))
-    return Parsed(encode_facts(FileFacts(language=job.language, lines=job.body.count(b"\n") + 1, error=reason)))

@@ -1,5 +1,4 @@
-"""How code is named: `path`, `path:line`, `path#qualname` or `path#qualname:line`, each with or without `code:` before
-it."""
+"""References to code: `path`, `path:line`, `path#qualname` or `path#qualname:line`, also with `code:` before it."""
 
 from __future__ import annotations
 
@@ -10,20 +9,18 @@ from clew.errors import InvalidInput
 
 PREFIX = "code:"
 LONGEST, LONGEST_NAME = 5_000, 500
-"""Characters of a reference that begins with a path, and of a name alone."""
+"""Characters of a reference with a path, and of a name alone."""
 MOST_PARTS = 20
-"""Names within each other; each of them may be a folder, a file or a class, and is looked for as all of these."""
+"""Parts of a name. Each may be a folder, a file or a class, so many of them cost many lookups."""
 
 _LINE = re.compile(r"(?s)(.+):(\d{1,9})")
 _SEPARATOR = re.compile(r"[./]|::|(?<=[^./:#])#")
-"""Between names within each other. What begins with `#` is a private name of JavaScript."""
-
-
+"""Between the parts of a name. A leading `#` marks a private name in JavaScript."""
 _HINT = "Name a function, a method or a class, or write path#name"
 
 
 class CodeRef(NamedTuple):
-    """A file, a line of it, or a symbol in it, which may be the one of several that is at a line."""
+    """A file, a line of it, or a symbol in it. With a line too, the definition of the symbol at that line."""
 
     path: str
     qualname: str = ""
@@ -35,12 +32,12 @@ def node_id(path: str, qualname: str = "") -> str:
 
 
 def short_ref(path: str, qualname: str = "") -> str:
-    """As people write it."""
+    """A reference as people write it."""
     return f"{path}#{qualname}" if qualname else path
 
 
 def check_ref(ref: str) -> None:
-    """Raises InvalidInput for what can name no code, whatever there is."""
+    """Raises InvalidInput for a text that cannot name code."""
     if not ref.strip():
         raise InvalidInput("symbol", "is empty", hint=_HINT)
     if not is_text(ref):
@@ -50,23 +47,23 @@ def check_ref(ref: str) -> None:
 
 
 def check_name(name: str) -> None:
-    """Raises InvalidInput for a name without a path that has more in it than anybody writes."""
+    """Raises InvalidInput for a name without a path that is too long."""
     if len(name) > LONGEST_NAME or len(name_parts(name)) > MOST_PARTS:
         raise _too_long(name)
 
 
 def is_text(text: str) -> bool:
-    """Whether a text can be stored and looked for; what a command line gives need not be."""
+    """Whether a text can be stored and searched. Arguments of a command line may have surrogates."""
     return text.isascii() or text == text.encode("utf-8", errors="replace").decode("utf-8")
 
 
 def name_parts(name: str) -> list[str]:
-    """The names within each other that a dotted one is made of, however its language writes that."""
+    """The parts of a qualified name in any language's notation."""
     return [part for part in _SEPARATOR.split(name.removesuffix("()")) if part]
 
 
 def readings(ref: str) -> list[CodeRef]:
-    """What a reference may mean, the likeliest first: a path may itself have `#` or `:` in it, and a name `#`."""
+    """The possible meanings of a reference, the likeliest first: paths may contain `#` and `:`, names `#`."""
     plain = ref.removeprefix(PREFIX).removeprefix("./")
     cuts = dict.fromkeys((plain.rpartition("#"), plain.partition("#")))
     named = [CodeRef(path, qualname) for path, _, qualname in cuts if path and qualname]
@@ -74,12 +71,11 @@ def readings(ref: str) -> list[CodeRef]:
     if match := _LINE.fullmatch(plain):
         line = int(match[2])
         found.append(CodeRef(match[1], line=line))
-        found += [
-            each._replace(qualname=name, line=line) for each in named if (name := each.qualname.rpartition(":")[0])
-        ]
+        names = ((each, each.qualname.rpartition(":")[0]) for each in named)
+        found += [each._replace(qualname=name, line=line) for each, name in names if name]
     return found
 
 
 def _too_long(ref: str) -> InvalidInput:
-    told = f"{ref[:40]!r}… has {len(ref):,} characters and {len(name_parts(ref)):,} parts"
-    return InvalidInput("symbol", f"{told}, more than any name here", hint=_HINT)
+    size = f"{ref[:40]!r}… has {len(ref):,} characters and {len(name_parts(ref)):,} parts"
+    return InvalidInput("symbol", f"{size}, more than any name here", hint=_HINT)

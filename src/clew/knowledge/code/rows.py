@@ -1,26 +1,38 @@
-"""Files, symbols and facts as rows of `code.db`. A file and its symbols are written together, so none is half there;
-a symbol keeps its number for as long as its file has one of that name, and with it the edges that lead to it."""
+"""Files, symbols, facts and edges as rows of `code.db`. A file and its symbols are written together. A symbol keeps its
+number, and with it the edges that lead to it, for as long as its file defines that name."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache, partial
 from typing import NamedTuple
 
 import msgspec
 
-from clew.knowledge.code.blobs import Content
-from clew.knowledge.code.facts import FileFacts, Symbol
+from clew.knowledge.code.file_content import Content
+from clew.knowledge.code.files import Status
+from clew.knowledge.code.models import FILE_KIND, CodeEdge, FileFacts, Symbol, SymbolRow
 from clew.knowledge.code.store import Sql
-from clew.knowledge.code.tree import Status
 
-FILE_KIND = "file"
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(FileFacts).decode
+encode_facts = msgspec.msgpack.Encoder().encode
+decode_facts = msgspec.msgpack.Decoder(FileFacts).decode
+
+_FILE = "id, path, blob, language, size, mtime_ns, ctime_ns, ino, looked_ns, lines, left_out"
+_SYMBOL = (
+    "s.id, f.path, f.blob, s.kind, s.name, s.qualname, s.line_start, s.line_end, s.signature, s.doc, f.language,"
+    " f.mtime_ns FROM symbols s JOIN files f ON f.id = s.file"
+)
+_UNLINK = (
+    "DELETE FROM linked WHERE file IN (SELECT s.file FROM edges e JOIN symbols s ON s.id = e.source WHERE e.target = ?)"
+)
+"""The users of a symbol that goes have to be linked again."""
 
 
 class FileRow(NamedTuple):
-    """A file as it was when it was last looked at."""
+    """A file with the status that it had when it was last read."""
 
     id: int
     path: str
@@ -32,54 +44,26 @@ class FileRow(NamedTuple):
     left_out: str
 
     def is_as(self, status: Status) -> bool:
-        """Whether a file with this status surely has the content that this row is about."""
+        """Whether a file with this status certainly has the content of this row."""
         return self.status == status and status.settled(self.looked_ns)
 
 
-class SymbolRow(NamedTuple):
-    """A symbol and the file that it is in. The one of kind `file`, without a qualname, is the file itself."""
-
-    id: int
-    path: str
-    blob: str
-    kind: str
-    name: str
-    qualname: str
-    line_start: int
-    line_end: int
-    signature: str
-    doc: str
-    language: str
-    mtime_ns: int
-
-
 class Parsed(NamedTuple):
-    """What was made of a content, encoded: its facts and words, or the summary of its flow."""
+    """The encoded results for a content: facts and words, or the summary of its flow."""
 
     facts: bytes
     summary: bytes = b""
     words: tuple[bytes, bytes] | None = None
 
 
-_FILE = "id, path, blob, language, size, mtime_ns, ctime_ns, ino, looked_ns, lines, left_out"
-SYMBOL = (
-    "s.id, f.path, f.blob, s.kind, s.name, s.qualname, s.line_start, s.line_end, s.signature, s.doc, f.language,"
-    " f.mtime_ns FROM symbols s JOIN files f ON f.id = s.file"
-)
+class Hop(NamedTuple):
+    """An edge from the symbol `near` to the symbol `far`, both by number. A guess rests on the name alone."""
 
-
-_UNLINK = (
-    "DELETE FROM linked WHERE file IN (SELECT s.file FROM edges e JOIN symbols s ON s.id = e.source WHERE e.target = ?)"
-)
-"""Files that used a symbol are linked no more when it goes."""
-
-
-def encode_facts(facts: FileFacts) -> bytes:
-    return _encode(facts)
-
-
-def decode_facts(content: bytes) -> FileFacts:
-    return _decode(content)
+    near: int
+    far: int
+    type: str
+    line: int
+    is_guess: bool
 
 
 def read_files(sql: Sql) -> dict[str, FileRow]:
@@ -92,32 +76,37 @@ def find_file(sql: Sql, path: str) -> FileRow | None:
     return _file(row) if row else None
 
 
+def _file(row: tuple[int, str, bytes, str, int, int, int, int, int, int, str]) -> FileRow:
+    id, path, blob, language, size, mtime_ns, ctime_ns, ino, looked_ns, lines, left_out = row
+    status = Status(size, mtime_ns, ctime_ns, ino)
+    return FileRow(id, path, blob.hex(), language, status, looked_ns, lines, left_out)
+
+
 def find_symbols(sql: Sql, where: str, values: Sequence[object]) -> list[SymbolRow]:
-    """Symbols that a condition over `s` and `f` holds for, in its order."""
-    found = sql.execute(f"SELECT {SYMBOL} {where}", values)
+    """The symbols that match a condition over `s` and `f`, in its order."""
+    found = sql.execute(f"SELECT {_SYMBOL} {where}", values)
     return [SymbolRow(id, path, blob.hex(), *rest) for id, path, blob, *rest in found]
 
 
 def find_facts(sql: Sql, blob: str, language: str) -> bytes | None:
-    """The facts of a content, encoded."""
-    return _find_kept(sql, "facts", blob, language)
+    """The encoded facts of a content."""
+    return _find_column(sql, "facts", blob, language)
 
 
 def find_summary(sql: Sql, blob: str, language: str) -> bytes | None:
-    """The summary of a content's flow, encoded; None or empty where it was not made yet."""
-    return _find_kept(sql, "summary", blob, language)
+    """The encoded summary of a content's flow; None or empty before it is made."""
+    return _find_column(sql, "summary", blob, language)
 
 
-def _find_kept(sql: Sql, column: str, blob: str, language: str) -> bytes | None:
+def _find_column(sql: Sql, column: str, blob: str, language: str) -> bytes | None:
     query = f"SELECT {column} FROM blobs WHERE blob = ? AND language = ?"
     row = sql.execute(query, (bytes.fromhex(blob), language)).fetchone()
     return row[0] if row else None
 
 
 def write_summary(sql: Sql, blob: str, language: str, summary: bytes) -> None:
-    sql.execute(
-        "UPDATE blobs SET summary = ? WHERE blob = ? AND language = ?", (summary, bytes.fromhex(blob), language)
-    )
+    query = "UPDATE blobs SET summary = ? WHERE blob = ? AND language = ?"
+    sql.execute(query, (summary, bytes.fromhex(blob), language))
 
 
 def write_parsed(sql: Sql, blob: str, language: str, parsed: Parsed, seen: int) -> None:
@@ -128,7 +117,7 @@ def write_parsed(sql: Sql, blob: str, language: str, parsed: Parsed, seen: int) 
 
 
 def write_status(sql: Sql, path: str, content: Content) -> None:
-    """The same content, looked at again."""
+    """Record that a file was read again and has the same content."""
     sql.execute(
         "UPDATE files SET size = ?, mtime_ns = ?, ctime_ns = ?, ino = ?, looked_ns = ? WHERE path = ?",
         (*content.status, content.looked_ns, path),
@@ -136,7 +125,7 @@ def write_status(sql: Sql, path: str, content: Content) -> None:
 
 
 def write_file(sql: Sql, content: Content, language: str, facts: FileFacts | None, left_out: str = "") -> int:
-    """A file as it is now, with its symbols; returns its number. Without facts it is known by name only."""
+    """Write a file with its symbols and return its number. Without facts only its name is known."""
     lines = facts.lines if facts else 0
     left_out = left_out or content.left_out
     values = (bytes.fromhex(content.blob), language, *content.status, content.looked_ns, lines, left_out)
@@ -149,12 +138,12 @@ def write_file(sql: Sql, content: Content, language: str, facts: FileFacts | Non
         (content.path, *values),
     ).fetchone()[0]
     _drop_edges(sql, number)
-    _write_symbols(sql, number, [_itself(content.path, facts), *facts.symbols] if facts and not left_out else [])
+    _write_symbols(sql, number, [_file_symbol(content.path, facts), *facts.symbols] if facts and not left_out else [])
     return int(number)
 
 
 def drop_file(sql: Sql, path: str) -> None:
-    """A file that is gone, with its symbols and their edges."""
+    """Delete a file with its symbols and their edges."""
     row = find_file(sql, path)
     if row is not None:
         _drop_edges(sql, row.id)
@@ -163,13 +152,12 @@ def drop_file(sql: Sql, path: str) -> None:
 
 
 def _drop_edges(sql: Sql, file: int) -> None:
-    """What a file used before: of a new content, nothing is known until it is linked."""
     sql.execute("DELETE FROM edges WHERE source IN (SELECT id FROM symbols WHERE file = ?)", (file,))
     sql.execute("DELETE FROM linked WHERE file = ?", (file,))
 
 
 def _write_symbols(sql: Sql, file: int, symbols: Iterable[Symbol]) -> None:
-    """Put symbols in the place of those that a file had. One of the same name keeps its number."""
+    """Replace the symbols of a file. A symbol of the same name keeps its number."""
     free: dict[str, list[int]] = defaultdict(list)
     for id, qualname in sql.execute("SELECT id, qualname FROM symbols WHERE file = ? ORDER BY id DESC", (file,)):
         free[qualname].append(id)
@@ -186,12 +174,76 @@ def _write_symbols(sql: Sql, file: int, symbols: Iterable[Symbol]) -> None:
     sql.executemany("INSERT OR REPLACE INTO symbols VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
 
-def _itself(path: str, facts: FileFacts) -> Symbol:
-    """The file as a symbol."""
+def _file_symbol(path: str, facts: FileFacts) -> Symbol:
     return Symbol(FILE_KIND, path.rpartition("/")[2], "", 1, max(1, facts.lines), "", facts.doc)  # type: ignore[arg-type]  # only here
 
 
-def _file(row: tuple[int, str, bytes, str, int, int, int, int, int, int, str]) -> FileRow:
-    id, path, blob, language, size, mtime_ns, ctime_ns, ino, looked_ns, lines, left_out = row
-    status = Status(size, mtime_ns, ctime_ns, ino)
-    return FileRow(id, path, blob.hex(), language, status, looked_ns, lines, left_out)
+def write_edges(sql: Sql, by_path: Mapping[str, Iterable[CodeEdge]]) -> int:
+    """Replace the edges of some files and return how many files had others. A file has a row in `linked` when all its
+    edges are written; an edge to an unknown symbol keeps it from that."""
+    symbols = cache(partial(_symbols_by_name, sql))
+    query = "SELECT f.id, l.digest FROM files f LEFT JOIN linked l ON l.file = f.id WHERE f.path = ?"
+    changed = 0
+    for path, edges in by_path.items():
+        file, before = sql.execute(query, (path,)).fetchone() or (0, None)
+        rows, is_whole = _to_rows(edges, symbols) if file else ([], False)
+        digest = hashlib.sha1(repr(rows).encode(), usedforsecurity=False).digest()
+        if not file or before == digest:
+            continue
+        changed += 1
+        _drop_edges(sql, file)
+        sql.executemany("INSERT INTO edges VALUES (?, ?, ?, ?, ?)", rows)
+        if is_whole:
+            sql.execute("INSERT INTO linked VALUES (?, ?)", (file, digest))
+    return changed
+
+
+def _symbols_by_name(sql: Sql, path: str) -> dict[str, tuple[int, str]]:
+    """Number and kind of the symbols of a file by qualname; of several definitions, the longest."""
+    rows = sql.execute(
+        "SELECT s.qualname, s.id, s.kind FROM symbols s JOIN files f ON f.id = s.file WHERE f.path = ?"
+        " ORDER BY s.line_end - s.line_start, s.line_start DESC",
+        (path,),
+    )
+    return {qualname: (id, kind) for qualname, id, kind in rows}
+
+
+def _to_rows(
+    edges: Iterable[CodeEdge], symbols: Callable[[str], Mapping[str, tuple[int, str]]]
+) -> tuple[list[tuple[int, str, int, int, bool]], bool]:
+    """Edges by number, one for each line, and whether all symbols were known."""
+    found: dict[tuple[int, str, int, int], bool] = {}
+    is_whole = True
+    for edge in edges:
+        source = symbols(edge.source_path).get(edge.source_qualname)
+        target = symbols(edge.target_path).get(edge.target_qualname)
+        if source is None or target is None:
+            is_whole = False
+            continue
+        key = (source[0], _stored_type(edge.type, source[1], target[1]), target[0], edge.line)
+        found[key] = found.get(key, True) and edge.is_guess
+    return sorted((*key, is_guess) for key, is_guess in found.items()), is_whole
+
+
+def _stored_type(type: str, source_kind: str, target_kind: str) -> str:
+    """A class that inherits from an interface implements it."""
+    is_implementing = type == "inherits" and target_kind == "interface" and source_kind != "interface"
+    return "implements" if is_implementing else type
+
+
+def find_unlinked(sql: Sql) -> set[str]:
+    """The files whose edges are missing."""
+    query = "SELECT path FROM files WHERE left_out = '' AND id NOT IN (SELECT file FROM linked)"
+    return {path for (path,) in sql.execute(query)}
+
+
+def find_hops(sql: Sql, ids: Collection[int], types: Collection[str], *, backwards: bool) -> list[Hop]:
+    """The edges from some symbols, or to them, ordered by the symbol that they reach. No types means all."""
+    near, far = ("target", "source") if backwards else ("source", "target")
+    chosen = " AND type IN (SELECT value FROM json_each(?))" if types else ""
+    values = [json.dumps(list(ids)), *([json.dumps(list(types))] if types else [])]
+    query = (
+        f"SELECT {near}, {far}, type, line, guess FROM edges WHERE {near} IN (SELECT value FROM json_each(?)){chosen}"
+    )
+    hops = (Hop(*row) for row in sql.execute(query, values))
+    return sorted(hops, key=lambda hop: (hop.far, hop.is_guess, hop.near, hop.line))

@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 
 from clew.errors import Corrupted
-from clew.knowledge.code.facts import FileFacts
 from clew.knowledge.code.issue_text import IssueText, parse_issue_text
+from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.passages import Packed, pack, read_texts
 from clew.knowledge.code.postings import Bools, Content, Floats, Ints, Place, View, build_segment
 from clew.knowledge.code.ranking import (

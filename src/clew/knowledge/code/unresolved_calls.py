@@ -12,15 +12,14 @@ from posixpath import basename, dirname, splitext
 
 import msgspec
 
-from clew.knowledge.code.facts import FileFacts, Reference
-from clew.knowledge.code.linking_files import FileNames, with_dots
-from clew.knowledge.code.linking_imports import family
-from clew.knowledge.code.linking_names import COMMON, IMPLICIT
+from clew.knowledge.code.file_names import FileNames, with_dots
+from clew.knowledge.code.imports import family
+from clew.knowledge.code.models import FILE_KIND, FileFacts, NamedCall, Reference, SymbolRow
+from clew.knowledge.code.names import COMMON, IMPLICIT
 from clew.knowledge.code.python_calls.summary import Summary
 from clew.knowledge.code.refs import node_id
-from clew.knowledge.code.rows import FILE_KIND, SymbolRow, decode_facts, find_summary, find_symbols
+from clew.knowledge.code.rows import decode_facts, find_summary, find_symbols
 from clew.knowledge.code.store import Sql
-from clew.knowledge.code.views import NamedCall
 from clew.trail.text import split_word
 
 MAX_OWNERS = 200

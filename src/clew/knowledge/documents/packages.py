@@ -19,8 +19,7 @@ from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import NotFound
 from clew.fences import clean
-from clew.knowledge.code.blobs import Content, blob_id, read_content
-from clew.knowledge.code.parsing import readable_text
+from clew.knowledge.code.file_content import Content, blob_id, read_content, readable_text
 from clew.knowledge.documents.sections import MAX_PIECES, Piece, markdown_pieces, plain_pieces, restructured_pieces
 from clew.knowledge.documents.store import Document, Saved, find_saved, save_version
 from clew.knowledge.project.manifests import normal_name

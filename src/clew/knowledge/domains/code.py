@@ -1,8 +1,8 @@
-"""The domain `code`: what exists. Six tools are found by `ask`; the others are shown by the results of these."""
+"""The tools of the domain `code`. `ask` finds the entry points; their results lead to the other tools."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
@@ -18,19 +18,22 @@ from clew.knowledge.evidence.citations import on_one_line
 from clew.tools import Guidance, GuidedContent, Tool, ToolContext, guide, tool
 from clew.trail.nodes import Node, ScoredNode
 
-if TYPE_CHECKING:  # parsers and the rest of knowledge are for the first tool that runs
+if TYPE_CHECKING:  # the first tool that runs loads parsers and the rest of knowledge
     from clew.knowledge.base import Knowledge
     from clew.knowledge.code.graph import CodeGraph
-    from clew.knowledge.code.views import Folder, Link
+    from clew.knowledge.code.models import Folder, Link
     from clew.knowledge.git.log import Commit
 
 NAME = "code"
 EVERYWHERE = f"{NAME}://tools/hidden/search_all"
 STILL_READING = "None is known yet, but not all files have been read: ask again in a moment."
+MAX_SHOWN = 30
+"""Lines that one part of an answer shows."""
 
 Query = Annotated[str, msgspec.Meta(description="a name, or what to look for in your own words")]
 SymbolId = Annotated[str, msgspec.Meta(description="`path#qualname`, a name, or the path of a file")]
 FilePath = Annotated[str, msgspec.Meta(description="the path from the top of the repository")]
+Below = Annotated[str, msgspec.Meta(description="a file or folder; empty: the whole repository")]
 Kind = Annotated[str, msgspec.Meta(description="only function, method, class, interface, constant, variable or file")]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=50, description="at most so many")]
 Depth = Annotated[int, msgspec.Meta(ge=1, le=5, description="how many steps")]
@@ -39,18 +42,19 @@ OpenKnowledge = Callable[[], "Awaitable[Knowledge]"]
 
 
 def build_code(open_knowledge: OpenKnowledge) -> Domain:
-    """The domain over the code of a folder; `open_knowledge` is called by the first tool that runs."""
+    """The domain over the code of a folder. The first tool that runs calls `open_knowledge`."""
     return Domain(
         name=NAME,
         description="The code of this repository: what is defined where, what calls what, and what each file is about",
         tools=(
             *_entry_points(open_knowledge),
-            *_of_symbols(open_knowledge),
-            *_of_files(open_knowledge),
+            *_symbol_tools(open_knowledge),
+            *_file_tools(open_knowledge),
+            *_analysis_tools(open_knowledge),
             *project_tools(open_knowledge),
             *telling_of_the_withheld(
                 (
-                    *_of_the_past(open_knowledge),
+                    *_history_tools(open_knowledge),
                     *devtools_tools(open_knowledge),
                     *everywhere_tools(open_knowledge),
                 ),
@@ -97,16 +101,22 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
     return search_code, locate, what_calls
 
 
-def _of_symbols(known: OpenKnowledge) -> Sequence[Tool]:
+def _symbol_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_symbol", effects=READS, searchable=False)
     async def get_symbol(symbol_id: SymbolId, include_source: bool = False) -> GuidedContent:
         """Read a symbol: what it is, where it stands, and its source where you ask for it."""
         code = (await known()).code
         node = await code.symbol(symbol_id)
-        parts = [node_line(node)]
-        if include_source:
-            parts.append(fence(await code.source(node.id), f"From {code_span(node.path or '')}.", limit=40_000))
+        parts = [node_line(node), *([_source(node, await code.source(node.id))] if include_source else [])]
         return GuidedContent(content="\n\n".join(parts), guidance=_next_steps(node))
+
+    @tool(name="get_context", effects=READS, searchable=False)
+    async def get_context(symbol_id: SymbolId) -> str:
+        """Read a symbol or a file with its source, the symbols that use it, and the symbols that it uses."""
+        found = await (await known()).code.context(symbol_id)
+        used_by = _section("Used by", map(link_line, found.dependents))
+        uses = _section("Uses", map(link_line, found.dependencies))
+        return "\n\n".join((node_line(found.node), _source(found.node, found.source), used_by, uses))
 
     @tool(name="get_dependencies", effects=READS, searchable=False)
     async def get_dependencies(symbol_id: SymbolId, edge_type: EdgeKind = "all", depth: Depth = 1) -> str:
@@ -130,10 +140,10 @@ def _of_symbols(known: OpenKnowledge) -> Sequence[Tool]:
         code = (await known()).code
         return _found(await code.similar(symbol_id, limit=limit, same_type_only=same_type_only))
 
-    return get_symbol, get_dependencies, get_dependents, find_similar_symbols
+    return get_symbol, get_context, get_dependencies, get_dependents, find_similar_symbols
 
 
-def _of_files(known: OpenKnowledge) -> Sequence[Tool]:
+def _file_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_file_symbols", effects=READS, searchable=False)
     async def get_file_symbols(file_path: FilePath, symbol_type: Kind = "all") -> str:
         """List what a file defines, in its order."""
@@ -147,11 +157,8 @@ def _of_files(known: OpenKnowledge) -> Sequence[Tool]:
     ) -> str:
         """List the files of this repository."""
         files = await (await known()).code.files(pattern)
-        lines = [
-            f"- {on_one_line(each.path)} ({each.language or 'text'}, {each.lines:,} lines)" for each in files[:limit]
-        ]
-        more = [f"… and {len(files) - limit:,} more"] if len(files) > limit else []
-        return "\n".join([*lines, *more]) or "No file matches that."
+        lines = [f"- {on_one_line(each.path)} ({each.language or 'text'}, {each.lines:,} lines)" for each in files]
+        return "\n".join(_first(lines, limit)) or "No file matches that."
 
     @tool(name="get_structure", effects=READS, searchable=False)
     async def get_structure(
@@ -163,7 +170,35 @@ def _of_files(known: OpenKnowledge) -> Sequence[Tool]:
     return get_file_symbols, list_files, get_structure
 
 
-def _of_the_past(known: OpenKnowledge) -> Sequence[Tool]:
+def _analysis_tools(known: OpenKnowledge) -> Sequence[Tool]:
+    @tool(name="analyze_dependencies", title="What a file or folder depends on", effects=READS)
+    async def analyze_dependencies(path: Below = "") -> str:
+        """Analyze dependencies between files: what a file or folder depends on, what depends on it, and circles."""
+        found = await (await known()).code.file_links(path)
+        parts = [_section("Depends on" if path else "Most used files", _counted(found.uses))]
+        if path:
+            parts.append(_section("Used by", _counted(found.used_by)))
+        circles = [f"- {on_one_line(one)} and {on_one_line(other)}" for one, other in found.cycles]
+        return "\n\n".join((*parts, _section("Files that use each other", circles)))
+
+    @tool(name="detect_patterns", effects=READS, searchable=False)
+    async def detect_patterns(language: Annotated[str, msgspec.Meta(description="empty: all")] = "") -> str:
+        """Detect the patterns that the code follows, for errors, async code, exports and imports, with examples."""
+        from clew.knowledge.project.style import get_style_guide  # with the rest of knowledge
+
+        parts = []
+        for style in await get_style_guide((await known()).code, language or None):
+            found = {name: way for name, way in msgspec.to_builtins(style.patterns).items() if way}
+            lines = [f"- {name.replace('_', ' ')}: {_way(way)}" for name, way in found.items()]
+            examples = [each for each in style.examples if each.pattern in found]
+            lines += [f"  - {on_one_line(each.file)}:{each.line} {code_span(each.text)}" for each in examples]
+            parts.append(_section(f"{style.language} ({style.files:,} files)", lines))
+        return "\n\n".join(parts) or "No code is known that has patterns."
+
+    return analyze_dependencies, detect_patterns
+
+
+def _history_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_history_for_code", effects=READS, searchable=False)
     async def get_history_for_code(
         file_path: FilePath,
@@ -176,19 +211,40 @@ def _of_the_past(known: OpenKnowledge) -> Sequence[Tool]:
         knowledge = await known()
         noted = await knowledge.archive(ctx.by).get_history_for_code(file_path, limit)
         commits = await knowledge.code.commits_of(file_path, line=line or None, limit=limit)
-        told = [*map(node_line, noted), *map(commit_line, commits)]
-        return "\n".join(told) or "Nothing was noted of it, and no commit touched it."
+        lines = [*map(node_line, noted), *map(commit_line, commits)]
+        return "\n".join(lines) or "Nothing was noted of it, and no commit touched it."
 
     return (get_history_for_code,)
 
 
 def commit_line(commit: Commit) -> str:
-    """One commit on a line: when, what, and its name."""
+    """One commit on a line: date, subject and id."""
     return f"- {commit.at:%Y-%m-%d} {inline(commit.subject, 300)} ({commit.sha[:10]})"
 
 
+def _source(node: Node, text: str) -> str:
+    return fence(text, f"From {code_span(node.path or '')}.", limit=40_000)
+
+
+def _section(title: str, lines: Iterable[str]) -> str:
+    return "\n".join((f"## {title}", "", *(_first([*lines], MAX_SHOWN) or ["none"])))
+
+
+def _first(lines: Sequence[str], limit: int) -> list[str]:
+    more = [f"… and {len(lines) - limit:,} more"] if len(lines) > limit else []
+    return [*lines[:limit], *more]
+
+
+def _counted(uses: Mapping[str, int]) -> list[str]:
+    return [f"- {on_one_line(path)} ({count:,} {'use' if count == 1 else 'uses'})" for path, count in uses.items()]
+
+
+def _way(way: str | Sequence[str]) -> str:
+    return inline(way if isinstance(way, str) else ", ".join(way))
+
+
 def _linked(code: CodeGraph, links: Sequence[Link], none: str) -> str:
-    """The links, a line each. That there are none is only said for sure where all are known."""
+    """The links, a line each. `none` is certain only if all files and edges are indexed."""
     if links:
         return "\n".join(map(link_line, links))
     return none if code.is_current else STILL_READING

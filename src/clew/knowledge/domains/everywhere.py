@@ -1,4 +1,4 @@
-"""Code, history and references searched at once, as tools of the domain `code`."""
+"""Tools of the domain `code` that search code, history and references at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Where = Annotated[
 
 
 def everywhere_tools(known: OpenKnowledge) -> Sequence[Tool]:
-    """One groups what is found by domain, one keeps to a budget of tokens."""
+    """`search_all` groups results by domain; `smart_search` keeps to a budget of tokens."""
 
     @tool(name="search_all", effects=READS, searchable=False)
     async def search_all(
@@ -30,7 +30,7 @@ def everywhere_tools(known: OpenKnowledge) -> Sequence[Tool]:
         domains: Where = (),
         limit_per_domain: Annotated[int, msgspec.Meta(ge=1, le=50)] = 5,
     ) -> str:
-        """Search code, history and references at once, and tell what each has."""
+        """Search code, history and references at once, and show the results of each."""
         from clew.knowledge.searching import search_all as search  # with the rest of knowledge
 
         knowledge = await known()
@@ -55,7 +55,7 @@ def everywhere_tools(known: OpenKnowledge) -> Sequence[Tool]:
         token_budget: Annotated[int, msgspec.Meta(ge=50, le=100_000)] = 1_000,
         thoroughness: Literal["quick", "moderate", "thorough"] = "moderate",
     ) -> str:
-        """Search everything for the best of all, within a budget of tokens."""
+        """Search everything and show the best results within a budget of tokens."""
         from clew.knowledge.searching import smart_search as search  # with the rest of knowledge
 
         knowledge = await known()

@@ -12,7 +12,7 @@ from clew.tools import Effects
 from clew.trail.nodes import Node, ScoredNode
 
 if TYPE_CHECKING:
-    from clew.knowledge.code.views import Callers, Link, NamedCall
+    from clew.knowledge.code.models import Callers, Link, NamedCall
 
 WIDTH = 160
 READS = Effects(reads_only=True, reaches_out=False)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from clew.knowledge.code.marking import marker
+from clew.knowledge.code.db_owner import marker
 from clew.trail.breadcrumb import Breadcrumb, Draft
 
 MARK = "mark"

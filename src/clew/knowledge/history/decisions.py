@@ -14,7 +14,7 @@ import msgspec
 from clew.access import Principal
 from clew.errors import AlreadyExists, Conflict, CycleRefused
 from clew.fences import clean
-from clew.knowledge.code.blobs import blob_id
+from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.evidence.signatures import with_marks
 from clew.knowledge.history.changelog import (
     ChangeKind,

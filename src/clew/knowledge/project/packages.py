@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, cast
 
 import msgspec
 
-from clew.knowledge.code.blobs import read_content
+from clew.knowledge.code.file_content import read_content
 from clew.knowledge.lines import clip
 from clew.knowledge.project.formats import TextFile, parse, parse_json
 from clew.knowledge.project.manifests import DEV, INDIRECT, PEER, RUNTIME, normal_name, reader_of

@@ -15,10 +15,9 @@ from typing import NamedTuple
 import msgspec
 
 from clew.errors import InvalidInput
-from clew.knowledge.code.facts import Import
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.languages import LANGUAGES
-from clew.knowledge.code.views import FileInfo
+from clew.knowledge.code.languages.detect import LANGUAGES
+from clew.knowledge.code.models import FileInfo, Import
 from clew.knowledge.lines import clip
 from clew.knowledge.project.formats import load_table
 from clew.knowledge.project.texts import own_files, read_files

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from clew.knowledge.code.facts import Symbol
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.views import FileInfo
+from clew.knowledge.code.models import FileInfo, Symbol
 from clew.knowledge.lines import clip
 from clew.knowledge.project.patterns import (
     Plain,

@@ -8,13 +8,12 @@ from typing import Any
 
 import msgspec
 
-from clew.knowledge.code.blobs import read_content
-from clew.knowledge.code.facts import FileFacts
+from clew.knowledge.code.file_content import make_readable, read_content
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.parsing import make_readable, run_jobs
+from clew.knowledge.code.models import FileFacts, FileInfo
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
+from clew.knowledge.code.pool import run_jobs
 from clew.knowledge.code.rows import decode_facts, find_facts
-from clew.knowledge.code.views import FileInfo
 
 MAX_TEXT = 300_000
 """Larger files are generated."""

@@ -14,7 +14,7 @@ import msgspec
 
 from clew.errors import InvalidInput
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.views import FileInfo
+from clew.knowledge.code.models import FileInfo
 from clew.knowledge.lines import clip
 from clew.knowledge.project.formats import parse_json
 from clew.knowledge.project.texts import FileText, read_files

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from clew.catalog.text import inline
-from clew.knowledge.code.blobs import read_content
+from clew.knowledge.code.file_content import read_content
 from clew.knowledge.project.formats import TextFile
 from clew.knowledge.project.packages import find_npm, find_python
 from clew.knowledge.project.tool_records import Confidence, DiscoveredTool, ToolCategory

@@ -1,0 +1,242 @@
+"""The files of a project that an import means, for each language: by relative path, package, or end of a path."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from posixpath import basename, dirname, join, normpath, splitext
+from types import MappingProxyType
+from typing import NamedTuple
+
+from clew.knowledge.code.models import Import
+from clew.knowledge.code.python_calls.modules import Modules
+
+SCRIPT_SUFFIXES = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
+SCRIPT_ROOTS = {"@/": ("", "src/"), "~/": ("", "src/")}
+NATIVE_SUFFIXES = (".c", ".cc", ".cpp", ".cxx", ".m", ".mm")
+HEADER_SUFFIXES = (".h", ".hh", ".hpp", ".hxx")
+FAMILIES = {"typescript": "javascript", "tsx": "javascript", "jsx": "javascript", "cpp": "c", "c++": "c"}
+
+
+def family(language: str) -> str:
+    """The group of languages whose files can use each other's names."""
+    return FAMILIES.get(language, language)
+
+
+class Packages(NamedTuple):
+    """Packages that manifests declare: the module path of each folder with a `go.mod`, and the source folder of each
+    crate of Rust. Without them, the ends of paths and the names of folders decide."""
+
+    go: Mapping[str, str] = MappingProxyType({})
+    rust: Mapping[str, str] = MappingProxyType({})
+
+
+NO_PACKAGES = Packages()
+
+
+class ImportResolver:
+    """Finds the files of a project by the imports of them."""
+
+    def __init__(self, languages: Mapping[str, str], packages: Packages = NO_PACKAGES) -> None:
+        self._languages: dict[str, str] = {}
+        self._folders: defaultdict[str, set[str]] = defaultdict(set)
+        self._names: defaultdict[str, set[str]] = defaultdict(set)
+        self._packages = packages
+        self._found: dict[tuple[str, str, str], list[str]] = {}
+        self.modules = Modules()
+        for path, language in languages.items():
+            self.add(path, language)
+
+    def add(self, path: str, language: str) -> None:
+        self._found.clear()
+        self._languages[path] = language
+        self._folders[dirname(path)].add(path)
+        self._names[basename(path)].add(path)
+        if language == "python":
+            self.modules.add(path)
+
+    def remove(self, path: str) -> None:
+        self._found.clear()
+        if self._languages.pop(path, None) is not None:
+            self._folders[dirname(path)].discard(path)
+            self._names[basename(path)].discard(path)
+            self.modules.remove(path)
+
+    def resolve(self, importer: str, item: Import) -> list[str]:
+        """The files that an import means, in order; empty for an import from outside of the project."""
+        if not item.module:  # an export under another name
+            return [importer]
+        key = (importer, item.module, item.name)
+        if key not in self._found:
+            finder = FINDERS.get(family(self._languages.get(importer, "")))
+            self._found[key] = finder(self, importer, item) if finder is not None else []
+        return self._found[key]
+
+    def neighbours(self, path: str) -> list[str]:
+        """The other files of the folder in the same language, in order."""
+        language = self._languages.get(path, "")
+        return sorted(
+            other for other in self._folders[dirname(path)] if other != path and self._languages[other] == language
+        )
+
+    def implementations(self, path: str) -> list[str]:
+        """The files with the definitions of a C header: those with its name."""
+        stem, ending = splitext(basename(path))
+        if ending not in HEADER_SUFFIXES:
+            return []
+        found = [other for suffix in NATIVE_SUFFIXES for other in sorted(self._names.get(stem + suffix, ()))]
+        return [other for other in found if other != path]
+
+    def _python(self, importer: str, item: Import) -> list[str]:
+        level = len(item.module) - len(item.module.lstrip("."))
+        found = self.modules.resolve(item.module[level:], level, importer)
+        submodule = self.modules.submodule(found, item.name) if found and item.name else ""
+        return [path for path in (found, submodule) if path and not path.endswith("/")]
+
+    def _script(self, importer: str, item: Import) -> list[str]:
+        module = item.module.strip("'\"")
+        if module.startswith("."):
+            return self._script_at(normpath(join(dirname(importer), module)))
+        for prefix, roots in SCRIPT_ROOTS.items():
+            if module.startswith(prefix):
+                tried = [self._script_at(root + module[len(prefix) :]) for root in roots]
+                return next((found for found in tried if found), [])
+        return []
+
+    def _script_at(self, stem: str) -> list[str]:
+        bare = splitext(stem)[0] if splitext(stem)[1] in (".js", ".mjs", ".cjs", ".jsx") else stem
+        stems = (stem, bare) if bare != stem else (stem,)
+        candidates = [stem, *(name + suffix for name in stems for suffix in SCRIPT_SUFFIXES)]
+        candidates += [normpath(f"{stem}/index{suffix}") for suffix in SCRIPT_SUFFIXES]
+        return next(([path] for path in candidates if path in self._languages), [])
+
+    def _go(self, importer: str, item: Import) -> list[str]:
+        module = item.module.strip('"')
+        for folder, root in self._packages.go.items():
+            if module == root or module.startswith(root + "/"):
+                return self._package(normpath(join(folder, module[len(root) :].lstrip("/"))), "go")
+        parts = module.split("/")
+        shortest = len(parts) if "." not in parts[0] else 1
+        for start in range(len(parts) - shortest + 1):
+            found = self._package("/".join(parts[start:]), "go")
+            if found:
+                return found
+        return []
+
+    def _package(self, folder: str, language: str) -> list[str]:
+        inside = self._folders.get("" if folder == "." else folder, ())
+        return sorted(path for path in inside if self._languages[path] == language and not path.endswith("_test.go"))
+
+    def _java(self, importer: str, item: Import) -> list[str]:
+        whole = item.module if item.name in ("", "*") else f"{item.module}.{item.name}"
+        parts = whole.removesuffix(".*").split(".")
+        for end in range(len(parts), 0, -1):
+            found = self._ending(importer, "/".join(parts[:end]) + ".java")
+            if found:
+                return found
+        folder = "/".join(parts)
+        is_star = item.name == "*" or whole.endswith(".*")
+        folders = [name for name in self._folders if name == folder or name.endswith("/" + folder)] if is_star else []
+        return [path for name in sorted(folders) for path in self._package(name, "java")]
+
+    def _native(self, importer: str, item: Import) -> list[str]:
+        included = item.module.strip('"<>')
+        beside = normpath(join(dirname(importer), included))
+        return [beside] if beside in self._languages else self._ending(importer, included)
+
+    def _ruby(self, importer: str, item: Import) -> list[str]:
+        required = item.module.strip("'\"").removesuffix(".rb") + ".rb"
+        beside = normpath(join(dirname(importer), required))
+        if beside in self._languages or required.startswith("."):
+            return [beside] if beside in self._languages else []
+        return self._ending(importer, required)
+
+    def _rust(self, importer: str, item: Import) -> list[str]:
+        parts = [part for part in item.module.replace("::", ".").split(".") if part]
+        if item.name not in ("", "*"):
+            parts.append(item.name)
+        if not parts:
+            return []
+        folder, rest = self._rust_root(importer, parts)
+        for end in range(len(rest), 0, -1):
+            stem = normpath(join(folder, *rest[:end]))
+            found = [path for path in (f"{stem}.rs", f"{stem}/mod.rs") if path in self._languages]
+            if found:
+                return found
+        roots = [join(folder, name).lstrip("/") for name in ("lib.rs", "main.rs", "mod.rs")]
+        is_rooted = parts[0] in ("crate", "self", "super") or folder != self._rust_folder(importer)
+        return [path for path in roots if path in self._languages][:1] if is_rooted else []
+
+    def _rust_root(self, importer: str, parts: list[str]) -> tuple[str, list[str]]:
+        """The folder to search, and the rest of the path."""
+        folder = self._rust_folder(importer)
+        if parts[0] == "crate":
+            return self._crate(importer), parts[1:]
+        while parts and parts[0] in ("self", "super"):
+            folder = dirname(folder) if parts[0] == "super" else folder
+            parts = parts[1:]
+        if parts and parts[0] in self._packages.rust:
+            return self._packages.rust[parts[0]], parts[1:]
+        for name in (parts[0], parts[0].replace("_", "-")) if parts else ():
+            for source in (f"{name}/src", f"crates/{name}/src"):
+                if f"{source}/lib.rs" in self._languages:
+                    return source, parts[1:]
+        return folder, parts
+
+    @staticmethod
+    def _rust_folder(path: str) -> str:
+        """The folder of the submodules of a file."""
+        stem = splitext(basename(path))[0]
+        return dirname(path) if stem in ("mod", "lib", "main") else join(dirname(path), stem)
+
+    def _crate(self, importer: str) -> str:
+        folder = dirname(importer)
+        while folder and not any(f"{folder}/{name}" in self._languages for name in ("lib.rs", "main.rs")):
+            folder = dirname(folder)
+        return folder
+
+    def _ending(self, importer: str, ending: str) -> list[str]:
+        """The file whose path has this end; of several, the one that shares most of the importer's path."""
+        candidates = self._names.get(basename(ending), ())
+        found = [path for path in candidates if path == ending or path.endswith("/" + ending)]
+        return [max(sorted(found), key=lambda path: _shared(path, importer))] if found else []
+
+
+def _shared(path: str, other: str) -> int:
+    """The number of leading folders that two paths share."""
+    count = 0
+    for one, two in zip(path.split("/")[:-1], other.split("/")[:-1], strict=False):
+        if one != two:
+            break
+        count += 1
+    return count
+
+
+def module_word(module: str, language: str) -> str:
+    """The name by which a file uses a module that it imports as a whole."""
+    parts = [part for part in module.strip("'\"<>").replace("::", "/").split("/") if part]
+    last = parts[-1] if parts else ""
+    if language == "go":
+        is_version = len(parts) > 1 and last[:1] == "v" and last[1:].isdigit()
+        return (parts[-2] if is_version else last).partition(".")[0]
+    return last.rpartition(".")[2] if language in ("java", "rust") else splitext(last)[0]
+
+
+def words_of(imports: Iterable[Import]) -> set[str]:
+    """The names of files and folders that imports may mean."""
+    words: set[str] = set()
+    for item in imports:
+        last = item.module.strip("'\"<>").replace("::", "/").rstrip("/").rpartition("/")[2]
+        words.update((item.name, splitext(last)[0], last.rpartition(".")[2]))
+    return words - {""}
+
+
+FINDERS: dict[str, Callable[[ImportResolver, str, Import], list[str]]] = {
+    "python": ImportResolver._python,
+    "javascript": ImportResolver._script,
+    "go": ImportResolver._go,
+    "java": ImportResolver._java,
+    "c": ImportResolver._native,
+    "ruby": ImportResolver._ruby,
+    "rust": ImportResolver._rust,
+}

@@ -1,0 +1,237 @@
+"""Brings the store up to date with the files: finds changed files, reads, parses and writes them in batches, and links.
+After an interruption the next run continues with the files that are missing."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal
+
+import msgspec
+
+from clew.clock import Clock
+from clew.errors import StorageError
+from clew.knowledge.code.files import Status, Tree
+from clew.knowledge.code.index_pass import IndexPass, Progress, advance
+from clew.knowledge.code.link_worker import LinkWorker
+from clew.knowledge.code.process_lock import is_locked, process_lock
+from clew.knowledge.code.rows import FileRow, drop_file, find_file, read_files
+from clew.knowledge.code.search_index import SearchIndex
+from clew.knowledge.code.store import CodeStore, read_meta, write_meta
+
+EMBED_BATCH = 100
+"""Contents that get their vectors in one transaction."""
+KEEP_BLOBS_SECONDS = 30 * 86_400
+
+_DOCUMENTS = frozenset(
+    (".md", ".rst", ".txt", ".json", ".csv", ".svg", ".html", ".xml", ".lock", ".yml", ".yaml", ".css")
+)
+
+Until = Literal["linked", "embedded", "followed"]
+"""The last step of a refresh."""
+Step = Callable[[Progress], None]
+
+
+class Indexed(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a refresh: number of files, changed and deleted paths, and number of parsed contents."""
+
+    files: int
+    changed: Sequence[str] = ()
+    gone: Sequence[str] = ()
+    parsed: int = 0
+    seconds: float = 0.0
+
+
+class Indexer:
+    """The index of one folder. Calls block and may come from several threads: small updates go between the batches of a
+    refresh."""
+
+    def __init__(self, tree: Tree, store: CodeStore, text: SearchIndex, links: LinkWorker, clock: Clock) -> None:
+        self._tree = tree
+        self._store = store
+        self._text = text
+        self._links = links
+        self._clock = clock
+        self._refreshing = threading.Lock()
+        self._linking = threading.Lock()
+        self._stopped = threading.Event()
+
+    @property
+    def is_refreshing(self) -> bool:
+        """Whether this process or another is refreshing the index."""
+        return self._refreshing.locked() or is_locked(self._store.path)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the last refresh read all files."""
+        return bool(self._store.meta("whole", 0))
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether the edges of every file are up to date."""
+        return self._has_reached("linked")
+
+    def stop(self) -> None:
+        """End a running refresh after its batch, and every later one at once."""
+        self._stopped.set()
+        self._links.close()
+
+    def wait(self) -> None:
+        """Wait until no refresh and no linking runs, and end the link worker."""
+        with self._refreshing, self._linking:
+            self._links.close()
+
+    def refresh(self, report: Progress | None = None, *, until: Until = "followed") -> Indexed:
+        """Index all changed files and link them by names, then embed them, then follow their values, up to the step
+        `until`. Waits while another process refreshes."""
+        report = report or _report_nothing
+        began = time.monotonic()
+        with self._refreshing, process_lock(self._store.path, lambda: report(0, 0, "another process is indexing")):
+            report(0, 0, "looking")
+            present, known = self._list_files()
+            doubtful = [path for path, status in present.items() if not _is_known(known.get(path), status)]
+            gone = sorted(known.keys() - present.keys())
+            self._mark_whole(not doubtful and not gone and self.is_whole)
+            done = self._pass(known, self._preparing(report, len(present)), len(doubtful))
+            done.run(sorted(doubtful, key=_order))
+            self._drop(gone)
+            self._prune()
+            self._mark_whole(not self._stopped.is_set())
+            steps: dict[Until, Step] = {"linked": self.link, "embedded": self.embed, "followed": self._follow}
+            self._run_steps(report, list(steps.values())[: list(steps).index(until) + 1])
+        gone = sorted({*gone, *done.gone})
+        seconds = time.monotonic() - began
+        return Indexed(files=len(present), changed=done.changed, gone=gone, parsed=done.parsed, seconds=seconds)
+
+    def update(self, paths: Iterable[str]) -> list[str]:
+        """Read some files again. Returns those that changed or are gone."""
+        wanted = list(dict.fromkeys(paths))
+        with self._store.reading() as sql:
+            rows = {path: row for path in wanted if (row := find_file(sql, path))}
+        present = {path for path in rows if self._tree.status(path)}
+        present |= self._tree.choose(path for path in wanted if path not in rows).keys()
+        done = self._pass(rows, _report_nothing, len(present))
+        done.run(sorted(present))
+        gone = [path for path in rows if path not in present]
+        self._drop(gone)
+        return sorted({*done.changed, *done.gone, *gone})
+
+    def freshen(self, paths: Iterable[str]) -> bool:
+        """Read those of some files whose status differs from the store. Returns whether any had changed."""
+        with self._store.reading() as sql:
+            rows = [(path, find_file(sql, path)) for path in set(paths)]
+        doubtful = [path for path, row in rows if not _is_known(row, self._tree.status(path))]
+        return bool(doubtful and self.update(doubtful))
+
+    def link(self, report: Progress | None = None) -> None:
+        """Give every file edges, at least those by names. Reports first, even if there is nothing to do, so that a
+        caller who needs only the files can stop waiting."""
+        (report or _report_nothing)(0, 0, "linking")
+        with self._linking:
+            if not self.is_linked:
+                self._links.link()
+
+    def follow(self, report: Progress | None = None) -> None:
+        """Bring all edges of the indexed files up to date, also those that need values to be followed."""
+        report = report or _report_nothing
+        with self._refreshing, process_lock(self._store.path, lambda: report(0, 0, "another process is indexing")):
+            self._run_steps(report, [self._follow])
+
+    def embed(self, report: Progress | None = None) -> None:
+        """Make the missing vectors, if there is an embedder."""
+        made = 0
+        while not self._stopped.is_set() and (more := self._text.embed(EMBED_BATCH)):
+            made += more
+            (report or _report_nothing)(made, 0, "embedding")
+
+    def _mark_whole(self, is_whole: bool) -> None:
+        if is_whole != self.is_whole:
+            with self._store.writing() as sql:
+                write_meta(sql, "whole", int(is_whole))
+
+    def _follow(self, report: Progress) -> None:
+        with self._linking:
+            if not self._has_reached("followed"):
+                report(0, 0, "following")
+                self._links.follow()
+
+    def _has_reached(self, mark: str) -> bool:
+        with self._store.reading() as sql:
+            return bool(read_meta(sql, "generation", 0) == read_meta(sql, mark, 0))
+
+    def _pass(self, known: dict[str, FileRow], report: Progress, total: int) -> IndexPass:
+        return IndexPass(
+            self._tree,
+            self._store,
+            self._text,
+            known,
+            report=lambda done: report(done, total, "reading"),
+            is_stopped=self._stopped.is_set,
+            seen=int(self._clock.now().timestamp()),
+        )
+
+    def _preparing(self, report: Progress, files: int) -> Progress:
+        """A report that also prepares linking when half of the files are read."""
+
+        def report_and_prepare(done: int, total: int, step: str) -> None:
+            if 2 * done >= total and not self._stopped.is_set():
+                self._links.prepare(files)
+            report(done, total, step)
+
+        return report_and_prepare
+
+    def _list_files(self) -> tuple[dict[str, Status], dict[str, FileRow]]:
+        """The files on the disk, and the stored ones, read while git lists the others."""
+        with ThreadPoolExecutor(1, thread_name_prefix="clew-looking") as thread:
+            looking = thread.submit(self._tree.look)
+            with self._store.reading() as sql:
+                known = read_files(sql)
+            return looking.result(), known
+
+    def _run_steps(self, report: Progress, steps: Iterable[Step]) -> None:
+        """The steps after reading. `stop` ends the link worker during its work: that is no error."""
+        try:
+            for step in steps:
+                if not self._stopped.is_set():
+                    step(report)
+        except StorageError:
+            if not self._stopped.is_set():
+                raise
+
+    def _drop(self, paths: Collection[str]) -> None:
+        if not paths:
+            return
+        with self._store.writing() as sql:
+            for path in paths:
+                drop_file(sql, path)
+                self._text.drop(path)
+            advance(sql)
+
+    def _prune(self) -> None:
+        """Delete contents that no file has had for long."""
+        with self._store.writing() as sql:
+            gone = sql.execute(
+                "DELETE FROM blobs WHERE seen < ? AND blob NOT IN (SELECT blob FROM files) RETURNING 1",
+                (int(self._clock.now().timestamp()) - KEEP_BLOBS_SECONDS,),
+            ).fetchall()
+            if gone:
+                self._text.prune()
+
+
+def _is_known(row: FileRow | None, status: Status | None) -> bool:
+    """Whether the stored row is certainly right. A file that does not exist has neither row nor status."""
+    if row is None or status is None:
+        return row is None and status is None
+    return row.is_as(status)
+
+
+def _order(path: str) -> tuple[bool, str]:
+    """Code first: questions arrive before all files are read."""
+    return os.path.splitext(path)[1].lower() in _DOCUMENTS, path
+
+
+def _report_nothing(done: int, total: int, step: str) -> None:
+    return None

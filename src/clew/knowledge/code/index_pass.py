@@ -1,0 +1,154 @@
+"""One pass over files: read each, parse new contents, and write a batch in one transaction."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import NamedTuple
+
+from clew.knowledge.code import rows
+from clew.knowledge.code.file_content import Content, Job, Readable, make_readable, read_content
+from clew.knowledge.code.files import Tree
+from clew.knowledge.code.pool import GIVEN_UP, IN_FLIGHT, NOT_SURVIVED, POOL_FROM, Pool, batches, run_jobs
+from clew.knowledge.code.rows import FileRow, Parsed
+from clew.knowledge.code.search_index import EncodedText, SearchIndex
+from clew.knowledge.code.store import CodeStore, Sql, read_meta, write_meta
+
+Progress = Callable[[int, int, str], None]
+"""Receives the number of items that are done, the total, and the name of the step."""
+
+_log = logging.getLogger(__name__)
+
+
+class _Entry(NamedTuple):
+    """A file on its way into the store. Without `readable` it is gone; without `is_new` its content is known."""
+
+    path: str
+    readable: Readable | None
+    parsed: Parsed | None = None
+    is_new: bool = False
+
+    @property
+    def is_unparsed(self) -> bool:
+        return self.is_new and self.parsed is None and self.readable is not None and not self.readable.left_out
+
+
+class IndexPass:
+    """Indexes files, and remembers which of them changed or were gone, and how many contents it parsed."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        store: CodeStore,
+        text: SearchIndex,
+        known: dict[str, FileRow],
+        *,
+        report: Callable[[int], None],
+        is_stopped: Callable[[], bool],
+        seen: int,
+    ) -> None:
+        """`report` receives the number of files that are done; `seen` is the time of the pass in seconds."""
+        self.changed: list[str] = []
+        self.gone: list[str] = []
+        self.parsed = 0
+        self._tree = tree
+        self._store = store
+        self._text = text
+        self._known = known
+        self._report = report
+        self._is_stopped = is_stopped
+        self._seen = seen
+        self._done = 0
+        self._unparsed: list[tuple[str, str]] = []
+
+    def run(self, paths: Sequence[str]) -> None:
+        is_pooled = len(paths) >= POOL_FROM
+        flying: deque[tuple[list[_Entry], Future[list[Parsed]] | None]] = deque()
+        with Pool() as pool:
+            for batch in batches(paths):
+                if self._is_stopped():
+                    break
+                entries = [self._read(path) for path in batch]
+                jobs = _jobs(entries) if is_pooled else []
+                flying.append((entries, pool.submit(jobs) if jobs else None))
+                if len(flying) > IN_FLIGHT:
+                    self._finish(*flying.popleft(), pool)
+            while flying:
+                self._finish(*flying.popleft(), pool)
+        self._report_unparsed()
+
+    def _read(self, path: str) -> _Entry:
+        content = read_content(self._tree.root, path)
+        if content is None:
+            return _Entry(path, None)
+        row = self._known.get(path)
+        if row is not None and _is_same(row, content):
+            return _Entry(path, Readable(content, row.language))
+        readable = make_readable(content)
+        if readable.left_out:
+            return _Entry(path, readable, is_new=True)
+        with self._store.reading() as sql:
+            facts = rows.find_facts(sql, content.blob, readable.language)
+        return _Entry(path, readable, Parsed(facts) if facts else None, is_new=True)
+
+    def _finish(self, entries: list[_Entry], parsing: Future[list[Parsed]] | None, pool: Pool) -> None:
+        """Wait for the workers, or parse here, and write the batch."""
+        results = iter(parsing.result() if parsing else run_jobs(_jobs(entries), pool))
+        with self._store.writing() as sql:
+            before = len(self.changed) + len(self.gone)
+            for entry in entries:
+                if entry.readable is not None and entry.is_unparsed:
+                    parsed = next(results)
+                    rows.write_parsed(sql, entry.readable.content.blob, entry.readable.language, parsed, self._seen)
+                    self.parsed += 1
+                    entry = entry._replace(parsed=parsed)
+                self._write(sql, entry)
+            if len(self.changed) + len(self.gone) > before:
+                advance(sql)
+        self._done += len(entries)
+        self._report(self._done)
+
+    def _write(self, sql: Sql, entry: _Entry) -> None:
+        if entry.readable is None:
+            if entry.path in self._known:
+                self.gone.append(entry.path)
+                rows.drop_file(sql, entry.path)
+                self._text.drop(entry.path)
+            return
+        content = entry.readable.content
+        if not entry.is_new:
+            rows.write_status(sql, entry.path, content)
+            return
+        self.changed.append(entry.path)
+        facts = rows.decode_facts(entry.parsed.facts) if entry.parsed else None
+        if facts is not None and facts.error in (NOT_SURVIVED, GIVEN_UP):
+            self._unparsed.append((entry.path, facts.error))
+        rows.write_file(sql, content, entry.readable.language, facts, entry.readable.left_out)
+        if facts is None or entry.parsed is None:
+            self._text.drop(entry.path)
+        elif entry.parsed.words:
+            self._text.put_encoded(entry.path, content.blob, facts.language, EncodedText(*entry.parsed.words))
+        else:
+            self._text.put(entry.path, content.blob, facts, entry.readable.text)
+
+    def _report_unparsed(self) -> None:
+        if self._unparsed:
+            path, reason = self._unparsed[0]
+            others = f" and {len(self._unparsed) - 1:,} more" if len(self._unparsed) > 1 else ""
+            _log.warning("%s%s: no symbols are known, %s", path, others, reason)
+
+
+def _jobs(entries: Sequence[_Entry]) -> list[Job]:
+    return [entry.readable.job for entry in entries if entry.readable is not None and entry.is_unparsed]
+
+
+def _is_same(row: FileRow, content: Content) -> bool:
+    """Whether a content is that of a row. A file that cannot be read is compared by the reason."""
+    return row.blob == content.blob and (bool(content.blob) or row.left_out == content.left_out)
+
+
+def advance(sql: Sql) -> None:
+    """Count a change of the files: edges and answers of earlier generations are out of date."""
+    write_meta(sql, "generation", read_meta(sql, "generation", 0) + 1)

@@ -1,0 +1,182 @@
+"""From the bytes of a file to its facts. Any bytes are valid input: `FileFacts.error` says what could not be read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+from clew.knowledge.code.languages.descriptions import describe_comment, describe_docstring
+from clew.knowledge.code.languages.detect import LANGUAGES, load_grammar
+from clew.knowledge.code.languages.walker import Handler, Syntax, Walker, child_at
+from clew.knowledge.code.models import CUT, FileFacts
+
+if TYPE_CHECKING:
+    from tree_sitter import Language, Node, Parser, Tree
+
+MAX_BYTES = 2_000_000
+MAX_MEAN_LINE = 2_000
+"""Files with longer lines on average are generated."""
+
+_PIECE = 2_048
+_PROBE = 2_048
+_PROBE_SECONDS = 0.1
+"""A hundred times what the first bytes of code take."""
+_UNPROBED = frozenset(("python",))
+"""Languages for which no input is known that takes the parser longer than other text."""
+
+_EASY_BYTES, _UNPROBED_EASY_BYTES = 64_000, 160_000
+_TRIED = ((1_024, 0.008), (2_048, 0.012), (4_096, 0.02))
+"""Bytes of each part that `takes_long` tries, and the seconds allowed: three times what code takes and more. Hard input
+shows in few bytes: 4,096 of them at once can cost seconds and 500 MB."""
+
+_SECONDS_A_BYTE = 2e-6
+_SECONDS = 1.0
+"""The parser's limit in processor time: ten times what code takes and more. Text of another language takes quadratic
+time."""
+
+_MODULES = {"typescript": "javascript", "tsx": "javascript", "cpp": "c"}
+_BEFORE_DOC = frozenset(("hash_bang_line", "package_clause", "package_declaration"))
+_DOC_NODES = 12
+"""Nodes at the top of a file that may hold its description."""
+
+
+class _Grammar(NamedTuple):
+    language: Language
+    handlers: Mapping[int, Handler]
+    syntax: Syntax
+
+
+def extract(content: bytes, language: str) -> FileFacts:
+    """The symbols, imports and references of a file. Never raises. The caller masks keys first, as `readable_text`
+    does: signatures and descriptions are copied from the content."""
+    lines = _count_lines(content)
+    if language not in LANGUAGES:
+        return FileFacts(language, lines=lines, error="no parser for this language")
+    if len(content) > MAX_BYTES:
+        return FileFacts(language, lines=lines, error=f"larger than {MAX_BYTES:,} bytes")
+    if len(content) > 20 * MAX_MEAN_LINE and len(content) > MAX_MEAN_LINE * lines:
+        return FileFacts(language, lines=lines, error="made by a machine: its lines are too long")
+    source = _as_utf8(content)
+    grammar = _grammar(language)
+    tree, is_whole = _parse(source, grammar.language, is_probed=language not in _UNPROBED)
+    walk = Walker(source, grammar.syntax)
+    root = tree.root_node
+    walk.run(root, grammar.handlers)
+    references = walk.references()
+    if not is_whole:
+        error = "too hard to parse, read in part"
+    elif walk.is_cut:
+        error = CUT
+    else:
+        error = "syntax errors, read in part" if root.has_error else ""
+    return FileFacts(
+        language, walk.symbols, walk.imports, references, _describe(source, root), _count_lines(source), error
+    )
+
+
+def is_hard(content: bytes, language: str) -> bool:
+    """Whether parsing may take long: the content is large, or a part of it is slow. A parser cannot be stopped."""
+    if language not in LANGUAGES or len(content) > MAX_BYTES:
+        return False
+    if language in _UNPROBED:
+        return len(content) > _UNPROBED_EASY_BYTES
+    return len(content) > _EASY_BYTES or takes_long(content, language)
+
+
+def takes_long(content: bytes, language: str) -> bool:
+    """Whether a part of the content takes the parser much longer than code does."""
+    from tree_sitter import Parser  # native code, loaded only to read code
+
+    parser = Parser(_grammar(language).language)
+    largest, _ = _TRIED[-1]
+    parts = (content[at : at + largest] for at in range(0, len(content), largest))
+    return any(_seconds(parser, part[:size]) > seconds for part in parts for size, seconds in _TRIED)
+
+
+def _seconds(parser: Parser, part: bytes) -> float:
+    begun = time.thread_time()
+    parser.parse(part)
+    return time.thread_time() - begun
+
+
+def _count_lines(content: bytes) -> int:
+    return content.count(b"\n") + (not content.endswith(b"\n") and content != b"")
+
+
+@cache
+def _grammar(name: str) -> _Grammar:
+    """A language with its handlers by the numbers of its kinds; one kind may have several numbers."""
+    module = import_module(f"clew.knowledge.code.languages.{_MODULES.get(name, name)}")
+    language = load_grammar(name)
+    named = (number for number in range(language.node_kind_count) if language.node_kind_is_named(number))
+    kinds = {number: language.node_kind_for_id(number) or "" for number in named}
+    handlers = {number: module.TABLE[kind] for number, kind in kinds.items() if kind in module.TABLE}
+    return _Grammar(language, handlers, module.SYNTAX)
+
+
+def _as_utf8(content: bytes) -> bytes:
+    """The same lines in UTF-8, without a byte order mark and without NUL, which would end the file."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        content = content.decode("utf-16", "replace").encode("utf-8", "replace")
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        content = content.decode("latin-1").encode()
+    if b"\0" in content:
+        content = content.replace(b"\0", b" ")
+    return content if b"\r" not in content or b"\n" in content else content.replace(b"\r", b"\n")
+
+
+def _parse(source: bytes, language: Language, *, is_probed: bool) -> tuple[Tree, bool]:
+    """The tree, and whether it covers the whole source. After the time limit the parser sees the end of the file."""
+    from tree_sitter import Parser  # native code, loaded only to read code
+
+    if len(source) > _PROBE and is_probed:
+        # if the first bytes are hard, the parser may not ask for more before it is too late
+        begun = time.thread_time()
+        beginning = Parser(language).parse(source[:_PROBE])
+        if time.thread_time() - begun > _PROBE_SECONDS:
+            return beginning, False
+    allowed = _SECONDS + _SECONDS_A_BYTE * len(source)
+    deadline, earliest = time.thread_time() + allowed, time.monotonic() + allowed
+    end = len(source)
+
+    def read(offset: int, point: object) -> bytes:
+        nonlocal end
+        # the clock of the thread is slow, so the other one decides when to ask it
+        if offset < end and time.monotonic() > earliest and time.thread_time() > deadline:
+            end = offset  # for all later offsets too: the parser may go back and try again and again
+        return source[offset : min(offset + _PIECE, end)]
+
+    return Parser(language).parse(read), end == len(source)
+
+
+def _describe(source: bytes, root: Node) -> str:
+    """The comment at the top of the file, unless it is a licence or belongs to the first definition."""
+    start, end, last = 0, 0, -2
+    for index in range(min(root.child_count, _DOC_NODES)):
+        node = root.child(index)
+        if node is None:
+            break
+        if "comment" not in node.type:
+            return _describe_before(source, node, source[start:end], last)
+        is_apart = node.start_point[0] > last + 1
+        if is_apart and (doc := describe_comment(source[start:end])):
+            return doc
+        start, end = node.start_byte if is_apart else start, node.end_byte
+        last = node.end_point[0] - (node.end_point[1] == 0)
+    return describe_comment(source[start:end])
+
+
+def _describe_before(source: bytes, node: Node, comment: bytes, last: int) -> str:
+    """The description, given the first node that is no comment."""
+    string = child_at(node) if node.type == "expression_statement" else None
+    if string is not None and string.type == "string" and string.start_byte == node.start_byte:
+        return describe_docstring(source[string.start_byte : string.end_byte])
+    is_apart = node.start_point[0] > last + 1
+    is_about_file = is_apart or node.type in _BEFORE_DOC or node.type.startswith(("import", "use_", "preproc"))
+    return describe_comment(comment) if is_about_file else ""

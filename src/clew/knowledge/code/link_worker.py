@@ -1,0 +1,272 @@
+"""Brings the edges of a store up to date with its files, in a process of its own for large projects.
+
+Names give edges quickly; following the values of Python programs takes longer and finds more. The linker stays in
+memory, so that a change relinks only the files that it concerns. For a large project that needs much memory and a whole
+core, while questions have to be answered: a worker process links then. It ends with its input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import re
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterable
+from concurrent.futures import Future
+from pathlib import Path
+
+import msgspec
+
+from clew.errors import ClewError, Corrupted, StorageError
+from clew.knowledge.code import rows
+from clew.knowledge.code.file_content import Job, read_content, readable_text
+from clew.knowledge.code.imports import Packages
+from clew.knowledge.code.linking import Linker
+from clew.knowledge.code.models import FileFacts
+from clew.knowledge.code.pool import IN_FLIGHT, POOL_FROM, Pool, batches, end_process, run_job
+from clew.knowledge.code.python_calls.summary import Summary
+from clew.knowledge.code.rows import Parsed
+from clew.knowledge.code.store import CodeStore, Sql, read_meta, write_meta
+
+WORKER_FROM = 200
+"""Files from which a worker links. Smaller projects are linked here, as starting a process takes longer."""
+
+_FOLLOWED = "python"
+_START = "import sys; from clew.knowledge.code.link_worker import serve; serve(*sys.argv[1:])"
+_DONE, _DAMAGED = "done", "damaged: "
+_MANIFESTS = {
+    "go.mod": re.compile(rb"(?m)^module\s+(\S+)"),
+    "Cargo.toml": re.compile(rb"(?m)^\[package\]\s*$(?:\n(?!\[)[^\n]*)*?\nname\s*=\s*[\"']([\w-]{1,100})[\"']"),
+}
+"""The names that manifests give to their folders."""
+
+_decode_summary = msgspec.msgpack.Decoder(Summary).decode
+
+Contents = dict[str, tuple[str, str]]
+"""Blob and language of each file, by path."""
+
+
+class Links:
+    """The edges of one store. Not for several threads at once."""
+
+    def __init__(self, store: CodeStore, root: str) -> None:
+        self._store = store
+        self._root = root
+        self._linker: Linker | None = None
+        self._known: Contents = {}
+
+    def link(self) -> None:
+        """Give edges by names to the files that have none. The edges of other files stay."""
+        if self._linker is not None:
+            self.follow()
+            return
+        with self._store.reading() as sql:
+            generation, contents, missing = _read_state(sql)
+            facts = _read_facts(sql, contents, contents) if missing else {}
+        linker = Linker(facts, packages=self._packages(contents)) if missing else None
+        with self._store.writing() as sql:
+            if linker is not None:
+                rows.write_edges(sql, {path: linker.edges(path) for path in sorted(missing & contents.keys())})
+            write_meta(sql, "linked", generation)
+
+    def follow(self) -> None:
+        """Bring the edges of all files up to date. If following values needs too much, names alone decide."""
+        with self._store.reading() as sql:
+            generation, contents, missing = _read_state(sql)
+        self._summarize(contents)
+        try:
+            with self._store.reading() as sql:
+                linker, touched = self._update(sql, contents)
+        except (RecursionError, MemoryError):
+            linker, touched = self._link_by_names(contents), contents
+        with self._store.writing() as sql:
+            rows.write_edges(sql, {path: linker.edges(path) for path in sorted({*touched, *missing} & contents.keys())})
+            write_meta(sql, "linked", generation)
+            write_meta(sql, "followed", generation)
+
+    def _link_by_names(self, contents: Contents) -> Linker:
+        """A linker that follows no values, for once."""
+        self._linker, self._known = None, {}
+        with self._store.reading() as sql:
+            facts = _read_facts(sql, contents, contents)
+        return Linker(facts, packages=self._packages(contents))
+
+    def _update(self, sql: Sql, contents: Contents) -> tuple[Linker, Iterable[str]]:
+        """Update the linker. Also returns the files whose edges may have changed."""
+        changed = {path for path, content in contents.items() if self._known.get(path) != content}
+        facts, summaries = _read_facts(sql, changed, contents), _read_summaries(sql, changed, contents)
+        linker, self._linker = self._linker, None  # after an error it cannot be used any more
+        if linker is None:
+            linker = Linker(facts, summaries, packages=self._packages(contents))
+            touched: Iterable[str] = contents
+        else:
+            touched = linker.update(facts, summaries, self._known.keys() - contents.keys())
+        self._linker, self._known = linker, contents
+        return linker, touched
+
+    def _summarize(self, contents: Contents) -> None:
+        """Make the missing summaries of the files that still have their content."""
+        with self._store.reading() as sql:
+            wanted = {
+                content[0]: path
+                for path, content in contents.items()
+                if content[1] == _FOLLOWED and self._known.get(path) != content and not rows.find_summary(sql, *content)
+            }
+        if not wanted:
+            return
+        flying: deque[tuple[list[str], Future[list[Parsed]] | list[Parsed]]] = deque()
+        with Pool() as pool:
+            for batch in batches(list(wanted.items())):
+                jobs = self._jobs(batch)
+                is_pooled = len(wanted) >= POOL_FROM
+                results = pool.submit([*jobs.values()]) if is_pooled else [run_job(job) for job in jobs.values()]
+                flying.append((list(jobs), results))
+                if len(flying) > IN_FLIGHT:
+                    self._write_summaries(*flying.popleft())
+            while flying:
+                self._write_summaries(*flying.popleft())
+
+    def _jobs(self, batch: Iterable[tuple[str, str]]) -> dict[str, Job]:
+        found: dict[str, Job] = {}
+        for blob, path in batch:
+            content = read_content(self._root, path)
+            if content is not None and content.blob == blob:
+                found[blob] = Job(readable_text(content.body).encode("utf-8", errors="replace"), _FOLLOWED, True)
+        return found
+
+    def _write_summaries(self, blobs: list[str], parsing: Future[list[Parsed]] | list[Parsed]) -> None:
+        results = parsing if isinstance(parsing, list) else parsing.result()
+        with self._store.writing() as sql:
+            for blob, parsed in zip(blobs, results, strict=True):
+                rows.write_summary(sql, blob, _FOLLOWED, parsed.summary)
+
+    def _packages(self, paths: Iterable[str]) -> Packages:
+        """The packages that the manifests among the files declare."""
+        go, rust = dict[str, str](), dict[str, str]()
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            content = read_content(self._root, path) if name in _MANIFESTS else None
+            found = _MANIFESTS[name].search(content.body) if content is not None else None
+            if found is not None and name == "go.mod":
+                go[folder] = found[1].decode(errors="replace")
+            elif found is not None:
+                rust[found[1].decode(errors="replace").replace("-", "_")] = f"{folder}/src".lstrip("/")
+        return Packages(go, rust)
+
+
+def _read_state(sql: Sql) -> tuple[int, Contents, set[str]]:
+    """The generation of the files, their contents, and the files without edges."""
+    found = sql.execute("SELECT path, blob, language FROM files WHERE left_out = ''")
+    contents = {path: (blob.hex(), language) for path, blob, language in found}
+    return read_meta(sql, "generation", 0), contents, rows.find_unlinked(sql)
+
+
+def _read_facts(sql: Sql, paths: Iterable[str], contents: Contents) -> dict[str, FileFacts]:
+    found = {path: rows.find_facts(sql, *contents[path]) for path in sorted(paths)}
+    return {path: rows.decode_facts(facts) for path, facts in found.items() if facts is not None}
+
+
+def _read_summaries(sql: Sql, paths: Iterable[str], contents: Contents) -> dict[str, Summary]:
+    python = (path for path in sorted(paths) if contents[path][1] == _FOLLOWED)
+    found = {path: rows.find_summary(sql, *contents[path]) for path in python}
+    return {path: _decode_summary(summary) for path, summary in found.items() if summary}
+
+
+class LinkWorker:
+    """Links a large project in a worker process, and a small one here, where it follows values at once. Not for several
+    threads at once, except `close`."""
+
+    def __init__(self, store: CodeStore, root: str) -> None:
+        self._store = store
+        self._root = root
+        self._here = Links(store, root)
+        self._process: subprocess.Popen[str] | None = None
+        self._era = store.era
+        self._turn = threading.Lock()
+
+    def prepare(self, files: int) -> None:
+        """Start the process if a project of this size needs it: that takes a while."""
+        if files >= WORKER_FROM:
+            self._running()
+
+    def link(self) -> None:
+        """As `Links.link`. Raises StorageError if the process ends early."""
+        self._do("link")
+
+    def follow(self) -> None:
+        """As `Links.follow`. Raises StorageError if the process ends early."""
+        self._do("follow")
+
+    def close(self) -> None:
+        """End the process, also during its work."""
+        with self._turn:
+            process, self._process = self._process, None
+            if process is not None:
+                end_process(process)
+
+    def _do(self, command: str) -> None:
+        with self._store.reading() as sql:
+            files = sql.execute("SELECT count(*) FROM files").fetchone()[0]
+        if files < WORKER_FROM:
+            self._here.follow()
+            return
+        answer = self._ask(command)
+        if answer != _DONE:
+            self.close()
+        if answer.startswith(_DAMAGED):
+            raise Corrupted(answer.removeprefix(_DAMAGED))
+        if answer != _DONE:
+            raise StorageError(f"code was not linked: {answer or 'the process for it ended'}", hint="Try again")
+
+    def _ask(self, command: str) -> str:
+        """The answer of the process; empty if it is gone."""
+        process = self._running()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with contextlib.suppress(OSError, ValueError):
+            process.stdin.write(f"{command}\n")
+            process.stdin.flush()
+            return process.stdout.readline().strip()
+        return ""
+
+    def _running(self) -> subprocess.Popen[str]:
+        """The process; a new one after the store was built again, since the old one has the old file open."""
+        if self._era != self._store.era:
+            self.close()
+            self._era = self._store.era
+        with self._turn:
+            if self._process is None:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-P", "-c", _START, str(self._store.path), self._root],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    text=True,
+                    start_new_session=True,
+                )
+            return self._process
+
+
+def serve(path: str, root: str) -> None:
+    """The main function of the process: answers each line of its input with a line."""
+    store = CodeStore(Path(path))
+    links = Links(store, root)
+    gc.disable()  # the linker keeps millions of objects, and scanning them for cycles is slow
+    for line in sys.stdin:
+        try:
+            links.link() if line.strip() == "link" else links.follow()
+            answer = _DONE
+        except Corrupted as error:
+            answer = _DAMAGED + " ".join(str(error).split())
+        except ClewError as error:
+            answer = " ".join(str(error).split())
+        except Exception as error:  # a task boundary: the caller gets the error, and may ask again
+            answer = f"unforeseen {type(error).__name__}"
+        sys.stdout.write(f"{answer}\n")
+        sys.stdout.flush()
+        gc.collect()
+        gc.freeze()
+    store.close()
