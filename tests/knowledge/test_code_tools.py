@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clew.app import App, open_app
-from clew.catalog.answers import Item, Question
+from clew.catalog.answers import Question
 from clew.config import Config, HygieneConfig
 from tests.knowledge.code.repositories import make_repository
 from tests.knowledge.code.sampling import SAMPLE
@@ -88,30 +88,10 @@ async def test_files_and_structure(app: App) -> None:
 
 
 @pytest.mark.req("SYL-26")
-async def test_analyze_dependencies_tells_both_directions_and_circles(app: App) -> None:
-    told = await get(app, "code://tools/analyze_dependencies", path="shop/basket.py")
-    depends, used_by = told.index("## Depends on"), told.index("## Used by")
-    assert depends < told.index("shop/prices.py", depends) < used_by < told.index("shop/checkout.py", used_by)
-    circle = await get(app, "code://tools/analyze_dependencies", path="shop/stock.py")
-    assert "shop/orders.py and shop/stock.py" in circle
-    assert "shop/prices.py" in await get(app, "code://tools/analyze_dependencies")
-    catalog = (await app.workspace()).catalog
-    item = Item(route="code://tools/analyze_dependencies", params={"path": "nowhere"})
-    assert "nowhere" in (await catalog.get([item], by=app.me)).markdown
-
-
-@pytest.mark.req("SYL-26")
 @pytest.mark.parametrize("query", ["depend", "what does the basket depend on"])
 async def test_a_question_about_dependencies_finds_the_tool(app: App, query: str) -> None:
     answer = await (await app.workspace()).catalog.ask(Question(query=query), by=app.me)
     assert "code://tools/analyze_dependencies" in answer.markdown
-
-
-@pytest.mark.req("SYL-26")
-async def test_detect_patterns_names_ways_with_examples(app: App) -> None:
-    told = await hidden(app, "detect_patterns", language="python")
-    assert "## python (6 files)" in told
-    assert "import order" in told
 
 
 @pytest.mark.req("SYL-93")

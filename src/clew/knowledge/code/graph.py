@@ -28,7 +28,6 @@ from clew.knowledge.code.models import (
     Callers,
     Context,
     FileInfo,
-    FileLinks,
     Folder,
     LeftOut,
     Link,
@@ -295,15 +294,6 @@ class CodeGraph:
             dependents=await self.dependents(node.id),
             dependencies=await self.dependencies(node.id),
         )
-
-    async def file_links(self, path: str = "") -> FileLinks:
-        """The files that a file or folder uses and is used by, and pairs of files that use each other."""
-
-        def find() -> FileLinks:
-            self._link()
-            return self._read(queries.find_file_links, _place(path))
-
-        return await self._answer(find, lambda found: (), ref=path, looks=True)
 
     async def similar(self, ref: str, *, limit: int = 10, same_type_only: bool = False) -> list[ScoredNode]:
         """Other symbols with similar text, nearest first."""

@@ -192,16 +192,6 @@ class Folder(msgspec.Struct, frozen=True, kw_only=True):
     folders: Sequence[Folder] = ()
 
 
-class FileLinks(msgspec.Struct, frozen=True, kw_only=True):
-    """The files outside of a file or folder that it uses, and that use it, with the number of uses. `cycles` are pairs
-    of files that use each other, one of them inside."""
-
-    path: str
-    uses: dict[str, int]
-    used_by: dict[str, int]
-    cycles: Sequence[tuple[str, str]] = ()
-
-
 class Context(msgspec.Struct, frozen=True, kw_only=True):
     """A symbol with its source in numbered lines, its users, and the symbols that it uses."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import unicodedata
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from posixpath import basename, splitext
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from typing import NamedTuple
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.code.go_interfaces import find_implementers
 from clew.knowledge.code.imports import HEADER_SUFFIXES, family
-from clew.knowledge.code.models import CUT, FileInfo, FileLinks, LeftOut, Link, SymbolRow, to_node
+from clew.knowledge.code.models import CUT, FileInfo, LeftOut, Link, SymbolRow, to_node
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.reexports import find_reexported, find_renamed
 from clew.knowledge.code.refs import CodeRef, check_name, check_ref, is_text, name_parts, node_id, readings, short_ref
@@ -220,31 +219,6 @@ def edge_types(edge_type: str) -> tuple[str, ...]:
             "edge_type", f"{edge_type[:80]!r} is none", hint=f"Types are {', '.join(EDGE_TYPES)} and all"
         )
     return EDGE_TYPES[edge_type]
-
-
-def find_file_links(sql: Sql, path: str) -> FileLinks:
-    """The files that a file or folder uses and is used by; an empty path means the project. Raises NotFound."""
-
-    def is_inside(other: str) -> bool:
-        return not path or other == path or other.startswith(f"{path}/")
-
-    if not any(is_inside(file) for (file,) in sql.execute("SELECT path FROM files")):
-        raise NotFound("file or folder", path[:200])
-    query = (
-        "SELECT a.path, b.path, count(*) FROM edges e JOIN symbols s ON s.id = e.source JOIN files a ON a.id = s.file"
-        " JOIN symbols t ON t.id = e.target JOIN files b ON b.id = t.file"
-        " WHERE e.type != 'defines' AND a.id != b.id GROUP BY a.id, b.id ORDER BY 3 DESC, 1, 2"
-    )
-    pairs = {(source, target): count for source, target, count in sql.execute(query)}
-    uses: Counter[str] = Counter()
-    used_by: Counter[str] = Counter()
-    for (source, target), count in pairs.items():
-        if is_inside(source) and not (path and is_inside(target)):
-            uses[target] += count
-        elif path and is_inside(target) and not is_inside(source):
-            used_by[source] += count
-    cycles = [pair for pair in pairs if pair < pair[::-1] and pair[::-1] in pairs and any(map(is_inside, pair))]
-    return FileLinks(path=path, uses=dict(uses.most_common()), used_by=dict(used_by.most_common()), cycles=cycles)
 
 
 def list_left_out(sql: Sql) -> list[LeftOut]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
@@ -50,7 +50,6 @@ def build_code(open_knowledge: OpenKnowledge) -> Domain:
             *_entry_points(open_knowledge),
             *_symbol_tools(open_knowledge),
             *_file_tools(open_knowledge),
-            *_analysis_tools(open_knowledge),
             *project_tools(open_knowledge),
             *telling_of_the_withheld(
                 (
@@ -170,34 +169,6 @@ def _file_tools(known: OpenKnowledge) -> Sequence[Tool]:
     return get_file_symbols, list_files, get_structure
 
 
-def _analysis_tools(known: OpenKnowledge) -> Sequence[Tool]:
-    @tool(name="analyze_dependencies", title="What a file or folder depends on", effects=READS)
-    async def analyze_dependencies(path: Below = "") -> str:
-        """Analyze dependencies between files: what a file or folder depends on, what depends on it, and circles."""
-        found = await (await known()).code.file_links(path)
-        parts = [_section("Depends on" if path else "Most used files", _counted(found.uses))]
-        if path:
-            parts.append(_section("Used by", _counted(found.used_by)))
-        circles = [f"- {on_one_line(one)} and {on_one_line(other)}" for one, other in found.cycles]
-        return "\n\n".join((*parts, _section("Files that use each other", circles)))
-
-    @tool(name="detect_patterns", effects=READS, searchable=False)
-    async def detect_patterns(language: Annotated[str, msgspec.Meta(description="empty: all")] = "") -> str:
-        """Detect the patterns that the code follows, for errors, async code, exports and imports, with examples."""
-        from clew.knowledge.project.style import get_style_guide  # with the rest of knowledge
-
-        parts = []
-        for style in await get_style_guide((await known()).code, language or None):
-            found = {name: way for name, way in msgspec.to_builtins(style.patterns).items() if way}
-            lines = [f"- {name.replace('_', ' ')}: {_way(way)}" for name, way in found.items()]
-            examples = [each for each in style.examples if each.pattern in found]
-            lines += [f"  - {on_one_line(each.file)}:{each.line} {code_span(each.text)}" for each in examples]
-            parts.append(_section(f"{style.language} ({style.files:,} files)", lines))
-        return "\n\n".join(parts) or "No code is known that has patterns."
-
-    return analyze_dependencies, detect_patterns
-
-
 def _history_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_history_for_code", effects=READS, searchable=False)
     async def get_history_for_code(
@@ -233,14 +204,6 @@ def _section(title: str, lines: Iterable[str]) -> str:
 def _first(lines: Sequence[str], limit: int) -> list[str]:
     more = [f"… and {len(lines) - limit:,} more"] if len(lines) > limit else []
     return [*lines[:limit], *more]
-
-
-def _counted(uses: Mapping[str, int]) -> list[str]:
-    return [f"- {on_one_line(path)} ({count:,} {'use' if count == 1 else 'uses'})" for path, count in uses.items()]
-
-
-def _way(way: str | Sequence[str]) -> str:
-    return inline(way if isinstance(way, str) else ", ".join(way))
 
 
 def _linked(code: CodeGraph, links: Sequence[Link], none: str) -> str:
