@@ -20,7 +20,7 @@ from clew.trail.nodes import Node, ScoredNode
 from clew.trail.readable import find_words
 
 SHOWN = 8
-CANDIDATES, LEAST_COVER = 40, 0.3
+CANDIDATES, LEAST_COVER, SURE = 40, 0.3, 0.8
 SUBJECT_SHARE = 0.3
 """How much more a word counts in the subject of a commit than in its body."""
 CHANGELOG = "changelog"
@@ -45,6 +45,7 @@ _ASKING_WORDS = """
     created added version author authored first
 """
 _ASKING = frozenset(_ASKING_WORDS.split())
+_WHO_OR_WHEN = re.compile(r"\b(?:who|when|author)\b", re.IGNORECASE)
 _PERSON = re.compile(r"\b(?:did|has|have|by|from|of) ([A-Z][\w'-]+(?: [A-Z][\w'.-]+){0,3})")
 
 
@@ -104,8 +105,20 @@ class History:
             ScoredNode(node=each.node, similarity=_cover(each.terms, each.terms, wanted))
             for each in await self._indexed(now)
         ]
+        if _WHO_OR_WHEN.search(question.text) and max((each.similarity for each in scored), default=0.0) < SURE:
+            scored += await self._introducing(question)
         best = sorted(scored, key=lambda each: -each.similarity)
         return [each for each in best if each.similarity > LEAST_COVER][:limit]
+
+    async def _introducing(self, question: Question) -> list[ScoredNode]:
+        """The first and the last commit that added or removed the name of a question in the file that defines it."""
+        for name in question.names:
+            for node in (await self._code.named(name))[:1]:
+                found = await self._commits.changing_text(_last_part(name), CANDIDATES, path=node.path or "")
+                ends = dict.fromkeys(commit.sha for commit in (*found[-1:], *found[:1]))
+                wanted = [commit for commit in found if commit.sha in ends]
+                return [ScoredNode(node=commit_node(commit), similarity=SURE) for commit in reversed(wanted)]
+        return []
 
     async def _indexed(self, now: datetime) -> list[_Note]:
         """The notes of all changelogs with their terms, indexed again when a changelog changes."""
@@ -238,6 +251,10 @@ def _terms(text: str) -> set[int]:
 def _shared(words: Sequence[str], text: str) -> int:
     terms = _terms(text)
     return sum(bool(set(terms_of(word)) & terms) for word in words)
+
+
+def _last_part(name: str) -> str:
+    return re.split(r"[.:#]", name)[-1]
 
 
 def _stems(path: str) -> set[str]:
