@@ -27,12 +27,13 @@ from clew.knowledge.domains.code import STILL_READING
 from clew.knowledge.evidence.marks import MARK
 from clew.knowledge.references.ingesting import NewSource
 from clew.knowledge.references.papers import MAX_MARKS
-from clew.knowledge.resolving.answers import STILL_READING as NOT_ALL_READ
+from clew.knowledge.answering.resolver import STILL_READING as NOT_ALL_READ
 from clew.trail.breadcrumb import Change
 from clew.trail.kinds import NodeDomain, NodeType, Trust
 from clew.trail.nodes import SCHEMA, UNVERIFIED, NodeGraph, build_node
 from clew.trail.selector import Selector
 from tests.knowledge.code.repositories import git, make_repository, write
+from tests.knowledge.doors import known as lines_of
 
 SHOP = {"shop.py": "def total(prices):\n    return sum(prices)\n", ".gitignore": ".clew/\n"}
 WHY = "why did we choose postgres for billing"
@@ -166,8 +167,7 @@ async def telling(root: Path, *, is_watched: bool) -> AsyncIterator[tuple[App, K
 
 
 async def asked(app: App, question: str) -> str:
-    answer = await (await app.workspace()).catalog.ask(Question(query=question), by=app.me)
-    return "\n".join(answer.known)
+    return "\n".join(await lines_of(app, question))
 
 
 def cited_in(told: str, root: Path) -> set[str]:

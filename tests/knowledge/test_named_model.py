@@ -11,7 +11,7 @@ import pytest
 
 from clew.app import App, open_app
 from clew.config import Config, KnowledgeConfig
-from clew.knowledge.resolving.resolver import SCHEMA as ANSWERS
+from clew.knowledge.answering.resolver import SCHEMA as ANSWERS
 from clew.llm.model import open_models
 from clew.llm.requests import Answer, Model, ModelRequest, OnText
 from clew.llm.scripted import ScriptedModel, Turn
@@ -110,7 +110,7 @@ async def test_a_model_that_fails_or_cites_nothing_leaves_the_word_to_the_source
 async def test_a_model_that_is_late_leaves_the_word_to_the_sources(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew.knowledge.resolving.resolver.MODEL_SECONDS", 0.01)
+    monkeypatch.setattr("clew.knowledge.answering.wording.MODEL_SECONDS", 0.01)
     async with opened(tmp_path, model="small") as app:
         asks_model(app, Silent())
         await app.knowledge().gather()

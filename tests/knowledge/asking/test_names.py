@@ -7,7 +7,7 @@ import re
 import pytest
 
 from clew.app import App
-from clew.knowledge.base import UNKNOWN
+from clew.knowledge.answering.finder import NOTHING as UNKNOWN
 from tests.knowledge.doors import known, store
 
 

@@ -7,7 +7,7 @@ import pytest
 from clew.app import App
 from clew.catalog.answers import Question
 from clew.catalog.ask import NOTHING_CLOSE
-from clew.knowledge.base import UNKNOWN
+from clew.knowledge.answering.finder import NOTHING as UNKNOWN
 from tests.knowledge.doors import known, store
 
 

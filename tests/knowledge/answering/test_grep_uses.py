@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.knowledge.resolving.lines_of_use import find_assigning_lines, find_heir_lines, find_import_lines
+from clew.knowledge.answering.grep_uses import find_assigning_lines, find_heir_lines, find_import_lines
 
 
 def numbered(text: str) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.knowledge.resolving.periods import read_period, without_period
+from clew.knowledge.answering.period import read_period, without_period
 
 NOW = datetime(2026, 11, 16, 20, 15, tzinfo=UTC)
 """A Monday."""
