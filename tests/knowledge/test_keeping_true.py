@@ -19,6 +19,8 @@ from clew.access import Principal
 from clew.app import App, open_app
 from clew.catalog.answers import Item, Question
 from clew.config import Config, HygieneConfig
+from clew.knowledge.answering.resolver import STILL_READING as NOT_ALL_READ
+from clew.knowledge.answering.resolver import Resolved
 from clew.knowledge.base import Knowledge
 from clew.knowledge.code.alone import alone
 from clew.knowledge.code.blobs import blob_id
@@ -27,7 +29,6 @@ from clew.knowledge.domains.code import STILL_READING
 from clew.knowledge.evidence.marks import MARK
 from clew.knowledge.references.ingesting import NewSource
 from clew.knowledge.references.papers import MAX_MARKS
-from clew.knowledge.answering.resolver import STILL_READING as NOT_ALL_READ
 from clew.trail.breadcrumb import Change
 from clew.trail.kinds import NodeDomain, NodeType, Trust
 from clew.trail.nodes import SCHEMA, UNVERIFIED, NodeGraph, build_node
@@ -59,6 +60,10 @@ async def get(app: App, route: str, **params: Any) -> str:
     return results.markdown
 
 
+def text_of(answer: Resolved) -> str:
+    return "\n".join((*answer.notes, answer.text, *(each.text for each in answer.items)))
+
+
 def who(owner: str, *scopes: str) -> Principal:
     return Principal(owner_id=owner, agent_id=owner, scopes=frozenset(scopes))
 
@@ -74,7 +79,7 @@ async def test_a_kept_answer_is_served_to_its_owner_and_to_no_other(root: Path) 
             "Billing", NodeDomain.HISTORY, NodeType.DECISION, "We chose postgres for billing: a turnip demanded it"
         )
         told = [await known.resolver.resolve(WHY, by=each) for each in (alice, bob, alice)]
-    assert [("turnip" in each.text, each.layer) for each in told] == [
+    assert [("turnip" in text_of(each), each.layer) for each in told] == [
         (True, "graph"),
         (False, "graph"),
         (True, "cache"),
@@ -104,22 +109,23 @@ async def test_a_decision_that_is_noted_or_removed_changes_the_answer_at_once(ro
             "Billing again", NodeDomain.HISTORY, NodeType.DECISION, "We chose postgres for billing, with replicas"
         )
         more = await known.resolver.resolve(WHY, by=app.me)
-        assert "replicas" in more.text
+        assert "replicas" in text_of(more)
         record = await app.trail.records.get(one.id, by=app.me)
         await app.trail.records.delete(record.id, expect=record.version, by=app.me)
         less = await known.resolver.resolve(WHY, by=app.me)
-        assert one.id not in [each.id for each in less.sources]
+        assert one.id not in [each.id for each in less.items]
 
 
 async def test_a_new_file_with_the_same_name_is_in_the_next_answer(root: Path) -> None:
     async with opened(root) as (app, known):
         await known.gather()
-        assert len((await known.resolver.resolve("where is total", by=app.me)).sources) == 1
+        first = await known.resolver.resolve("where is total", by=app.me)
+        assert {each.path for each in first.items} == {"shop.py"}
         assert (await known.resolver.resolve("where is total", by=app.me)).layer == "cache"
         write(root, "tax.py", "def total(tax):\n    return tax\n")
         await known.code.refresh()
         told = await known.resolver.resolve("where is total", by=app.me)
-    assert {each.place.partition(":")[0] for each in told.sources} == {"shop.py", "tax.py"}
+    assert {each.path for each in told.items} == {"shop.py", "tax.py"}
 
 
 # -- documents and decisions -----------------------------------------------------------------------------------
@@ -335,11 +341,11 @@ async def test_where_we_left_off_begins_with_what_the_own_session_noted(root: Pa
         one, two = (Principal(owner_id=app.me.owner_id, agent_id="ann", session=each) for each in ("s1", "s2"))
         for by, what in ((one, "half of the login page"), (two, "half of the tax report")):
             await known.archive(by).store_summary(what, "task_completion", by.session or "")
-        told = {by.session: (await known.tell("where did we leave off", by)).lines[0] for by in (one, two)}
-        third = await known.tell("where did we leave off", msgspec.structs.replace(one, session="s3"))
+        told = {by.session: (await known.answer("where did we leave off", by)).items[0].text for by in (one, two)}
+        third = await known.answer("where did we leave off", msgspec.structs.replace(one, session="s3"))
     assert "login page" in told["s1"]
     assert "tax report" in told["s2"]
-    assert "tax report" in third.lines[0]
+    assert "tax report" in third.items[0].text
 
 
 # -- the store of code -----------------------------------------------------------------------------------------
@@ -409,9 +415,10 @@ async def test_that_there_is_nothing_is_not_told_for_sure_before_all_files_are_r
             told = await asked(app, question)
         await known.gather()
         late = await known.resolver.resolve(question, by=app.me)
-    assert (early.is_verified, NOT_ALL_READ in early.text, NOT_ALL_READ in early.warnings) == (False, True, True)
-    assert NOT_ALL_READ in told
-    assert (late.is_verified, NOT_ALL_READ in late.text) == (True, False)
+    assert NOT_ALL_READ in early.notes or "so far: not all files are linked yet" in early.notes[0]
+    assert early.notes[-1] in told
+    assert late.is_verified
+    assert not any(NOT_ALL_READ in note or "so far" in note for note in late.notes)
 
 
 async def test_nothing_calls_it_is_not_said_while_another_process_reads_the_files(root: Path) -> None:

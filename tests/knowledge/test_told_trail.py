@@ -44,7 +44,7 @@ READING: tuple[tuple[str, dict[str, Any]], ...] = (
 ASKED = (
     "which linter is used here",
     "what does the user prefer for deploy",
-    "why did we deploy with turnips",
+    "why do we deploy with make",
     "what was decided today",
     "what failed recently",
 )
@@ -135,9 +135,9 @@ async def test_what_files_and_commits_say_is_told_all_the_same(cloned: Path) -> 
 async def test_after_consent_all_of_it_is_told_by_the_same_process_too(cloned: Path) -> None:
     async with opened(cloned) as app:
         await app.knowledge().gather()
-        before = "\n".join(await known(app, "why did we deploy with turnips"))
+        before = "\n".join(await known(app, "why do we deploy with make"))
         Trust.open().grant([await app.ownership.adopt(by=app.me)])
-        after = "\n".join(await known(app, "why did we deploy with turnips"))
+        after = "\n".join(await known(app, "why do we deploy with make"))
         found = await run(app, "history://tools/search_history", query="deploy")
         preferred = await run(app, "history://tools/hidden/get_preferences")
         linter = "\n".join(await known(app, "which linter is used here"))
