@@ -332,22 +332,6 @@ async def test_what_was_kept_before_there_were_marks_is_kept_anew_once(told_root
         assert (second.documents, second.decisions) == (0, 0)
 
 
-# -- sessions --------------------------------------------------------------------------------------------------
-
-
-async def test_where_we_left_off_begins_with_what_the_own_session_noted(root: Path) -> None:
-    async with opened(root) as (app, known):
-        await known.gather()
-        one, two = (Principal(owner_id=app.me.owner_id, agent_id="ann", session=each) for each in ("s1", "s2"))
-        for by, what in ((one, "half of the login page"), (two, "half of the tax report")):
-            await known.archive(by).store_summary(what, "task_completion", by.session or "")
-        told = {by.session: (await known.answer("where did we leave off", by)).items[0].text for by in (one, two)}
-        third = await known.answer("where did we leave off", msgspec.structs.replace(one, session="s3"))
-    assert "login page" in told["s1"]
-    assert "tax report" in told["s2"]
-    assert "tax report" in third.items[0].text
-
-
 # -- the store of code -----------------------------------------------------------------------------------------
 
 

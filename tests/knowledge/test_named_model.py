@@ -146,5 +146,5 @@ async def test_a_model_is_not_asked_on_a_trail_that_the_user_did_not_make(tmp_pa
         asks_model(app, model)
         lines = await known(app, "explain how backoff works")
     assert "did not make" in lines[0]
-    assert lines[1].startswith("- [1] src/retry.py:")
+    assert any(line.startswith("- [1] src/retry.py:") for line in lines)
     assert model.requests == []
