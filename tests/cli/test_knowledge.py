@@ -194,13 +194,26 @@ def test_a_brief_grows_with_its_tier(clew: Clew, shop: Path) -> None:
 @pytest.mark.req("BEY-11")
 def test_the_first_ask_in_a_repository_answers_with_a_place_in_its_code(clew: Clew, shop: Path) -> None:
     answer = clew("ask", "where is the tax added", "--json").json
-    assert any("shop/prices.py:6" in line for line in answer["known"]), answer["known"]
-    source = answer["sources"][0]
-    assert (source["number"], source["id"], source["name"]) == (1, "code:shop/prices.py#add_tax", "add_tax"), source
-    assert source["place"].startswith("shop/prices.py:6-8@"), source
+    source = answer["known"][0]
+    assert (source["number"], source["path"], source["start"], source["end"]) == (1, "shop/prices.py", 6, 8), source
+    assert source["place"] == f"shop/prices.py:6-8@{source['blob'][:10]}", source
     assert source["trust"]
     assert "## Known" in answer["markdown"]
     assert {"code", "history", "reference", "repo"} <= {section["domain"] for section in answer["sections"]}
+
+
+@pytest.mark.req("BEY-13")
+def test_known_is_a_list_of_objects_with_notes_beside_them(clew: Clew, shop: Path) -> None:
+    used = clew("ask", "what calls add_tax", "--json").json
+    assert [(item["kind"], item["path"]) for item in used["known"]] == [("use", "shop/basket.py")], used["known"]
+    item = used["known"][0]
+    assert {"number", "id", "path", "start", "end", "blob", "text", "kind", "score", "place"} <= item.keys()
+    assert "commit" not in item
+    commit = clew("ask", "what was the last commit", "--json").json["known"][0]
+    assert (commit["kind"], len(commit["commit"]), "path" in commit) == ("commit", 40, False)
+    missing = clew("ask", "where is the kubernetes operator", "--json").json
+    assert missing["known"] == []
+    assert missing["notes"][0].startswith("Nothing in this folder answers that.")
 
 
 def test_the_code_is_reached_by_its_tools(clew: Clew, shop: Path) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 from clew.access import Principal
 from clew.app import App, open_app
-from clew.catalog.answers import Item, Question
+from clew.catalog.answers import Answer, Item, Question
+from clew.catalog.markdown import cited_line, known_lines
 from clew.clock import ManualClock
 from clew.config import Config, HygieneConfig, KnowledgeConfig
 from tests.knowledge.code.repositories import make_repository
@@ -44,10 +45,14 @@ async def opened(
         yield app
 
 
+async def ask(app: App, query: str, by: Principal | None = None) -> Answer:
+    return await (await app.workspace()).catalog.ask(Question(query=query), by=by or app.me)
+
+
 async def known(app: App, query: str, by: Principal | None = None) -> list[str]:
-    """What `ask` answers already."""
-    answer = await (await app.workspace()).catalog.ask(Question(query=query), by=by or app.me)
-    return list(answer.known)
+    """The lines under `Known` in an answer of `ask`: notes, words of a model, citations."""
+    answer = await ask(app, query, by)
+    return [*known_lines(answer.notes, answer.text), *map(cited_line, answer.known)]
 
 
 async def get(app: App, route: str, by: Principal | None = None, **params: Any) -> str:

@@ -221,9 +221,7 @@ async def test_entries_that_are_written_at_once_are_one_chain(app: App) -> None:
     [
         ("where is backoff", r"\[1\] src/retry\.py:4"),
         ("what did we decide about waiting for payments", r"\[1\] [0-9a-f-]{36}: "),
-        ("what do the docs say about payments", r"\[1\] README\.md:"),
         ("/history waiting for payments", r"\[1\] [0-9a-f-]{36}: "),
-        ("/research payments", r"\[1\] README\.md:"),
     ],
 )
 async def test_a_plain_question_is_answered_by_the_domain_that_it_is_for(app: App, question: str, source: str) -> None:
@@ -233,7 +231,7 @@ async def test_a_plain_question_is_answered_by_the_domain_that_it_is_for(app: Ap
 
 
 @pytest.mark.req("SYL-64")
-@pytest.mark.parametrize("question", ["what happened recently with payments", "what did we decide about payments"])
+@pytest.mark.parametrize("question", ["what about payments", "what did we decide about payments"])
 async def test_what_was_just_noted_is_in_the_next_answer(app: App, question: str) -> None:
     await store(app, "Payments wait at noon", code_references=["src/retry.py"])
     assert not any("lanterns" in line for line in await known(app, question))

@@ -20,6 +20,8 @@ from clew.access import Principal
 from clew.app import App, open_app
 from clew.catalog.answers import Item, Question
 from clew.config import Config, HygieneConfig
+from clew.knowledge.answering.resolver import STILL_READING as NOT_ALL_READ
+from clew.knowledge.answering.resolver import Resolved
 from clew.knowledge.base import Knowledge
 from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.code.process_lock import process_lock
@@ -33,6 +35,7 @@ from clew.trail.kinds import NodeDomain, NodeType, Trust
 from clew.trail.nodes import SCHEMA, UNVERIFIED, NodeGraph, build_node
 from clew.trail.selector import Selector
 from tests.knowledge.code.repositories import git, make_repository, write
+from tests.knowledge.doors import known as lines_of
 
 SHOP = {"shop.py": "def total(prices):\n    return sum(prices)\n", ".gitignore": ".clew/\n"}
 WHY = "why did we choose postgres for billing"
@@ -58,6 +61,10 @@ async def get(app: App, route: str, **params: Any) -> str:
     return results.markdown
 
 
+def text_of(answer: Resolved) -> str:
+    return "\n".join((*answer.notes, answer.text, *(each.text for each in answer.items)))
+
+
 def who(owner: str, *scopes: str) -> Principal:
     return Principal(owner_id=owner, agent_id=owner, scopes=frozenset(scopes))
 
@@ -73,7 +80,7 @@ async def test_a_kept_answer_is_served_to_its_owner_and_to_no_other(root: Path) 
             "Billing", NodeDomain.HISTORY, NodeType.DECISION, "We chose postgres for billing: a turnip demanded it"
         )
         told = [await known.resolver.resolve(WHY, by=each) for each in (alice, bob, alice)]
-    assert [("turnip" in each.text, each.layer) for each in told] == [
+    assert [("turnip" in text_of(each), each.layer) for each in told] == [
         (True, "graph"),
         (False, "graph"),
         (True, "cache"),
@@ -103,22 +110,23 @@ async def test_a_decision_that_is_noted_or_removed_changes_the_answer_at_once(ro
             "Billing again", NodeDomain.HISTORY, NodeType.DECISION, "We chose postgres for billing, with replicas"
         )
         more = await known.resolver.resolve(WHY, by=app.me)
-        assert "replicas" in more.text
+        assert "replicas" in text_of(more)
         record = await app.trail.records.get(one.id, by=app.me)
         await app.trail.records.delete(record.id, expect=record.version, by=app.me)
         less = await known.resolver.resolve(WHY, by=app.me)
-        assert one.id not in [each.id for each in less.sources]
+        assert one.id not in [each.id for each in less.items]
 
 
 async def test_a_new_file_with_the_same_name_is_in_the_next_answer(root: Path) -> None:
     async with opened(root) as (app, known):
         await known.gather()
-        assert len((await known.resolver.resolve("where is total", by=app.me)).sources) == 1
+        first = await known.resolver.resolve("where is total", by=app.me)
+        assert {each.path for each in first.items} == {"shop.py"}
         assert (await known.resolver.resolve("where is total", by=app.me)).layer == "cache"
         write(root, "tax.py", "def total(tax):\n    return tax\n")
         await known.code.refresh()
         told = await known.resolver.resolve("where is total", by=app.me)
-    assert {each.place.partition(":")[0] for each in told.sources} == {"shop.py", "tax.py"}
+    assert {each.path for each in told.items} == {"shop.py", "tax.py"}
 
 
 # -- documents and decisions -----------------------------------------------------------------------------------
@@ -166,8 +174,7 @@ async def telling(root: Path, *, is_watched: bool) -> AsyncIterator[tuple[App, K
 
 
 async def asked(app: App, question: str) -> str:
-    answer = await (await app.workspace()).catalog.ask(Question(query=question), by=app.me)
-    return "\n".join(answer.known)
+    return "\n".join(await lines_of(app, question))
 
 
 def cited_in(told: str, root: Path) -> set[str]:
@@ -326,22 +333,6 @@ async def test_what_was_kept_before_there_were_marks_is_kept_anew_once(told_root
         assert (second.documents, second.decisions) == (0, 0)
 
 
-# -- sessions --------------------------------------------------------------------------------------------------
-
-
-async def test_where_we_left_off_begins_with_what_the_own_session_noted(root: Path) -> None:
-    async with opened(root) as (app, known):
-        await known.gather()
-        one, two = (Principal(owner_id=app.me.owner_id, agent_id="ann", session=each) for each in ("s1", "s2"))
-        for by, what in ((one, "half of the login page"), (two, "half of the tax report")):
-            await known.archive(by).store_summary(what, "task_completion", by.session or "")
-        told = {by.session: (await known.tell("where did we leave off", by)).lines[0] for by in (one, two)}
-        third = await known.tell("where did we leave off", msgspec.structs.replace(one, session="s3"))
-    assert "login page" in told["s1"]
-    assert "tax report" in told["s2"]
-    assert "tax report" in third.lines[0]
-
-
 # -- the store of code -----------------------------------------------------------------------------------------
 
 
@@ -409,9 +400,10 @@ async def test_that_there_is_nothing_is_not_told_for_sure_before_all_files_are_r
             told = await asked(app, question)
         await known.gather()
         late = await known.resolver.resolve(question, by=app.me)
-    assert (early.is_verified, NOT_ALL_READ in early.text, NOT_ALL_READ in early.warnings) == (False, True, True)
-    assert NOT_ALL_READ in told
-    assert (late.is_verified, NOT_ALL_READ in late.text) == (True, False)
+    assert NOT_ALL_READ in early.notes or "so far: not all files are linked yet" in early.notes[0]
+    assert early.notes[-1] in told
+    assert late.is_verified
+    assert not any(NOT_ALL_READ in note or "so far" in note for note in late.notes)
 
 
 async def test_nothing_calls_it_is_not_said_while_another_process_reads_the_files(root: Path) -> None:

@@ -52,7 +52,7 @@ READING: tuple[tuple[str, dict[str, Any]], ...] = (
 ASKED = (
     "which linter is used here",
     "what does the user prefer for deploy",
-    "why did we deploy with turnips",
+    "why do we deploy with make",
     "what was decided today",
     "what failed recently",
 )
@@ -143,14 +143,14 @@ async def test_what_files_and_commits_say_is_told_all_the_same(cloned: Path) -> 
 async def test_after_consent_all_of_it_is_told_by_the_same_process_too(cloned: Path) -> None:
     async with opened(cloned) as app:
         await app.knowledge().gather()
-        before = "\n".join(await known(app, "why did we deploy with turnips"))
+        before = "\n".join(await known(app, "why do we deploy with make"))
         Trust.open().grant([await app.ownership.adopt(by=app.me)])
-        after = "\n".join(await known(app, "why did we deploy with turnips"))
+        after = "\n".join(await known(app, "how do we deploy"))
         found = await run(app, "history://tools/search_history", query="deploy")
         preferred = await run(app, "history://tools/hidden/get_preferences")
-        linter = "\n".join(await known(app, "which linter is used here"))
     assert PLANTED not in before
-    assert [PLANTED in text and WITHHELD not in text for text in (after, found, preferred, linter)] == [True] * 4
+    assert WITHHELD in before
+    assert [PLANTED in text and WITHHELD not in text for text in (after, found, preferred)] == [True] * 3
 
 
 @pytest.mark.parametrize(
@@ -173,8 +173,8 @@ async def test_on_a_trail_of_their_own_people_read_nothing_of_trust(tmp_path: Pa
     root = make_repository(tmp_path / "shop", FILES)
     await _plant(root)
     async with opened(root) as app:
-        lines = await known(app, "which linter is used here")
+        lines = await known(app, "how do we deploy")
         found = await run(app, "history://tools/search_history", query="deploy")
     assert PLANTED in found
-    assert "user chose" in "\n".join(lines)
+    assert PLANTED in "\n".join(lines)
     assert WITHHELD not in "\n".join([found, *lines])

@@ -47,10 +47,10 @@ async def test_what_defines_a_name_comes_first(app: App, question: str, place: s
     assert re.match(rf"- \[1\] {place}", first), first
 
 
-async def test_a_type_stands_before_its_constructor_and_the_product_before_its_tests(app: App) -> None:
+async def test_a_definition_in_the_product_comes_before_one_in_tests(app: App) -> None:
     lines = await known(app, "where is Adapter")
     places = [re.sub(r"^- \[\d\] ([^:]+):(\d+).*", r"\1:\2", line) for line in lines]
-    assert places == ["src/Adapter.java:4", "src/Adapter.java:5", "tests/test_factory.py:4"]
+    assert places[:2] == ["src/Adapter.java:4", "tests/test_factory.py:4"]
 
 
 @pytest.mark.req("SYL-89")
@@ -84,12 +84,6 @@ async def test_what_calls_something_is_told_with_the_line_of_each_call(app: App,
 async def test_other_uses_are_told_as_well(app: App, question: str, line: str) -> None:
     lines = await known(app, question)
     assert any(re.match(rf"- \[\d\] {line}", each) for each in lines), lines
-
-
-async def test_that_nothing_calls_something_is_said_with_the_place_of_it(app: App) -> None:
-    lines = await known(app, "what calls idle")
-    assert lines[0] == "- Nothing that is known here calls idle."
-    assert re.match(r"- \[1\] src/user\.py:13-14@\w+: `def idle\(\) -> None`", lines[1]), lines
 
 
 async def test_a_new_call_is_in_the_next_answer(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
