@@ -14,7 +14,6 @@ from typing import Any
 import apsw
 import msgspec
 import pytest
-from clew.knowledge.resolving.answers import STILL_READING as NOT_ALL_READ
 
 from clew.access import Principal
 from clew.app import App, open_app
@@ -247,17 +246,6 @@ async def test_what_another_part_of_the_program_has_taken_in_is_told_too(told_ro
         told = await asked(app, WHEN)
     assert "noon" not in told
     assert "dusk" in told
-
-
-@pytest.mark.req("BEY-06")
-async def test_what_is_not_kept_yet_is_left_out_rather_than_told_as_it_was(told_root: Path) -> None:
-    async with telling(told_root, is_watched=False) as (app, known):
-        edit(told_root)
-        known.prose._is_filling = True
-        told = await asked(app, WHEN)
-        assert "noon" not in told
-        known.prose._is_filling = False
-        assert "dusk" in await asked(app, WHEN)
 
 
 async def forge(app: App, root: Path) -> None:

@@ -162,8 +162,8 @@ class Knowledge:
                 await self.code.mending(self.commits.catch_up)
                 await self.decisions.catch_up()
                 asked, session = question[:MAX_QUESTION], by.session or ""
+                withheld = await self.consent.withheld()  # clears the cache where consent was given meanwhile
                 found = await self.code.mending(lambda: self.resolver.resolve(asked, by=by, session_id=session))
-                withheld = await self.consent.withheld()
         except TimeoutError:
             return Known(notes=[LATE])
         except ClewError as error:

@@ -25,11 +25,12 @@ from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.postings import Place
 from clew.knowledge.code.search_index import PassageHit
 from clew.knowledge.evidence.citations import COMMIT_PREFIX
+from clew.secrecy import mask_keys
 from clew.trail.kinds import NodeType
 from clew.trail.nodes import Node, ScoredNode
 
 SHOWN_USES = 10
-MAX_DEFINITIONS = 3
+MAX_DEFINITIONS, MAX_NAME = 3, 120
 FEW_WORDS = 2
 """With so few words beside its names, a question asks for the definitions of the names."""
 PREFERRED = 0.2
@@ -87,7 +88,8 @@ class Finder:
         if relation is not None:
             return await self._uses(question, relation)
         weights = self._weights(question)
-        if noted := await self._notes.of_kind(question, weights, by):
+        noted = await self._notes.of_session(question, by) or await self._notes.of_kind(question, weights, by)
+        if noted:
             return Findings(noted, [], is_listing=True)
         told = await self._history.answer(question, self._clock.now())
         if told is not None:
@@ -128,13 +130,18 @@ class Finder:
 
     async def _no_uses(self, relation: Relation) -> Findings:
         """That nothing uses a name, and where it is defined."""
-        name = code_span(relation.name)
+        name = code_span(mask_keys(relation.name), MAX_NAME)
         if not relation.definitions:
             return await self._unknown_name(relation.name)
         sure = "" if self._code.is_current else " so far: not all files are linked yet"
         verb = {"tests": "No test reaches", "imports": "Nothing imports", "extends": "Nothing extends"}
-        sources = [ScoredNode(node=node, similarity=1.0) for node in relation.definitions[:1]]
-        return Findings(sources, [f"{verb.get(relation.edge, 'Nothing calls or uses')} {name}{sure}."], is_listing=True)
+        none = (
+            f"{verb.get(relation.edge, 'Nothing calls or uses')} {name}"
+            if relation.backwards
+            else f"{name} uses nothing"
+        )
+        sources = [ScoredNode(node=with_doc(node), similarity=1.0) for node in relation.definitions[:1]]
+        return Findings(sources, [f"{none}{sure}."], is_listing=True)
 
     async def _use_node(self, use: Use) -> Node:
         """The line of a use as a node."""
@@ -153,11 +160,12 @@ class Finder:
 
     async def _unknown_name(self, name: str) -> Findings:
         """That no code has a name, with names close to it."""
+        shown = code_span(mask_keys(name), MAX_NAME)
         try:
             await self._code.symbol(name)
         except NotFound as error:
             hint = f" {error.hint}" if (error.hint or "").startswith(_MEANT) else ""
-            return Findings([], [f"Nothing in this folder is named {code_span(name)}.{hint}"])
+            return Findings([], [f"Nothing in this folder is named {shown}.{hint}"])
         except InvalidInput:  # several have it
             pass
         return Findings([], [NOTHING])
@@ -190,7 +198,7 @@ class Finder:
 
     async def _overview(self) -> list[ScoredNode]:
         """The first sections of the README at the top of the folder."""
-        files = [file.path for file in await self._code.files("[Rr][Ee][Aa][Dd][Mm][Ee]*") if "/" not in file.path]
+        files = [file.path for file in await self._code.files() if file.path.lower().startswith("readme")]
         found = []
         for path in sorted(files)[:1]:
             node = await self._code.symbol(path)
@@ -264,7 +272,8 @@ def _is_same_place(one: Node, other: Node) -> bool:
 
 def _nothing(found: Found) -> str:
     """That nothing answers, the words that occur nowhere, and the nearest passage."""
-    missing = f" It does not mention {', '.join(map(code_span, found.missing))}." if found.missing else ""
+    words = ", ".join(code_span(mask_keys(word), MAX_NAME) for word in found.missing)
+    missing = f" It does not mention {words}." if words else ""
     if found.nearest is None:
         return f"{NOTHING}{missing}"
     place = found.nearest.place

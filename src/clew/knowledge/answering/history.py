@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from clew.knowledge.answering.question import Kind, Question
 from clew.knowledge.code.models import FileInfo
-from clew.knowledge.code.words import terms_of
+from clew.knowledge.code.words import parts_of, terms_of
 from clew.knowledge.git.commits import Commits, commit_node
 from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.git.tags import version_key
@@ -42,9 +42,10 @@ _ASKING_WORDS = """
     what which who when show list commit commits committed change changed changes happen happened done did touch touched
     modify modified update updated new work worked working activity history log git here everything anything made make
     merged merge release released project repository repo codebase last latest recent recently newest lately wrote
-    created added version author authored first
+    created version author authored first
 """
 _ASKING = frozenset(_ASKING_WORDS.split())
+_FOLDER = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)+")
 _WHO_OR_WHEN = re.compile(r"\b(?:who|when|author)\b", re.IGNORECASE)
 _PERSON = re.compile(r"\b(?:did|has|have|by|from|of) ([A-Z][\w'-]+(?: [A-Z][\w'.-]+){0,3})")
 
@@ -186,7 +187,7 @@ class History:
         nodes, total = await self._commits.among(wanted, 1)
         by = f" by {', '.join(authors)}" if authors else ""
         when = f" {period.label}" if period is not None else ""
-        return Told(nodes, 1, (f"{total:,} commit{'' if total == 1 else 's'}{by}{when}.",))
+        return Told(nodes, len(nodes), (f"{total:,} commit{'' if total == 1 else 's'}{by}{when}.",))
 
     async def _authors(self, question: Question) -> list[str]:
         for found in _PERSON.finditer(question.text):
@@ -196,15 +197,20 @@ class History:
 
     async def _paths(self, question: Question) -> tuple[list[str], bool]:
         """The files that a question names by path, symbol, folder or stem, and whether it names one without commits."""
+        for name in (*question.paths, *_FOLDER.findall(question.text)):
+            if paths := await self._commits.paths_of(name):
+                return paths, False
         if question.paths:
-            paths = [path for name in question.paths for path in await self._commits.paths_of(name)]
-            return paths, not paths
+            return [], True
         for name in question.names:
             if nodes := await self._code.named(name):
                 return list(dict.fromkeys(node.path for node in nodes if node.path)), False
-        words = {word.lower() for word in question.words} - _ASKING
+        words = {word.lower(): word for word in question.words if word.lower() not in _ASKING}
         files = await self._code.files()
-        return [file.path for file in files if words & _stems(file.path)] if words else [], False
+        if found := [file.path for file in files if words.keys() & _stems(file.path)]:
+            return found, False
+        nodes = [node for word in words.values() for node in await self._code.named(word) if node.name.endswith(word)]
+        return list(dict.fromkeys(node.path for node in nodes if node.path)), False
 
 
 def cover_of(node: Node, weights: Mapping[str, float]) -> float:
@@ -217,8 +223,9 @@ def _cover(title: set[int], whole: set[int], weights: Mapping[str, float]) -> fl
     total = sum(weights.values()) or 1.0
     held = 0.0
     for word, weight in weights.items():
-        term = next(iter(terms_of(word)), None)
-        held += weight * (SUBJECT_SHARE * (term in title) + (1 - SUBJECT_SHARE) * (term in whole))
+        parts = parts_of(word)
+        in_title, in_whole = (sum(part in terms for part in parts) / (len(parts) or 1) for terms in (title, whole))
+        held += weight * (SUBJECT_SHARE * in_title + (1 - SUBJECT_SHARE) * in_whole)
     return held / total
 
 

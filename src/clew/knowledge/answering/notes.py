@@ -26,7 +26,12 @@ _KINDS: tuple[tuple[re.Pattern[str], NodeType | str], ...] = (
     (re.compile(r"\b(?:mistakes?|failures?|broke|broken|went wrong|failed)\b", re.IGNORECASE), NodeType.FAILURE),
     (re.compile(r"\b(?:decided|decisions?|chose|chosen|agreed)\b", re.IGNORECASE), NodeType.DECISION),
 )
-_OURS = re.compile(r"\b(?:we|i|my|our|the user|noted|was|were|did)\b", re.IGNORECASE)
+_OURS = re.compile(r"\b(?:we|i|my|our|the user|noted|was|were|did|list|before|known)\b", re.IGNORECASE)
+_RESUME = re.compile(
+    r"\b(?:left off|leave off|where were we|where was i|what was i doing|continue where|what(?:'s| is) next"
+    r"|resume (?:the |my |our )?(?:work|session))\b",
+    re.IGNORECASE,
+)
 _KIND_WORDS = """
     mistake mistakes failure failures broke broken break fail failed went wrong gone make made note noted prefer prefers
     preferred preference preferences user before known past list all ever again far decided decision decisions chose
@@ -54,6 +59,14 @@ class Notes:
         scored = [ScoredNode(node=node, similarity=cover_of(node, topic) if topic else 1.0) for node in noted]
         meant = [each for each in scored if not topic or each.similarity >= RELATED]
         return sorted(meant, key=lambda each: -each.similarity)[:SHOWN]
+
+    async def of_session(self, question: Question, by: Principal) -> list[ScoredNode]:
+        """The newest notes of the caller's session, where a question asks to go on with it."""
+        if not by.session or not _RESUME.search(question.text):
+            return []
+        wanted = to_selector(NodeFilter(domain=NodeDomain.HISTORY, session_id=by.session))
+        nodes = await NodeGraph(self._trail, by).as_nodes(await list_all(self._trail, wanted, by, MAX_LISTED))
+        return [ScoredNode(node=node, similarity=1.0) for node in newest_first(nodes)[:SHOWN]]
 
     async def search(self, question: Question, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
         """Notes and ingested documents that have the words of a question, scored by the share that they have."""

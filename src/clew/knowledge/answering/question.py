@@ -37,14 +37,16 @@ _CHANGED = (
     r"|bump|broke|kick|rewr|refactor|updat|switch|releas|merg|touch|modif|commit|contribut|stop|start|brought|ship|gain"
     r"|lost|turn|made)\w*"
 )
-_CHANGE = re.compile(rf"\b{_CHANGED}\b|\bnew\b", re.IGNORECASE)
+_CHANGE = re.compile(
+    rf"\b{_CHANGED}\b|\bnew\b|\bhappen\w*|\bdid\b|\bdone\b|\bdecid\w+|\bactivity\b|\bwork\w* on\b", re.I
+)
 _HISTORY = re.compile(
     r"\b(?:why|how come) (?:was|were|did|has|have|had|is|are|does|do)\b|^why\b|\bsince (?:which|what|when)\b"
     rf"|\b(?:which|what) (?:\w+ ){{0,2}}?(?:version|release|commit|change)s? (?:\w+ ){{0,3}}?{_CHANGED}\b"
     r"|\b(?:in|with) (?:which|what) (?:version|release)\b|\bwhen (?:was|were|did|has|have|had)\b"
     rf"|\bwho (?:\w+ )?{_CHANGED}\b|\b(?:was|were|been|got|gets) (?:\w+ )?{_CHANGED}\b|\bwhat(?:'s| is)? new\b"
     r"|\bwhat changed\b|\bchange ?log\b|\brelease notes\b|\bcommits?\b|\bno longer\b|\banymore\b|\btook out\b"
-    r"|\bused to (?:be|have|live|work)\b"
+    rf"|\bused to (?:be|have|live|work)\b|\bwhat did (?:\w+ ){{1,4}}?{_CHANGED}\b"
     r"|\b(?:recently|lately)\b|\bhistory of\b|\bdecided\b|\bdecisions?\b|\bchose\b|\bchosen\b",
     re.IGNORECASE,
 )
@@ -73,7 +75,9 @@ _OVERVIEW = re.compile(
     re.IGNORECASE,
 )
 _TESTS = re.compile(
-    r"\b(?:which|what|any|are there|list|show|find|where are)\b.{0,30}\btests?\b|\btests? (?:for|of|that|which)\b", re.I
+    r"\b(?:which|what|any|list|show|find|where are) (?:\w+ ){0,2}?tests\b|^tests? (?:for|of|that|which|covering)\b"
+    r"|\bwhich test (?:for|of|that|covers?|checks?|exercises?)\b|\bwhere (?:is|are) .{1,60} tested\b",
+    re.IGNORECASE,
 )
 _NO_TESTS = re.compile(
     r"\bnon[- ]tests?\b|\b(?:without|excluding|except|outside of|not in) (?:the )?tests?\b", re.IGNORECASE
@@ -85,9 +89,10 @@ _ASKING_WORDS = """
     explain describe show find locate list file files function functions method methods class classes line lines code
     place spot implemented implementation defined definition located responsible happens happen work works exactly
     actually currently whats wheres hows everything inside hood decide decides piece bit part whole called calls call
-    want please somehow project repo repository codebase
+    want please somehow project repo repository codebase docs doc documentation readme manual guide default defaults
+    number chosen decided reason
 """
-_ASKING = frozenset(_ASKING_WORDS.split())
+ASKING = frozenset(_ASKING_WORDS.split())
 """Words that say how a question is asked and seldom what it is about."""
 
 
@@ -137,7 +142,9 @@ def parse_question(text: str, now: datetime) -> Question:
         text=line,
         kind=_kind_of(line, has_period=period is not None),
         words=tuple(content_words(rest)),
-        names=tuple(dict.fromkeys(name for name in _names(rest) if name not in paths))[:MAX_NAMES],
+        names=tuple(dict.fromkeys(name for name in _names(rest) if not any(name in path for path in paths)))[
+            :MAX_NAMES
+        ],
         paths=paths,
         version=version[1] if version is not None else "",
         commit=(commit[1] or commit[2]) if commit is not None else "",
@@ -154,7 +161,7 @@ def content_words(text: str) -> list[str]:
         for word in words
         if word.lower() not in STOP and (len(word) > 1 or not word.isalpha() or not word.isascii())
     ]
-    return [word for word in telling if word.lower() not in _ASKING] or telling or words
+    return [word for word in telling if word.lower() not in ASKING] or telling or words
 
 
 def is_identifier(word: str) -> bool:
@@ -174,7 +181,8 @@ def _kind_of(line: str, *, has_period: bool) -> Kind:
         return Kind.OVERVIEW
     if QUANTITY.search(line):
         return Kind.QUANTITY
-    if has_period or _HISTORY.search(line) or (_VERSION.search(line) and _CHANGE.search(line)):
+    is_dated = (has_period or _VERSION.search(line)) and _CHANGE.search(line)
+    if is_dated or _HISTORY.search(line):
         return Kind.HISTORY
     if _HOWTO.search(line) and not _NOT_HOWTO.search(line):
         return Kind.HOWTO

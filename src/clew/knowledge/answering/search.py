@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from clew.knowledge.answering.question import QUANTITY, Kind, Question, Tests, content_words, is_identifier
+from clew.knowledge.answering.question import ASKING, QUANTITY, Kind, Question, Tests, content_words, is_identifier
 from clew.knowledge.code.graph import Excerpt
 from clew.knowledge.code.passages import SYMBOL_KINDS
 from clew.knowledge.code.path_kinds import TEST, kind_of
@@ -20,6 +20,8 @@ SHOWN = 6
 LOOKED_AT = 60
 WEAK, FAINT = 0.45, 0.05
 """A best passage that covers less of the question is weak; below FAINT it has nothing to do with it."""
+PADDING = 0.4
+"""A passage with less than this share of the best score only pads the answer."""
 FOCUS = 3
 """A question is about its first content words: what occurs of the others, does not answer it."""
 MAX_NUMBER_GAP, MAX_EXCERPT = 2, 200
@@ -95,7 +97,7 @@ async def search(
     is_absent = best < FAINT or (best < WEAK and not set(question.words[:FOCUS]).isdisjoint(missing))
     if is_absent or (question.kind is Kind.QUANTITY and not await _has_number(code, question, hits[:limit])):
         return Found([], hits[0], missing)
-    return Found(fold(hits)[:limit])
+    return Found(fold(hit for hit in hits if hit.score >= PADDING * hits[0].score)[:limit])
 
 
 def fold(hits: Iterable[PassageHit]) -> list[PassageHit]:
@@ -116,7 +118,8 @@ def missing_nouns(text: str, code: Passages) -> list[str]:
         before, after = (lower[at - 1] if at else ""), (lower[at + 1] if at + 1 < len(lower) else "")
         if len(word) < 3 or not word.isalpha() or before in _BEFORE_VERBS or after in _AFTER_VERBS:
             continue
-        if word not in STOP | _NO_NOUNS and not _DESCRIPTIVE.search(word) and not is_identifier(tokens[at]):
+        is_noun = word not in STOP | ASKING | _NO_NOUNS and not _DESCRIPTIVE.search(word)
+        if is_noun and not is_identifier(tokens[at]):
             found.append(tokens[at])
     known = code.rarity(found)
     return [word for word in found if not known[word] and code.correct(word) == (word,)]

@@ -40,8 +40,13 @@ _STEMS: dict[Edge, str] = {
 }
 _STEM = re.compile("|".join(rf"\b(?P<{edge}>{stems})\b" for edge, stems in _STEMS.items()), re.IGNORECASE)
 _EXPLAINS = re.compile(r"^(?:explain|describe|how (?:does|do|is|are)|why)\b", re.IGNORECASE)
-_FORWARD = re.compile(r"\b(?:does|do|did) [`'\"]?(?P<name>[\w.$:#]+)(?:\(\))?[`'\"]? (?:\w+ )?{stem}", re.IGNORECASE)
-_PRONOUN = re.compile(r"\b(?:does|do|did) (?:it|this|that|we|i|you|they)\b", re.IGNORECASE)
+_FORWARD = re.compile(
+    r"\b(?:does|do|did) (?!we\b|i\b|you\b|they\b)[`'\"]?(?P<name>[\w.$:#]+)(?:\(\))?[`'\"]? (?:\w+ )?{stem}",
+    re.IGNORECASE,
+)
+_PRONOUN = re.compile(r"\b(?:which|what)\b.*\b(?:does|do|did) (?:it|this|that|we|i|you|they)\b", re.IGNORECASE)
+_THINGS = r"(?:function|method|class|file|module|test|type|package|place|symbol)(?:e?s)?"
+_CHOICE = re.compile(rf"^(?:so |and )?which (?!(?:\w+ )?{_THINGS}\b)\w+ (?:does|do|is)\b", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z_$@][\w$@/.:#-]*!?")
 _IN = re.compile(r"\b(?:in|below|under|inside|within) (?:the )?[`'\"]?(?P<place>[\w./-]+)[`'\"]?", re.IGNORECASE)
 _SAID = {"calls": "calls", "imports": "imports", "inherits": "inherits from", "implements": "implements"}
@@ -107,7 +112,7 @@ async def read_relation(question: Question, code: CodeLinks) -> Relation | None:
     edge, stem = _find_stem(question)
     if edge is None or stem is None:
         return None
-    if _PRONOUN.search(question.text):
+    if _PRONOUN.search(question.text) or _CHOICE.search(question.text):
         return None
     forward = re.search(_FORWARD.pattern.replace("{stem}", rf"(?:{_STEMS[edge]})\b"), question.text, re.I)
     for name in _candidates(question, stem, edge, forward["name"] if forward else ""):

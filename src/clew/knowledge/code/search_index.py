@@ -31,7 +31,7 @@ from clew.knowledge.code.ranking import (
 )
 from clew.knowledge.code.store import CodeStore, Sql, read_meta
 from clew.knowledge.code.vectors import compact
-from clew.knowledge.code.words import spelled_terms, terms_of
+from clew.knowledge.code.words import parts_of, spelled_terms, terms_of
 from clew.trail.store import Embedder
 
 SMALL = 64
@@ -42,7 +42,7 @@ FORMAT = 3
 """Changes with the stored form of vectors: vectors in another format are made again."""
 MAX_WORDS = 5
 CORRECTED_FROM, SUBSTITUTED_FROM = 6, 8
-SHORTEST_PART, FREQUENT = 4, 10
+SHORTEST_PART, FREQUENT, MAX_CORRECTED = 4, 10, 30
 """Shorter words are not corrected; in shorter words no letter is exchanged for another."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MARK = "text"
@@ -203,7 +203,7 @@ class SearchIndex:
         """The word itself where it occurs; else two frequent words that it is made of, or the most frequent word that
         differs by one letter; else the word."""
         view = self._fresh_view()
-        if not word.isalpha() or len(word) < CORRECTED_FROM or _occurs(view, word):
+        if not word.isalpha() or not CORRECTED_FROM <= len(word) <= MAX_CORRECTED or _occurs(view, word):
             return (word,)
         near = {each: _occurs(view, each) for each in _edits(word.lower())}
         best = max(near, key=lambda each: near[each], default=word)
@@ -225,7 +225,7 @@ class SearchIndex:
             for row, which in zip(found.rows[hit].tolist(), found.which[hit].tolist(), strict=True):
                 held[row].add(int(ranked.terms[which]))
         return {
-            row: sum(weight for word, weight in weights.items() if set(terms_of(word)[:1]) & terms) / total
+            row: sum(weight * _share(parts_of(word), terms) for word, weight in weights.items()) / total
             for row, terms in held.items()
         }
 
@@ -356,6 +356,10 @@ def _words_of(text: IssueText, ranked: Ranked, owner: Ints, rows: Sequence[int])
 
 def _mask(view: View, is_wanted: Callable[[str], bool]) -> Bools:
     return np.fromiter((is_wanted(file.path) for file in view.files), bool, len(view.files))
+
+
+def _share(parts: Sequence[int], held: set[int]) -> float:
+    return sum(part in held for part in parts) / (len(parts) or 1)
 
 
 def _word_rarity(view: View, word: str) -> float:

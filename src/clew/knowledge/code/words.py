@@ -47,6 +47,12 @@ def terms_of(word: str) -> tuple[int, ...]:
     return _find_terms(word)
 
 
+def parts_of(word: str) -> tuple[int, ...]:
+    """The terms of the parts of one word, without that of all parts joined."""
+    terms = terms_of(word)
+    return terms[:-1] if len(terms) > 1 else terms
+
+
 def pack_terms(words: Iterable[str]) -> bytes:
     """The terms of words, one word after the other, each term in TERM_BYTES."""
     return b"".join(map(_known.__getitem__, words))
