@@ -24,7 +24,7 @@ from clew.trail.node import build_node
 from clew.trail.nodes import UNVERIFIED, NodeGraph
 from clew.trail.selector import Selector
 from tests.knowledge.code.repositories import write
-from tests.knowledge.doors import FILES, PATIENCE, get, known, of_session, opened, store
+from tests.knowledge.doors import FILES, PATIENCE, ask, get, known, of_session, opened, store
 
 
 @pytest.fixture
@@ -41,18 +41,18 @@ async def app(tmp_path: Path) -> AsyncIterator[App]:
 async def test_ask_tells_which_linter_is_used_and_where_that_stands(app: App) -> None:
     [line, *_] = await known(app, "which linter is used here?")
     place = re.search(r"pyproject\.toml:(\d+)@([0-9a-f]{10})", line)
-    assert line.startswith("- ruff, linter for python: ruff is configured in pyproject.toml:")
+    assert line.endswith("`[tool.ruff]` · tool ruff: linter")
     assert place is not None
     assert FILES["pyproject.toml"].splitlines()[int(place[1]) - 1] == "[tool.ruff]"
     blob = (await app.knowledge().code.symbol("pyproject.toml")).content_hash
     assert (blob or "").startswith(place[2])
 
 
-async def test_ask_says_that_no_type_checker_is_known_and_what_leads_on(app: App) -> None:
-    [line, *_] = await known(app, "which type checker is used here?")
-    assert line.startswith("- Not known: which type checker is used; nothing here configures one")
-    assert "`code://tools/discover_tools`" in line
-    assert "`code://tools/hidden/prefer_tool`" in line
+async def test_ask_says_that_no_type_checker_is_known_and_shows_the_tool_that_leads_on(app: App) -> None:
+    answer = await ask(app, "which type checker is used here?")
+    assert not answer.known
+    assert answer.notes[0].startswith("Nothing in this folder answers that.")
+    assert "code://tools/discover_tools" in answer.markdown
 
 
 @pytest.mark.parametrize("query", ["where is the linter implemented", "add a linter", "how does backoff work"])

@@ -106,13 +106,13 @@ class Knowledge:
         self.decisions = DecisionSync(trail, root, owner, code, lambda: self.resolver.cache.clear(), self.consent)
         self._history = NodeShelf(trail, NodeDomain.HISTORY, owner, self.decisions)
         self._literature = NodeShelf(trail, NodeDomain.ACADEMIC, owner, self.decisions)
-        self._documents = DocumentShelf(self._literature, code, is_changelog)
+        self.documents = DocumentShelf(self._literature, code, is_changelog)
         self._shelf = CodeShelf(code)
         self.commits = Commits(code.store, root, lambda: self.resolver.cache.clear())
         self.shelves: Shelves = {
             NodeDomain.CODE: self._shelf,
             NodeDomain.HISTORY: HistoryShelf(self._history, self.commits),
-            NodeDomain.ACADEMIC: self._documents,
+            NodeDomain.ACADEMIC: self.documents,
         }
         finder = Finder(
             code,
@@ -236,7 +236,7 @@ class Knowledge:
 
     def discovery(self, by: Principal) -> ToolDiscovery:
         """Which tools for development are used here, from the project, what is written, and what the user prefers."""
-        research = shelf_research(self._documents, by)
+        research = shelf_research(self.documents, by)
         return ToolDiscovery(self.root, self._told, self.clock, by, research=research)
 
     def library(self, by: Principal) -> Library:

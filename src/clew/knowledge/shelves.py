@@ -138,6 +138,10 @@ class NodeShelf:
 
         return await self._truth.hold(find)
 
+    def graph(self, by: Principal) -> NodeGraph:
+        """The nodes that a caller may see."""
+        return NodeGraph(self._trail, by)
+
     async def get(self, id: str, *, by: Principal) -> Node:
         async def find() -> list[ScoredNode]:
             return [ScoredNode(node=await NodeGraph(self._trail, by).get_node(id), similarity=1.0)]

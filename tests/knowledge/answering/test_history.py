@@ -118,7 +118,7 @@ async def test_a_commit_is_found_by_its_id(app: App, shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("question", "first"),
     [
-        ("what changed in 2.1.0", "Removed the `legacy_invoice` command. · 2.1.0"),
+        ("what was removed in 2.1.0", "Removed the `legacy_invoice` command. · 2.1.0"),
         ("what about the whistle in 2.1 changed", "Added a whistle to kettles. · 2.1.0"),
         ("changelog of v2.0.1", "Fixed the spout that dripped. · 2.0.1, 2026-03-01"),
         ("which version fixed the spout", "Fixed the spout that dripped. · 2.0.1, 2026-03-01"),
@@ -137,7 +137,7 @@ async def test_changes_of_a_version_are_read_from_changelogs_of_any_usual_name(
 async def test_all_changes_of_a_version_are_listed(app: App) -> None:
     answer = await ask(app, "what changed in 2.1.0")
     assert {item.path for item in answer.known} == {"docs/news.rst"}
-    assert [item.start for item in answer.known] == [9, 10]
+    assert [item.start for item in answer.known] == [7, 9, 10]
 
 
 async def test_a_version_without_a_changelog_has_the_commits_of_its_tag(app: App) -> None:

@@ -111,7 +111,7 @@ async def test_a_name_that_differs_by_a_letter_is_suggested(app: App) -> None:
 
 
 async def test_an_unknown_file_is_reported(app: App) -> None:
-    assert await known(app, "what is shop/nowhere.py for") == ["*Nothing in this folder is named `nowhere.py`.*"]
+    assert await known(app, "what is shop/nowhere.py for") == ["*Nothing in this folder is named `shop/nowhere.py`.*"]
 
 
 async def test_two_names_are_both_cited(app: App) -> None:

@@ -52,13 +52,3 @@ async def test_a_function_that_is_assigned_is_defined_there_and_has_its_callers(
     assert re.match(r"- \[1\] src/site\.js:3-5@\w+: `site\.open = function open\(fn\)`", line), line
     [line] = await known(app, "what calls site.shut")
     assert re.match(r"- \[1\] src/site\.js:4@\w+: `site\.open` calls `site\.shut`$", line), line
-
-
-async def test_what_the_readme_says_is_told_by_the_readme_or_not_at_all(app: App) -> None:
-    root = app.knowledge().root
-    (root / "docs/tea.md").write_text("# Tea\n\nTea and coffee are sold. Tea, tea, tea.\n")
-    (root / "README.md").write_text("# Shop\n\nA shop of kettles.\n\n## Hours\n\nIt sells coffee at noon.\n")
-    await app.knowledge().gather()
-    assert "README.md" in (await known(app, "what does the README say about coffee"))[0]
-    [note] = await known(app, "what does the README say about tea")
-    assert NOTHING in note

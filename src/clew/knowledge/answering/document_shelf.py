@@ -17,6 +17,7 @@ from clew.knowledge.code.postings import Place
 from clew.knowledge.code.ranking import Shares
 from clew.knowledge.code.search_index import PassageHit
 from clew.knowledge.shelves import NodeShelf
+from clew.knowledge.upsert import keyed_id
 from clew.trail.globs import glob_matches
 from clew.trail.kinds import NodeDomain, NodeType
 from clew.trail.nodes import EVERY_NODE, Node, NodeFilter, ScoredNode
@@ -81,6 +82,29 @@ class DocumentShelf:
             raise NotFound("document", id)
         [excerpt] = await self._code.excerpts([place])
         return _typed(passage_node(PassageHit(place, 1.0, 1.0), excerpt.lines, None, is_changelog=False)).node
+
+    async def save(self, id: str, *, by: Principal) -> str:
+        """The id of a document on the trail. A section of a file is saved there as it is now, so that edges can lead to
+        it. Raises NotFound."""
+        if not id.startswith(PREFIX):
+            return id
+        node = await self.get(id, by=by)
+        key = keyed_id(by.owner_id, f"section:{id}@{node.content_hash}")
+        graph = self._nodes.graph(by)
+        try:
+            return (await graph.get_node(key)).id
+        except NotFound:
+            metadata = {"section": id, "blob": node.content_hash}
+            saved = await graph.add_node(
+                node.name,
+                NodeDomain.ACADEMIC,
+                node.node_type,
+                node.content,
+                id=key,
+                trust=node.trust,
+                metadata=metadata,
+            )
+            return saved.id
 
     async def catch_up(self) -> None:
         await self._nodes.catch_up()

@@ -101,6 +101,8 @@ class Finder:
     async def _search(self, question: Question, weights: Mapping[str, float], by: Principal) -> Findings:
         if question.names and not any(self._code.rarity([question.names[0]]).values()):
             return await self._unknown_name(question.names[0])
+        if question.paths and not await self._files(question):
+            return await self._unknown_name(question.paths[0])
         found = await search(self._code, question, is_changelog=self._is_changelog)
         notes = await self._notes.search(question, weights, by)
         facts = await self._facts.search(question, weights) if question.kind is not Kind.HISTORY else []

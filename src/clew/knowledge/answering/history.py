@@ -154,6 +154,8 @@ class History:
         is_asked = question.period is not None or _LAST.search(question.text) or _WHO_CHANGED.search(question.text)
         named = {part.lower() for path in paths for part in _stems(path)}
         named |= {part for name in question.names for part in re.split(r"\W+", name.lower())}
+        spelled = (*question.paths, *_FOLDER.findall(question.text))
+        named |= {word.lower() for name in spelled for word in find_words(name)}
         topic = [word for word in question.words if word.lower() not in _ASKING | named]
         if is_unknown and _OF_CHANGES.search(question.text):
             return Told([], 0, (f"No commit here touched {question.paths[0]}.",))

@@ -75,7 +75,8 @@ _OVERVIEW = re.compile(
     re.IGNORECASE,
 )
 _TESTS = re.compile(
-    r"\b(?:which|what|any|list|show|find|where are) (?:\w+ ){0,2}?tests\b|^tests? (?:for|of|that|which|covering)\b"
+    r"\b(?:which|what|any|list|show|find|where are|are there) (?:\w+ ){0,2}?tests\b"
+    r"|^tests? (?:for|of|that|which|covering)\b"
     r"|\bwhich test (?:for|of|that|covers?|checks?|exercises?)\b|\bwhere (?:is|are) .{1,60} tested\b",
     re.IGNORECASE,
 )

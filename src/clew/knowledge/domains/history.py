@@ -119,8 +119,9 @@ def _session_tools(known: OpenKnowledge) -> Sequence[Tool]:
         code, and marked if the code does not confirm it. A mistake with its fix gives warnings from then on, and a
         preference with a title is stored under it."""
         knowledge, session = await known(), ctx.by.session or NO_SESSION
+        sources = [await knowledge.documents.save(each, by=ctx.by) for each in inspired_by]
         stored = await knowledge.archive(ctx.by).store_summary(
-            content, summary_type, session, code_references, tags, inspired_by=inspired_by, title=title, outcome=outcome
+            content, summary_type, session, code_references, tags, inspired_by=sources, title=title, outcome=outcome
         )
         knowledge.resolver.cache.clear()
         if summary_type == "mistake" and outcome.strip():
