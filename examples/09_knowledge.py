@@ -43,8 +43,8 @@ async def show(app: App, known: Knowledge) -> None:
     for question in QUESTIONS:
         answer = await known.resolver.resolve(question, by=app.me)
         print(f"\n> {question}")
-        for line in answer.text.splitlines()[:2]:
-            print(f"  {line}")
+        for cited in answer.items[:2]:
+            print(f"  {cited.place}: {cited.text}")
     calls = await known.code.dependents("src/clew/trail/closeness.py#closeness", edge_type="calls")
     print("\n> what calls closeness")
     for link in calls[:4]:

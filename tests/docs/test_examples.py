@@ -44,9 +44,9 @@ EXPECTED = {
         "had again byte for byte: 4 messages",
     ],
     "09_knowledge.py": [
-        "> where is the lease of a claim extended\n  [1] src/clew/trail/",
+        "> where is the lease of a claim extended\n  src/clew/trail/",
         "src/clew/trail/closeness.py:",
-        "> what did we decide about code on the trail\n  [1] docs/decisions/",
+        "> what did we decide about code on the trail\n",
         "> what calls closeness\n  src/clew/",
     ],
 }

@@ -101,6 +101,7 @@ class DocumentShelf:
                 node.node_type,
                 node.content,
                 id=key,
+                url=f"{node.path}#L{node.line_start}",
                 trust=node.trust,
                 metadata=metadata,
             )

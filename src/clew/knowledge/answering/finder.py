@@ -179,7 +179,7 @@ class Finder:
         if question.paths:
             return await self._files(question)
         names = list(question.names)
-        if not names and len(question.words) == 1:
+        if not names and len(question.words) == 1 and question.kind is Kind.CODE:
             names = [question.words[0]]
         if not names or len(others) > FEW_WORDS or question.kind is Kind.HISTORY:
             return []

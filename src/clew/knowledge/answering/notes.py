@@ -24,7 +24,7 @@ RELATED, ABOUT = 0.34, 0.6
 _KINDS: tuple[tuple[re.Pattern[str], NodeType | str], ...] = (
     (re.compile(r"\b(?:prefer\w*)\b", re.IGNORECASE), "preference"),
     (re.compile(r"\b(?:mistakes?|failures?|broke|broken|went wrong|failed)\b", re.IGNORECASE), NodeType.FAILURE),
-    (re.compile(r"\b(?:decided|decisions?|chose|chosen|agreed)\b", re.IGNORECASE), NodeType.DECISION),
+    (re.compile(r"\b(?:decided?|decisions?|chose|chosen|agreed)\b", re.IGNORECASE), NodeType.DECISION),
 )
 _OURS = re.compile(r"\b(?:we|i|my|our|the user|noted|was|were|did|list|before|known)\b", re.IGNORECASE)
 _RESUME = re.compile(
@@ -34,8 +34,8 @@ _RESUME = re.compile(
 )
 _KIND_WORDS = """
     mistake mistakes failure failures broke broken break fail failed went wrong gone make made note noted prefer prefers
-    preferred preference preferences user before known past list all ever again far decided decision decisions chose
-    chosen agreed
+    preferred preference preferences user before known past list all ever again far decide decided decision decisions
+    chose chosen agreed
 """
 _ASKING = frozenset(_KIND_WORDS.split())
 

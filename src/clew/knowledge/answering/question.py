@@ -47,7 +47,7 @@ _HISTORY = re.compile(
     rf"|\bwho (?:\w+ )?{_CHANGED}\b|\b(?:was|were|been|got|gets) (?:\w+ )?{_CHANGED}\b|\bwhat(?:'s| is)? new\b"
     r"|\bwhat changed\b|\bchange ?log\b|\brelease notes\b|\bcommits?\b|\bno longer\b|\banymore\b|\btook out\b"
     rf"|\bused to (?:be|have|live|work)\b|\bwhat did (?:\w+ ){{1,4}}?{_CHANGED}\b"
-    r"|\b(?:recently|lately)\b|\bhistory of\b|\bdecided\b|\bdecisions?\b|\bchose\b|\bchosen\b",
+    r"|\b(?:recently|lately)\b|\bhistory of\b|\bdecided\b|\bdid we decide\b|\bdecisions?\b|\bchose\b|\bchosen\b",
     re.IGNORECASE,
 )
 _HOWTO = re.compile(

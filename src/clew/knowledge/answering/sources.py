@@ -10,7 +10,7 @@ import msgspec
 from clew.catalog.answers import Cited
 from clew.catalog.text import code_span, inline, plain
 from clew.knowledge.answering.excerpt import MOST_LETTERS, excerpt
-from clew.knowledge.code.passages import SYMBOL_KINDS
+from clew.knowledge.code.passages import BETWEEN, SYMBOL_KINDS
 from clew.knowledge.code.refs import node_id
 from clew.knowledge.code.search_index import PassageHit
 from clew.knowledge.evidence.citations import COMMIT_PREFIX, citation_of
@@ -37,6 +37,8 @@ def passage_node(hit: PassageHit, lines: Sequence[str], symbol: Node | None, *, 
     """A passage as a node: documents are literature, changelogs history, everything else code."""
     place, text = hit.place, mask_keys("\n".join(lines)[:MAX_CONTENT])
     is_prose = place.kind == "section"
+    if is_prose and place.name and lines and place.name in lines[0]:  # the heading is told as the owner
+        text = text.partition("\n")[2].lstrip("=-~^#*+\n ") or text
     domain = NodeDomain.CODE if not is_prose else NodeDomain.HISTORY if is_changelog else NodeDomain.ACADEMIC
     name = place.name or (next((line.strip() for line in lines if line.strip()), "") or place.path)
     node = Node(
@@ -46,7 +48,7 @@ def passage_node(hit: PassageHit, lines: Sequence[str], symbol: Node | None, *, 
         node_type=_node_type(place.kind, domain),
         content=text,
         path=place.path,
-        package=place.owner or None,
+        package=BETWEEN.join(filter(None, (place.owner, place.name))) if is_prose else None,
         line_start=place.start,
         line_end=place.end,
         content_hash=place.blob,
