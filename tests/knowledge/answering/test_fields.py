@@ -64,7 +64,7 @@ async def test_known_is_a_list_of_objects_over_rest_and_mcp(site: Site, shop: Sh
         assert 0 < first["score"] <= 1
         assert first["text"]
     assert rest["method"]["known"][0]["owner"] == "ConnectionPool"
-    assert rest["section"]["known"][0]["owner"] == "Guide"
+    assert rest["section"]["known"][0]["owner"] == "Guide › Deployment"
     [commit] = rest["commit"]["known"]
     assert re.fullmatch(r"[0-9a-f]{40}", commit["commit"])
     assert (commit["kind"], "path" in commit, "blob" in commit) == ("commit", False, False)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.knowledge.answering.grep_uses import find_assigning_lines, find_heir_lines, find_import_lines
+from clew.knowledge.answering.grep_uses import find_heir_lines, find_import_lines
 
 
 def lines_of(text: str) -> list[str]:
@@ -55,23 +55,8 @@ def test_a_line_by_which_something_inherits_is_found(line: str, is_heir: bool) -
     assert list(find_heir_lines(lines_of(line), "Sink")) == ([(1, line)] if is_heir else [])
 
 
-@pytest.mark.parametrize(
-    ("line", "is_assigned"),
-    [
-        ("app.use = function use(fn) {", True),
-        ("exports.use = app.use = function use(fn) {", True),
-        ("app.use == other", False),
-        ("app.use(other)", False),
-        ("app.used = 1", False),
-        ("my.app.use = 1", False),
-    ],
-)
-def test_a_line_that_assigns_a_name_is_found(line: str, is_assigned: bool) -> None:
-    assert list(find_assigning_lines(lines_of(line), "app.use")) == ([(1, line)] if is_assigned else [])
-
-
 @given(st.text(max_size=500), st.text(min_size=1, max_size=20))
 def test_any_text_may_be_looked_at(text: str, name: str) -> None:
     lines = lines_of(text)
-    for find in (find_import_lines, find_heir_lines, find_assigning_lines):
+    for find in (find_import_lines, find_heir_lines):
         assert {number for number, _ in find(lines, name)} <= set(range(1, len(lines) + 1))

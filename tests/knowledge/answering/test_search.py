@@ -127,9 +127,9 @@ async def test_code_is_quoted_as_written_with_its_description_and_owner(app: App
         ": `def backoff(attempt: int) -> float` · Seconds to wait before the next attempt: they double each time."
     )
     method, *_ = await known(app, "where is ConnectionPool.release_connection")
-    assert ": ConnectionPool › `def release_connection(" in method
+    assert ": ConnectionPool: `def release_connection(" in method
     section, *_ = await known(app, "how do I deploy")
-    assert ": Guide › Deployment Run `make deploy`" in section
+    assert ": Guide › Deployment: Run `make deploy`" in section
 
 
 async def test_no_place_is_cited_twice(app: App) -> None:

@@ -7,7 +7,6 @@ import re
 import pytest
 
 from clew.app import App
-from clew.knowledge.answering.finder import NOTHING
 from tests.knowledge.doors import known
 
 

@@ -38,6 +38,7 @@ PREFERRED = 0.2
 COMMIT_COVER = 0.6
 """Commits that cover this share of a question answer it, whatever its kind."""
 NOTHING = "Nothing in this folder answers that."
+UNREAD = "The commits are not read yet: `clew index` does that."
 _MEANT = "Did you mean"
 _WHO = re.compile(r"\b(?:who|whom|whose|author|when)\b", re.IGNORECASE)
 _WHICH_VERSION = re.compile(r"\b(?:version|release|since)\b", re.IGNORECASE)
@@ -82,7 +83,7 @@ class Finder:
         """Whether all files have been read."""
         return self._code.is_whole
 
-    async def find(self, question: Question, *, by: Principal, session_id: str = "") -> Findings:
+    async def find(self, question: Question, *, by: Principal) -> Findings:
         """The sources of an answer; none, with a note, where nothing answers."""
         relation = await read_relation(question, self._code)
         if relation is not None:
@@ -93,24 +94,34 @@ class Finder:
             return Findings(noted, [], is_listing=True)
         told = await self._history.answer(question, self._clock.now())
         if told is not None:
-            return _told(told)
+            return self._noting_unread(question, _told(told))
         if question.kind is Kind.OVERVIEW:
             return Findings(await self._overview(), [])
-        return await self._search(question, weights, by)
+        return self._noting_unread(question, await self._search(question, weights, by))
+
+    def _noting_unread(self, question: Question, found: Findings) -> Findings:
+        is_missing = question.kind is Kind.HISTORY and self._history.is_unread
+        return found._replace(notes=[*found.notes, UNREAD]) if is_missing else found
 
     async def _search(self, question: Question, weights: Mapping[str, float], by: Principal) -> Findings:
-        if question.names and not any(self._code.rarity([question.names[0]]).values()):
+        is_past = question.kind is Kind.HISTORY  # which may speak of what is gone
+        if question.names and not is_past and not any(self._code.rarity([question.names[0]]).values()):
             return await self._unknown_name(question.names[0])
-        if question.paths and not await self._files(question):
+        if question.paths and not is_past and not await self._files(question):
             return await self._unknown_name(question.paths[0])
         found = await search(self._code, question, is_changelog=self._is_changelog)
         notes = await self._notes.search(question, weights, by)
-        facts = await self._facts.search(question, weights) if question.kind is not Kind.HISTORY else []
+        facts = await self._facts.search(question, weights) if not is_past else []
         commits = await self._commits(question, weights, found)
         first = [each for each in notes if each.similarity >= ABOUT]
         named = await self._definitions(question)
-        passages = await self._nodes(found.hits)
-        if question.kind is Kind.HISTORY:
+        own = (
+            [hit for hit in found.hits if hit.place.path in {each.node.path for each in named}]
+            if question.paths
+            else []
+        )
+        passages = await self._nodes(own or ([] if question.paths and named else found.hits))
+        if is_past:
             passages = _merged(question, passages, found.hits, commits)
         sources = _unique([*first, *named, *facts, *passages, *commits, *notes])[: SHOWN + len(facts)]
         if sources:

@@ -45,11 +45,5 @@ def find_heir_lines(source: Iterable[str], name: str) -> Iterator[Line]:
     return ((number, line) for number, line in _lines(source) if pattern.match(line))
 
 
-def find_assigning_lines(source: Iterable[str], name: str) -> Iterator[Line]:
-    """The lines that assign something to a name as it is spelled, such as `app.use = function use(fn)`."""
-    pattern = re.compile(rf"(?:[\w$.]+\s*=\s*)*{re.escape(name)}\s*=(?![=>~])")
-    return ((number, line) for number, line in _lines(source) if pattern.match(line))
-
-
 def _lines(source: Iterable[str]) -> Iterator[Line]:
     return ((number, line[:MAX_LINE].strip()) for number, line in enumerate(source, 1))

@@ -3,12 +3,14 @@ and commits on a topic."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, time
 from typing import NamedTuple, Protocol
 
-from clew.knowledge.answering.question import Kind, Question
+from clew.knowledge.answering.question import VERSION, Kind, Question
 from clew.knowledge.code.models import FileInfo
 from clew.knowledge.code.words import parts_of, terms_of
 from clew.knowledge.git.commits import Commits, commit_node
@@ -20,6 +22,7 @@ from clew.trail.nodes import Node, ScoredNode
 from clew.trail.readable import find_words
 
 SHOWN = 8
+LINE_SECONDS, MAX_BETWEEN = 1.0, 500
 CANDIDATES, LEAST_COVER, SURE = 40, 0.3, 0.8
 SUBJECT_SHARE = 0.3
 """How much more a word counts in the subject of a commit than in its body."""
@@ -45,6 +48,7 @@ _ASKING_WORDS = """
     created version author authored first
 """
 _ASKING = frozenset(_ASKING_WORDS.split())
+_SINCE = re.compile(r"\b(?:since|after|from) v?\d+\.\d", re.IGNORECASE)
 _FOLDER = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)+")
 _WHO_OR_WHEN = re.compile(r"\b(?:who|when|author)\b", re.IGNORECASE)
 _PERSON = re.compile(r"\b(?:did|has|have|by|from|of) ([A-Z][\w'-]+(?: [A-Z][\w'.-]+){0,3})")
@@ -81,6 +85,11 @@ class History:
         self._commits, self._changes, self._code = commits, changes, code
         self._notes: tuple[Sequence[ChangeNote], list[_Note]] | None = None
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether a long log was left to `clew index`."""
+        return self._commits.is_unread
+
     async def answer(self, question: Question, now: datetime) -> Told | None:
         """The answer where a question names a commit, a version, a period or a thing whose changes it wants."""
         if question.commit:
@@ -88,7 +97,9 @@ class History:
             return Told([commit_node(found)], 1) if found is not None else None
         if question.kind is not Kind.HISTORY and not _HOW_MANY.search(question.text):
             return None
-        if question.version and (told := await self._of_version(question, now)):
+        if question.version and (
+            told := await self._between_versions(question) or await self._of_version(question, now)
+        ):
             return told
         if _HOW_MANY.search(question.text):
             return await self._count(question)
@@ -147,6 +158,32 @@ class History:
             return Told([], 0, (f"No changelog and no tag here has {question.version}.",))
         return None
 
+    async def _between_versions(self, question: Question) -> Told | None:
+        """The commits between two versions, or since one, as far as they touch what the question names."""
+        versions = [found[1] for found in VERSION.finditer(question.text)]
+        if len(versions) < 2 and not _SINCE.search(question.text):
+            return None
+        found = await self._commits.between(*versions[:2], limit=MAX_BETWEEN)
+        if found is None:
+            return None
+        paths = set((await self._paths(question))[0])
+        wanted = [commit for commit in found.commits if not paths or any(each.path in paths for each in commit.files)]
+        total = len(wanted) if paths else found.total
+        return Told([commit_node(commit) for commit in wanted[:SHOWN]], total) if wanted else None
+
+    async def _of_lines(self, question: Question) -> Told | None:
+        """The commits that changed the lines of the one symbol that a question names, where git finds them in time."""
+        nodes = await self._code.named(question.names[0]) if len(question.names) == 1 else []
+        if len(nodes) != 1 or question.period is not None or _FIRST.search(question.text):
+            return None
+        node = nodes[0]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINE_SECONDS):
+                place = (node.path or "", node.line_start or 1, node.line_end or 1)
+                found = await self._commits.changing_lines(*place, limit=SHOWN)
+                return Told([commit_node(commit) for commit in found], len(found)) if found else None
+        return None
+
     async def _of_thing(self, question: Question) -> Told | None:
         """Commits that touched what the question names, or all commits of a period or an author."""
         authors = await self._authors(question)
@@ -164,6 +201,8 @@ class History:
             return None
         if not (authors or is_asked or (paths and is_of_changes)):
             return None
+        if told := await self._of_lines(question):
+            return told
         wanted = CommitFilter(
             since=question.period.since if question.period else None,
             until=question.period.until if question.period else None,

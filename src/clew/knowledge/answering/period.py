@@ -67,12 +67,6 @@ def read_period(question: str, now: datetime) -> Period | None:
     return None
 
 
-def without_period(question: str) -> str:
-    """A question without the words that bound a time."""
-    found = read_period(question, datetime(2000, 1, 1, tzinfo=UTC))
-    return found.rest if found is not None else question
-
-
 def _bounded(read: Callable[[re.Match[str], datetime], _Span], found: re.Match[str], now: datetime) -> _Span | None:
     """None for days that there are not, such as the 31st of June."""
     try:

@@ -26,7 +26,7 @@ _TOKEN = re.compile(
 )
 _IDENTIFIER = re.compile(r"[a-z\d][A-Z]|\w_\w|^_\w|\w(?:\.|::|#)\w|^[A-Z]+[a-z]\w*[A-Z]")
 _ABBREVIATIONS = frozenset(("i.e", "e.g", "etc", "node.js", "a.k.a"))
-_VERSION = re.compile(
+VERSION = re.compile(
     r"(?<![\w.])v?(\d{1,4}(?:\.\d{1,4}){1,3}(?:[-.]?(?:a|b|rc|alpha|beta|dev|post|pre)[-.]?\d*)?)(?![\w.]*\w)"
 )
 _COMMIT = re.compile(
@@ -137,7 +137,7 @@ def parse_question(text: str, now: datetime) -> Question:
     line = " ".join(text[:MAX_PARSED].split())
     period = read_period(line, now)
     rest = period.rest if period is not None else line
-    version, commit = _VERSION.search(rest), _COMMIT.search(rest)
+    version, commit = VERSION.search(rest), _COMMIT.search(rest)
     paths = tuple(dict.fromkeys(find_paths(line)))
     return Question(
         text=line,
@@ -182,7 +182,7 @@ def _kind_of(line: str, *, has_period: bool) -> Kind:
         return Kind.OVERVIEW
     if QUANTITY.search(line):
         return Kind.QUANTITY
-    is_dated = (has_period or _VERSION.search(line)) and _CHANGE.search(line)
+    is_dated = (has_period or VERSION.search(line)) and _CHANGE.search(line)
     if is_dated or _HISTORY.search(line):
         return Kind.HISTORY
     if _HOWTO.search(line) and not _NOT_HOWTO.search(line):

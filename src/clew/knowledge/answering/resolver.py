@@ -93,15 +93,15 @@ class Resolver:
                 answer, layer="cache", question=text, tokens=0, saved_tokens=answer.tokens + answer.saved_tokens
             )
         else:
-            answer = await self._work_out(question, text, by, session_id)
+            answer = await self._work_out(question, text, by)
             if answer.is_verified and not answer.problem and self._finder.is_whole:
                 self.cache.put(key, answer)
         answer = msgspec.structs.replace(answer, latency_ms=round(1_000 * (time.perf_counter() - began), 2))
         await self._leave_trace(answer, by, session_id)
         return answer
 
-    async def _work_out(self, question: Question, text: str, by: Principal, session_id: str) -> Resolved:
-        found = await self._finder.find(question, by=by, session_id=session_id)
+    async def _work_out(self, question: Question, text: str, by: Principal) -> Resolved:
+        found = await self._finder.find(question, by=by)
         now = self._clock.now()
         nodes = {each.node.id: each.node for each in found.sources}
         chosen = fitting([evidence_of(each, now) for each in found.sources])

@@ -118,7 +118,7 @@ async def read_relation(question: Question, code: CodeLinks) -> Relation | None:
     for name in _candidates(question, stem, edge, forward["name"] if forward else ""):
         definitions = await code.named(name)
         exact = [node for node in definitions if _last_part(node.name) == _last_part(name)]
-        if not _is_asked_of(name, stem, question):
+        if not _is_asked_of(name, question):
             continue
         if exact or _may_be_foreign(name, edge, question):
             return Relation(
@@ -219,13 +219,12 @@ def _candidates(question: Question, stem: re.Match[str], edge: Edge, first: str)
     return list(dict.fromkeys(filter(None, (first, *question.names, *near))))
 
 
-def _is_asked_of(name: str, stem: re.Match[str], question: Question) -> bool:
+def _is_asked_of(name: str, question: Question) -> bool:
     """Whether a name is what the relation is asked of: an identifier always is, a plain word only next to the relation,
     with no other content word between them and none that the relation could mean as well."""
     if is_identifier(name) or name in question.names or not name.isalpha():
         return True
-    relation = {word.lower() for word in re.findall(r"\w+", stem[0])}
-    others = [word for word in question.words if word != name and word.lower() not in relation]
+    others = [word for word in question.words if word != name and not _STEM.fullmatch(word)]
     others = [word for word in others if not re.fullmatch(_THINGS, word, re.IGNORECASE)]
     return name[0].isupper() or not others
 

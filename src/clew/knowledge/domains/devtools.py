@@ -75,15 +75,6 @@ def worded(category: ToolCategory) -> str:
     return {"lsp": "language server"}.get(category, category.replace("_", " "))
 
 
-def used_lines(category: ToolCategory, response: ToolDiscoveryResponse) -> list[str]:
-    """The tools that are used, a line each, or that none is known, with the next steps."""
-    used = [f"- {_tool_line(each)}" for each in response.tools if each.source in _USED]
-    return used or [
-        f"{NOT_KNOWN} which {worded(category)} is used; nothing here configures one, and the user has not said."
-        f" `{DISCOVER}` has suggestions, and leads to `{PREFER}`, which remembers a choice."
-    ]
-
-
 def response_lines(category: ToolCategory, response: ToolDiscoveryResponse) -> list[str]:
     """A response, a line each: tools that are used, whether one is missing, suggestions, and options."""
     used = [each for each in response.tools if each.source in _USED]
