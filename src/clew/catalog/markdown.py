@@ -108,8 +108,8 @@ def known_lines(notes: Sequence[str], text: str) -> list[str]:
 
 
 def cited_line(item: Cited) -> str:
-    """A citation on one line, with its owner where the text does not name it."""
-    owner = f"{inline(item.owner)}: " if item.owner and item.owner.rpartition(" ")[2] not in item.text else ""
+    """A citation on one line, with its owner unless the text names that class."""
+    owner = f"{inline(item.owner)}: " if item.owner and item.owner not in item.text else ""
     return f"- [{item.number}] {item.place}: {owner}{item.text}"
 
 
