@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from clew.catalog.catalog import Catalog
     from clew.catalog.workspace import Workspace
     from clew.knowledge.base import Knowledge
-    from clew.knowledge.named_model import NamedModel
     from clew.llm.model import Models
+    from clew.llm.recorded_model import RecordedModel
     from clew.team.router import Router
     from clew.tools.permissions import Policy
     from clew.trail.webhooks import WebhookSender
@@ -126,14 +126,16 @@ class App:
             )
         return self._knowledge
 
-    def _knowledge_model(self, models: Models | None) -> NamedModel | None:
-        if not self.config.knowledge.model:
+    def _knowledge_model(self, models: Models | None) -> RecordedModel | None:
+        name = self.config.knowledge.model
+        if not name:
             return None
-        from clew.knowledge.named_model import NamedModel  # models are for those who named one
-        from clew.llm.model import open_models
+        from clew.llm.model import open_models  # models are for those who named one
+        from clew.llm.recorded_model import RecordedModel
 
-        return NamedModel(
-            self.config.knowledge.model,
+        return RecordedModel(
+            "knowledge",
+            lambda found: found.resolve(name),
             lambda: models or self._own_models(open_models),
             self.trail,
             self.ownership,
@@ -143,13 +145,16 @@ class App:
     def router(self, models: Models | None = None) -> Router:
         """The router of the Guide, with the model of the settings or of `models`, where one is configured."""
         from clew.llm.model import open_models  # models are for commands that may ask one
-        from clew.team.guide_model import AGENT, GuideModel
-        from clew.team.router import Router
+        from clew.llm.recorded_model import RecordedModel
+        from clew.team.router import AGENT, Router
 
         found = models or self._own_models(open_models)
         if not found.is_configured(AGENT):
             return Router(clock=self.clock)
-        return Router(GuideModel(lambda: found, self.trail, self.ownership, self.me), self.clock)
+        model = RecordedModel(
+            AGENT, lambda each: each.for_agent(AGENT), lambda: found, self.trail, self.ownership, self.me
+        )
+        return Router(model, self.clock)
 
     async def runtime(self, models: Models | None = None) -> Runtime:
         """All that runs the agents of this folder, with the models of its settings unless others are given.

@@ -62,7 +62,7 @@ def _models(here: Here, script: Path | None) -> Models | None:
     """The models of the folder, or one that answers by a script; None where the Guide has no model."""
     # models take longer to load than a message takes to be routed
     from clew.llm.model import open_models
-    from clew.team.guide_model import AGENT
+    from clew.team.router import AGENT
 
     models = open_models(here.config())
     if script is not None:

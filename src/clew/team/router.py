@@ -31,6 +31,9 @@ GUESS = 0.79
 LIKELY, EVEN = 0.25, 0.5
 """From these probabilities on a candidate is named in the question back, and the Architect asks nothing."""
 
+AGENT = "guide"
+"""The Guide in [models] and in the ledger."""
+
 
 class Router:
     """Routes messages. It keeps what the model said about earlier ones; nothing else is cached."""

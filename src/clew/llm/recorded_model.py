@@ -1,5 +1,5 @@
-"""The Guide's model: the one that [models] names for `guide`, else the default. It is resolved with the first message
-that needs it, it is not used on a trail that the user neither made nor agreed to, and every call is in the ledger."""
+"""A model that is resolved when it is first asked, is not used on a trail that the user neither made nor agreed to, and
+records every call in the ledger."""
 
 from __future__ import annotations
 
@@ -10,20 +10,29 @@ from clew.access import Principal
 from clew.errors import ConfigError, ModelError
 from clew.llm.ledger import usage_draft, usage_record
 from clew.llm.model import Models
-from clew.llm.requests import Answer, ModelRequest, OnText
+from clew.llm.model_catalogue import ModelInfo
+from clew.llm.requests import Answer, Model, ModelRequest, OnText
 from clew.trail.flow import read_flow
 from clew.trail.ownership import Ownership
 from clew.trail.store import Trail
 
-AGENT = "guide"
-"""The Guide in [models] and in the ledger."""
+Resolve = Callable[[Models], tuple[Model, ModelInfo]]
 
 
-class GuideModel:
-    """A `Model` that resolves the Guide's model and records what each call took."""
+class RecordedModel:
+    """A `Model` for one agent, by whose name its calls are in the ledger. `resolve` chooses among the models."""
 
-    def __init__(self, models: Callable[[], Models], trail: Trail, ownership: Ownership | None, by: Principal) -> None:
-        self._models, self._trail, self._ownership, self._by = models, trail, ownership, by
+    def __init__(
+        self,
+        agent: str,
+        resolve: Resolve,
+        open_models: Callable[[], Models],
+        trail: Trail,
+        ownership: Ownership | None,
+        by: Principal,
+    ) -> None:
+        self._agent, self._resolve, self._open_models = agent, resolve, open_models
+        self._trail, self._ownership, self._by = trail, ownership, by
 
     async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> Answer:
         """As promised by `Model`. Raises ModelError, also where the model cannot be used."""
@@ -32,11 +41,11 @@ class GuideModel:
                 await self._ownership.require()
         except ConfigError as error:
             raise ModelError("config", str(error)) from None
-        model, info = self._models().for_agent(AGENT)
+        model, info = self._resolve(self._open_models())
         began = time.monotonic()
         answer = await model.answer(request, on_text=on_text)
         taken = 1_000 * (time.monotonic() - began)
-        record = usage_record(answer.usage, agent_id=AGENT, model=info.full_name, latency_ms=taken)
+        record = usage_record(answer.usage, agent_id=self._agent, model=info.full_name, latency_ms=taken)
         flow = await read_flow(self._trail, by=self._by)
         await self._trail.records.create(usage_draft(flow.usage, record), by=self._by)
         return answer
