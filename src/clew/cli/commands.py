@@ -69,7 +69,7 @@ COMMANDS: tuple[Command | Group, ...] = (
         "clew.cli.knowledge:blame_why",
         "PLACE",
     ),
-    Command("brief", "Tell where things stand, each line with its source.", "clew.cli.knowledge:brief", "[TIER]"),
+    Command("brief", "Show where things stand, each line with its source.", "clew.cli.knowledge:brief", "[TIER]"),
     Command("route", "Decide who takes a message, and how sure that is.", "clew.cli.route:route", "MESSAGE..."),
     Command("why", "Say why a route is, or is not, there for you.", "clew.cli.catalog:why", "WHAT..."),
     Group(
