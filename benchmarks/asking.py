@@ -150,7 +150,8 @@ class Windows:
         command = ["rg", "--ignore-case", "--fixed-strings", "--line-number", "--no-heading", "--max-columns", "300"]
         done = subprocess.run([*command, *patterns, "."], cwd=self._folder, capture_output=True, text=True, check=False)
         lines = [line.removeprefix("./").split(":", 2) for line in done.stdout.splitlines()]
-        found = [(path, int(number), text.lower()) for path, number, text in (each for each in lines if len(each) == 3)]
+        whole = [each for each in lines if len(each) == 3 and each[1].isdigit()]
+        found = [(path, int(number), text.lower()) for path, number, text in whole]
         holders = Counter(word for _, _, text in found for word in words if word in text)
         scored = [
             (sum(math.log(1 + len(found) / holders[word]) for word in words if word in text), path, line)
