@@ -148,8 +148,9 @@ class Windows:
             return []
         patterns = [part for word in words for part in ("-e", word)]
         command = ["rg", "--ignore-case", "--fixed-strings", "--line-number", "--no-heading", "--max-columns", "300"]
-        done = subprocess.run([*command, *patterns, "."], cwd=self._folder, capture_output=True, text=True, check=False)
-        lines = [line.removeprefix("./").split(":", 2) for line in done.stdout.splitlines()]
+        done = subprocess.run([*command, *patterns, "."], cwd=self._folder, capture_output=True, check=False)
+        printed = done.stdout.decode(errors="replace")
+        lines = [line.removeprefix("./").split(":", 2) for line in printed.splitlines()]
         whole = [each for each in lines if len(each) == 3 and each[1].isdigit()]
         found = [(path, int(number), text.lower()) for path, number, text in whole]
         holders = Counter(word for _, _, text in found for word in words if word in text)
