@@ -89,8 +89,7 @@ class DocumentShelf:
         if not id.startswith(PREFIX):
             return id
         node = await self.get(id, by=by)
-        key = keyed_id(by.owner_id, f"section:{id}@{node.content_hash}")
-        graph = self._nodes.graph(by)
+        key, graph = _saved_key(id, by), self._nodes.graph(by)
         try:
             return (await graph.get_node(key)).id
         except NotFound:
@@ -106,6 +105,13 @@ class DocumentShelf:
                 metadata=metadata,
             )
             return saved.id
+
+    async def find_saved(self, id: str, *, by: Principal) -> str:
+        """The id that a section was saved under; the same id where it was not."""
+        try:
+            return (await self._nodes.graph(by).get_node(_saved_key(id, by))).id if id.startswith(PREFIX) else id
+        except NotFound:
+            return id
 
     async def catch_up(self) -> None:
         await self._nodes.catch_up()
@@ -124,6 +130,10 @@ class DocumentShelf:
             for hit, each in zip(wanted, excerpts, strict=True)
         ]
         return [each for each in nodes if not filter.node_types or each.node.node_type in filter.node_types]
+
+
+def _saved_key(id: str, by: Principal) -> str:
+    return keyed_id(by.owner_id, f"section:{id}")
 
 
 def _typed(found: ScoredNode) -> ScoredNode:

@@ -57,8 +57,9 @@ class Notes:
         noted = [node for node in newest_first(nodes) if types or node.metadata.get("summary_type") == kind]
         topic = {word: weight for word, weight in weights.items() if word.lower() not in _ASKING}
         scored = [ScoredNode(node=node, similarity=cover_of(node, topic) if topic else 1.0) for node in noted]
-        meant = [each for each in scored if not topic or each.similarity >= RELATED]
-        return sorted(meant, key=lambda each: -each.similarity)[:SHOWN]
+        meant = sorted((each for each in scored if each.similarity >= RELATED), key=lambda each: -each.similarity)
+        is_about = bool(meant) and meant[0].similarity >= ABOUT
+        return meant[:SHOWN] if is_about else []
 
     async def of_session(self, question: Question, by: Principal) -> list[ScoredNode]:
         """The newest notes of the caller's session, where a question asks to go on with it."""

@@ -143,7 +143,9 @@ def _searches(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_history_for_academic", effects=READS, searchable=False)
     async def get_history_for_academic(academic_id: ReferenceId, ctx: ToolContext) -> str:
         """Find what was decided or done because of a reference."""
-        return findings_text(await (await known()).library(ctx.by).get_history_for_academic(academic_id))
+        knowledge = await known()
+        id = await knowledge.documents.find_saved(academic_id, by=ctx.by)
+        return findings_text(await knowledge.library(ctx.by).get_history_for_academic(id))
 
     return find_papers, synthesize_with_codebase, get_code_for_academic, get_history_for_academic
 
