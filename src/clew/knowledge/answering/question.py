@@ -34,7 +34,7 @@ _COMMIT = re.compile(
 )
 _CHANGED = (
     r"(?:add|introduc|remov|delet|drop|chang|renam|replac|revert|fix|deprecat|wr(?:ote|itten)|creat|implement|mov|split"
-    r"|bump|broke|kick|rewr|refactor|updat|switch|releas|merg|touch|modif|commit|contribut|stop|start|brought|ship|gain"
+    r"|bump|broke|rewr|refactor|updat|switch|releas|merg|touch|modif|commit|contribut|stop|start|brought|ship|gain"
     r"|lost|turn|made)\w*"
 )
 _CHANGE = re.compile(
@@ -45,15 +45,15 @@ _HISTORY = re.compile(
     rf"|\b(?:which|what) (?:\w+ ){{0,2}}?(?:version|release|commit|change)s? (?:\w+ ){{0,3}}?{_CHANGED}\b"
     r"|\b(?:in|with) (?:which|what) (?:version|release)\b|\bwhen (?:was|were|did|has|have|had)\b"
     rf"|\bwho (?:\w+ )?{_CHANGED}\b|\b(?:was|were|been|got|gets) (?:\w+ )?{_CHANGED}\b|\bwhat(?:'s| is)? new\b"
-    r"|\bwhat changed\b|\bchange ?log\b|\brelease notes\b|\bcommits?\b|\bno longer\b|\banymore\b|\btook out\b"
-    rf"|\bused to (?:be|have|live|work)\b|\bwhat did (?:\w+ ){{1,4}}?{_CHANGED}\b"
+    r"|\bwhat changed\b|\bchange ?log\b|\brelease notes\b|\bcommits?\b|\bno longer\b|\banymore\b"
+    rf"|(?<!is )(?<!are )(?<!be )(?<!was )\bused to\b|\bwhat did (?:\w+ ){{1,4}}?{_CHANGED}\b"
     r"|\b(?:recently|lately)\b|\bhistory of\b|\bdecided\b|\bdid we decide\b|\bdecisions?\b|\bchose\b|\bchosen\b",
     re.IGNORECASE,
 )
 _HOWTO = re.compile(
     r"\bhow (?:do|can|should|would|could|to|must) ?(?:i|we|you|one)?\b|\b(?:can|could|should|may) (?:i|we|you)\b"
     r"|\bhow\?|\bhow would\b|\bwhat (?:should|can|do) i\b|\bi (?:need|want|would like|am trying)\b|\bi'd like\b"
-    r"|\bis there (?:a|an|any)\b(?: [\w-]+){0,2} (?:way|hook|option|setting)\b|\b(?:docs?|readme|guide|manual)\b",
+    r"|\bis there (?:a|an|any)\b(?: [\w-]+){0,2} (?:way|option|setting)\b|\b(?:docs?|readme|guide|manual)\b",
     re.IGNORECASE,
 )
 _EXPLAIN = re.compile(

@@ -42,14 +42,6 @@ _BEFORE_VERB_WORDS = """
 _BEFORE_VERBS = frozenset(_BEFORE_VERB_WORDS.split())
 _AFTER_VERB_WORDS = "up out off away down back over around behind into onto me him it us them itself"
 _AFTER_VERBS = frozenset(_AFTER_VERB_WORDS.split())
-_OTHER_WORDS = """
-    big small large huge little long short old new good bad whole ordinary normal usual common simple certain various
-    different several universal proper right wrong first last next former latter upper lower inner outer brought took
-    went came said told kept held left built sent meant found ran wrote broke chose thought caught taught felt says
-    thousand hundred million dozen forever halfway apart underneath besides inside outside anyway instead nobody
-"""
-_NO_NOUNS = frozenset(_OTHER_WORDS.split())
-"""Common adjectives, irregular verbs and adverbs that have no ending to tell them by."""
 _DESCRIPTIVE = re.compile(r"(?:ly|ed|ing|est|ful)$")
 _TOKEN = re.compile(r"[A-Za-z][\w']*|[^\sA-Za-z]")
 _NUMBER = re.compile(r"(?<![\w.])\d")
@@ -118,7 +110,7 @@ def missing_nouns(text: str, code: Passages) -> list[str]:
         before, after = (lower[at - 1] if at else ""), (lower[at + 1] if at + 1 < len(lower) else "")
         if len(word) < 3 or not word.isalpha() or before in _BEFORE_VERBS or after in _AFTER_VERBS:
             continue
-        is_noun = word not in STOP | ASKING | _NO_NOUNS and not _DESCRIPTIVE.search(word)
+        is_noun = word not in STOP | ASKING and not _DESCRIPTIVE.search(word)
         if is_noun and not is_identifier(tokens[at]):
             found.append(tokens[at])
     known = code.rarity(found)

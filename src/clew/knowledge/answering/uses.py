@@ -25,10 +25,7 @@ Edge = Literal["calls", "imports", "extends", "uses", "tests"]
 
 _STEMS: dict[Edge, str] = {
     "tests": r"tests?|tested|covers?|covering|covered|exercises?",
-    "calls": (
-        r"calls?|called|calling|callers?|callees?|invok\w+|call ?sites?|instantiat\w+|constructs|constructed"
-        r"|created (?:with|by)"
-    ),
+    "calls": (r"calls?|called|calling|callers?|callees?|invok\w+|call ?sites?|instantiat\w+|constructs|constructed"),
     "imports": (
         r"imports?|imported|importing|importers?|requires?|requiring|required by|depends? (?:up)?on|dependents?"
         r"|includes?|including"
