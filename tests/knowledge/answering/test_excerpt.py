@@ -8,7 +8,7 @@ import pytest
 
 from clew.app import open_app
 from clew.config import Config
-from clew.knowledge.answering.excerpt import excerpt
+from clew.knowledge.answering.sources import excerpt
 from tests.knowledge.doors import known
 
 FILLER = "The shop opens at eight and closes at six, on every day but Sunday, when it is shut all day long. "

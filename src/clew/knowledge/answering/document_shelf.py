@@ -81,7 +81,7 @@ class DocumentShelf:
         if place is None or place.kind != "section":
             raise NotFound("document", id)
         [excerpt] = await self._code.excerpts([place])
-        return _typed(passage_node(PassageHit(place, 1.0, 1.0), excerpt.lines, None, is_changelog=False)).node
+        return _typed(passage_node(PassageHit(place, 1.0, 1.0), excerpt, is_changelog=False)).node
 
     async def save(self, id: str, *, by: Principal) -> str:
         """The id of a document on the trail. A section of a file is saved there as it is now, so that edges can lead to
@@ -126,7 +126,7 @@ class DocumentShelf:
         wanted = [hit for hit in wanted if filter.path is None or glob_matches(filter.path, hit.place.path)]
         excerpts = await self._code.excerpts([hit.place for hit in wanted])
         nodes = [
-            _typed(passage_node(hit._replace(score=hit.cover), each.lines, None, is_changelog=False))
+            _typed(passage_node(hit._replace(score=hit.cover), each, is_changelog=False))
             for hit, each in zip(wanted, excerpts, strict=True)
         ]
         return [each for each in nodes if not filter.node_types or each.node.node_type in filter.node_types]

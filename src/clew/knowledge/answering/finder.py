@@ -19,7 +19,7 @@ from clew.knowledge.answering.project import ProjectFacts
 from clew.knowledge.answering.question import Kind, Question, Tests
 from clew.knowledge.answering.search import SHOWN, Found, Passages, search
 from clew.knowledge.answering.sources import passage_node, used_line, with_doc
-from clew.knowledge.answering.uses import CodeLinks, Relation, Use, find_uses, read_relation
+from clew.knowledge.answering.uses import CodeLinks, Relation, find_uses, read_relation
 from clew.knowledge.code.graph import Excerpt
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.postings import Place
@@ -133,12 +133,12 @@ class Finder:
         if not uses:
             return await self._no_uses(relation)
         shown = uses[:SHOWN_USES]
-        nodes = [await self._use_node(use) for use in shown]
+        places = [Place(use.path, use.blob, "", "use", "", "", use.line, use.line) for use in shown]
+        sources = await self._nodes([PassageHit(place, 1.0, 1.0) for place in places])
         texts = {
-            node.id: used_line(use.user, use.does, use.used, is_guess=use.is_guess)
-            for node, use in zip(nodes, shown, strict=True)
+            each.node.id: used_line(use.user, use.does, use.used, is_guess=use.is_guess)
+            for each, use in zip(sources, shown, strict=True)
         }
-        sources = [ScoredNode(node=node, similarity=1.0) for node in nodes]
         return Findings(sources, [], texts, more=len(uses) - len(shown), is_listing=True)
 
     async def _no_uses(self, relation: Relation) -> Findings:
@@ -155,21 +155,6 @@ class Finder:
         )
         sources = [ScoredNode(node=with_doc(node), similarity=1.0) for node in relation.definitions[:1]]
         return Findings(sources, [f"{none}{sure}."], is_listing=True)
-
-    async def _use_node(self, use: Use) -> Node:
-        """The line of a use as a node."""
-        node = await self._code.symbol(use.path)
-        lines = await self._code.lines(use.path, use.line, use.line)
-        text = lines[0].strip() if lines else ""
-        return msgspec.structs.replace(
-            node,
-            id=f"{node.id}:{use.line}",
-            line_start=use.line,
-            line_end=use.line,
-            content=text,
-            signature=text or None,
-            metadata={"kind": "use", "doc": ""},
-        )
 
     async def _unknown_name(self, name: str) -> Findings:
         """That no code has a name, with names close to it."""
@@ -232,7 +217,7 @@ class Finder:
     async def _nodes(self, hits: Sequence[PassageHit]) -> list[ScoredNode]:
         excerpts = await self._code.excerpts([hit.place for hit in hits])
         return [
-            passage_node(hit, each.lines, each.symbol, is_changelog=self._is_changelog(hit.place.path))
+            passage_node(hit, each, is_changelog=self._is_changelog(hit.place.path))
             for hit, each in zip(hits, excerpts, strict=True)
         ]
 

@@ -111,11 +111,13 @@ class History:
         """Notes of changelogs and commits that have the words of a question, best first, scored by the share of the
         words that they have. Of equal ones notes come first: they say which version it was."""
         wanted = {word: weight for word, weight in weights.items() if word.lower() not in _ASKING} or dict(weights)
+        terms = _terms(" ".join(wanted))
         commits = [each.node for each in await self._commits.search(" ".join(wanted), limit=CANDIDATES)]
         scored = [ScoredNode(node=node, similarity=cover_of(node, wanted)) for node in commits]
         scored += [
             ScoredNode(node=each.node, similarity=_cover(each.terms, each.terms, wanted))
             for each in await self._indexed(now)
+            if not terms.isdisjoint(each.terms)
         ]
         if _WHO_OR_WHEN.search(question.text) and max((each.similarity for each in scored), default=0.0) < SURE:
             scored += await self._introducing(question)

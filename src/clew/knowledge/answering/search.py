@@ -58,7 +58,7 @@ class Passages(Protocol):
 
     async def excerpts(self, places: Sequence[Place]) -> list[Excerpt]: ...
 
-    def correct(self, word: str) -> Sequence[str]: ...
+    def correct(self, words: Sequence[str]) -> Sequence[Sequence[str]]: ...
 
     def rarity(self, words: Sequence[str]) -> Mapping[str, float]: ...
 
@@ -76,7 +76,7 @@ async def search(
     code: Passages, question: Question, *, is_changelog: Callable[[str], bool], limit: int = SHOWN
 ) -> Found:
     """Search for all words of a question."""
-    words = [known for word in question.words for known in code.correct(word)]
+    words = [word for spelled in code.correct(question.words) for word in spelled]
     shares = SHARES[question.kind]
     if question.tests in (Tests.ALSO, Tests.ONLY):
         shares = shares._replace(test=1.0)
@@ -89,15 +89,17 @@ async def search(
     is_absent = best < FAINT or (best < WEAK and not set(question.words[:FOCUS]).isdisjoint(missing))
     if is_absent or (question.kind is Kind.QUANTITY and not await _has_number(code, question, hits[:limit])):
         return Found([], hits[0], missing)
-    return Found(fold(hit for hit in hits if hit.score >= PADDING * hits[0].score)[:limit])
+    return Found(fold((hit for hit in hits if hit.score >= PADDING * hits[0].score), limit))
 
 
-def fold(hits: Iterable[PassageHit]) -> list[PassageHit]:
-    """Hits without those that overlap a better one, or are the same function in a sibling file."""
+def fold(hits: Iterable[PassageHit], limit: int) -> list[PassageHit]:
+    """The first hits without those that overlap a better one, or are the same function in a sibling file."""
     kept: list[PassageHit] = []
     for hit in hits:
         if not any(_overlap(hit.place, one.place) or _are_twins(hit.place, one.place) for one in kept):
             kept.append(hit)
+        if len(kept) == limit:
+            break
     return kept
 
 
@@ -114,7 +116,8 @@ def missing_nouns(text: str, code: Passages) -> list[str]:
         if is_noun and not is_identifier(tokens[at]):
             found.append(tokens[at])
     known = code.rarity(found)
-    return [word for word in found if not known[word] and code.correct(word) == (word,)]
+    absent = [word for word in found if not known[word]]
+    return [word for word, spelled in zip(absent, code.correct(absent), strict=True) if spelled == (word,)]
 
 
 def _is_wanted(place: Place, question: Question) -> bool:

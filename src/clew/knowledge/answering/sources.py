@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -9,17 +10,22 @@ import msgspec
 
 from clew.catalog.answers import Cited
 from clew.catalog.text import code_span, inline, plain
-from clew.knowledge.answering.excerpt import MOST_LETTERS, excerpt
+from clew.knowledge.answering.question import content_words
+from clew.knowledge.code.graph import Excerpt
 from clew.knowledge.code.passages import BETWEEN, SYMBOL_KINDS
 from clew.knowledge.code.refs import node_id
 from clew.knowledge.code.search_index import PassageHit
+from clew.knowledge.code.words import terms_of
 from clew.knowledge.evidence.citations import COMMIT_PREFIX, citation_of
 from clew.knowledge.evidence.trust import Evidence, level_of
 from clew.secrecy import mask_keys
 from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
 from clew.trail.nodes import UNVERIFIED, Node, ScoredNode
+from clew.trail.readable import find_words
 
 EXCERPT = 160
+MOST_LETTERS = 20_000
+"""So much of a text is looked at."""
 MAX_CONTENT = 4_000
 SHORTEST_DOC = 20
 """A shorter description is not worth the room."""
@@ -31,11 +37,14 @@ _TYPES = {
     "interface": NodeType.INTERFACE,
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n+")
+_MARKUP = re.compile(r"^(?:#{1,6}\s+|[-*+]\s+|\d{1,3}[.)]\s+)")
 
 
-def passage_node(hit: PassageHit, lines: Sequence[str], symbol: Node | None, *, is_changelog: bool) -> ScoredNode:
+def passage_node(hit: PassageHit, found: Excerpt, *, is_changelog: bool) -> ScoredNode:
     """A passage as a node: documents are literature, changelogs history, everything else code."""
-    place, text = hit.place, mask_keys("\n".join(lines)[:MAX_CONTENT])
+    place, lines, symbol = hit.place, found.lines, found.symbol
+    text = mask_keys("\n".join(lines)[:MAX_CONTENT])
     is_prose = place.kind == "section"
     if is_prose and place.name and lines and place.name in lines[0]:  # the heading is told as the owner
         text = text.partition("\n")[2].lstrip("=-~^#*+\n ") or text
@@ -51,7 +60,7 @@ def passage_node(hit: PassageHit, lines: Sequence[str], symbol: Node | None, *, 
         package=BETWEEN.join(filter(None, (place.owner, place.name))) if is_prose else None,
         line_start=place.start,
         line_end=place.end,
-        content_hash=place.blob,
+        content_hash=found.blob,
         signature=symbol.signature if symbol is not None else None,
         metadata={"kind": place.kind, "language": place.language, "doc": _doc_of(symbol) if symbol else ""},
         verified=True,
@@ -150,3 +159,23 @@ def _node_type(kind: str, domain: NodeDomain) -> NodeType:
 def with_doc(symbol: Node) -> Node:
     """A symbol of the graph with its description apart from its signature."""
     return msgspec.structs.replace(symbol, metadata={**symbol.metadata, "doc": _doc_of(symbol)})
+
+
+def excerpt(text: str, question: str, room: int) -> str:
+    """From the sentence on that has the most words of the question, behind the heading of the text; the beginning where
+    that shows it as well. On one line, and not cut to `room`."""
+    said = [_MARKUP.sub("", part).strip() for part in _SENTENCE.split(text[:MOST_LETTERS])]
+    sentences = list(dict.fromkeys(filter(None, said)))
+    best = _best_sentence(sentences, question)
+    whole = " ".join(sentences)
+    if not best or len(" ".join(sentences[: best + 1])) <= room:
+        return whole
+    head = f"{sentences[0]} … " if len(sentences[0]) <= room // 3 else "… "
+    return head + " ".join(sentences[best:])
+
+
+def _best_sentence(sentences: list[str], question: str) -> int:
+    """Which of the sentences has most of what is asked for; the first of several, and 0 where none has any."""
+    wanted = {term for word in content_words(question) for term in terms_of(word)}
+    found = [len(wanted & {term for word in find_words(each) for term in terms_of(word)}) for each in sentences]
+    return found.index(max(found)) if found else 0

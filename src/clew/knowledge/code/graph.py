@@ -70,9 +70,10 @@ Hits = list[tuple[SymbolRow, float]]
 
 
 class Excerpt(NamedTuple):
-    """The lines of a passage, and its symbol where it is one."""
+    """The lines of a passage, the blob of its file, and its symbol where it is one."""
 
     lines: list[str]
+    blob: str
     symbol: Node | None
 
 
@@ -195,7 +196,7 @@ class CodeGraph:
     async def lines(self, path: str, start: int, end: int) -> list[str]:
         """Lines of a file without keys, the last one included; none where there is no such file."""
 
-        return (await asyncio.to_thread(self._text_of, path))[start - 1 : end]
+        return (await asyncio.to_thread(self._text_of, path))[1][start - 1 : end]
 
     async def passage_at(self, path: str, line: int) -> Place | None:
         """The passage around a line of a file."""
@@ -211,28 +212,29 @@ class CodeGraph:
                 found = zip(places, is_symbol, strict=True)
                 rows = [queries.find_place(sql, each.path, each.name) if wanted else None for each, wanted in found]
             return [
-                Excerpt(texts[place.path][place.start - 1 : place.end], to_node(row) if row is not None else None)
+                Excerpt(lines[place.start - 1 : place.end], blob, to_node(row) if row is not None else None)
                 for place, row in zip(places, rows, strict=True)
+                for blob, lines in (texts[place.path],)
             ]
 
         return await asyncio.to_thread(read)
 
-    def _text_of(self, path: str) -> list[str]:
-        """The lines of a file without keys. The last few files are cached by their content."""
+    def _text_of(self, path: str) -> tuple[str, list[str]]:
+        """The blob and the lines of a file, without keys. The last few files are cached by their content."""
         content = read_content(self.tree.root, path)
         if content is None:
-            return []
+            return "", []
         lines = self._texts.pop(content.blob, None)
         if lines is None:
             lines = readable_text(content.body).split("\n")
         self._texts[content.blob] = lines
         while len(self._texts) > CACHED_TEXTS:
             self._texts.pop(next(iter(self._texts)), None)
-        return lines
+        return content.blob, lines
 
-    def correct(self, word: str) -> tuple[str, ...]:
-        """A word as the files spell it: itself, two words that it is made of, or one that differs by a letter."""
-        return self._text.correct(word)
+    def correct(self, words: Sequence[str]) -> list[tuple[str, ...]]:
+        """Words as the files spell them: each as it is, as one that differs by a letter, or as two."""
+        return self._text.correct(words)
 
     async def locate(self, query: str, *, limit: int = 10) -> list[Located]:
         """The files that a text, such as an issue, is about, best first."""

@@ -31,7 +31,7 @@ from clew.knowledge.code.ranking import (
 )
 from clew.knowledge.code.store import CodeStore, Sql, read_meta
 from clew.knowledge.code.vectors import compact
-from clew.knowledge.code.words import parts_of, spelled_terms, terms_of
+from clew.knowledge.code.words import parts_of, terms_of
 from clew.trail.store import Embedder
 
 SMALL = 64
@@ -97,7 +97,7 @@ class SearchIndex:
         self._base = build_segment([])
         self._changed: dict[str, Content] = {}
         self._view = View([], [])
-        self._masks: dict[int, Bools] = {}
+        self._changelogs: Bools | None = None
 
     def put(self, path: str, blob: str, facts: FileFacts, text: str) -> None:
         """Replace the passages of a file. A known content is not packed again."""
@@ -174,8 +174,9 @@ class SearchIndex:
         if not view.files or not words:
             return []
         terms = {term: 1.0 for word in words for term in terms_of(word)}
-        mask = self._masks.setdefault(id(view), _mask(view, is_changelog))
-        ranked = rank_passages(terms, view, self._vector_of(" ".join(words)), shares, mask)
+        if self._changelogs is None or len(self._changelogs) != len(view.files):
+            self._changelogs = np.fromiter(map(is_changelog, (file.path for file in view.files)), bool)
+        ranked = rank_passages(terms, view, self._vector_of(" ".join(words)), shares, self._changelogs)
         rows = _best(ranked.passages, limit)
         cover = self._cover(view, ranked, words, rows)
         return [PassageHit(view.place_of(row), float(ranked.passages[row]), cover[row]) for row in rows]
@@ -196,28 +197,19 @@ class SearchIndex:
 
     def rarity(self, words: Sequence[str]) -> dict[str, float]:
         """The inverse document frequency of each word; 0 for a word that occurs nowhere."""
-        view = self._fresh_view()
-        return {word: _word_rarity(view, word) for word in words}
+        return _rarity_of(self._fresh_view(), words)
 
-    def correct(self, word: str) -> tuple[str, ...]:
-        """The word itself where it occurs; else two frequent words that it is made of, or the most frequent word that
-        differs by one letter; else the word."""
+    def correct(self, words: Sequence[str]) -> list[tuple[str, ...]]:
+        """Each word as the files spell it: itself where it occurs; else the most frequent word that differs by one
+        letter, or two frequent words that it is made of; else itself."""
         view = self._fresh_view()
-        if not word.isalpha() or not CORRECTED_FROM <= len(word) <= MAX_CORRECTED or _occurs(view, word):
-            return (word,)
-        near = {each: _occurs(view, each) for each in _edits(word.lower())}
-        best = max(near, key=lambda each: near[each], default=word)
-        if near.get(best):
-            return (best,)
-        cuts = [(word[:at], word[at:]) for at in range(SHORTEST_PART, len(word) - SHORTEST_PART + 1)]
-        parts = max(cuts, key=lambda cut: min(_occurs(view, part) for part in cut), default=(word,))
-        return parts if min(_occurs(view, part) for part in parts) >= FREQUENT else (word,)
+        return [_corrected(view, word) for word in words]
 
     def _cover(self, view: View, ranked: Ranked, words: Sequence[str], rows: Sequence[int]) -> dict[int, float]:
         """For each row the share of the words that it has, by their rarity; unknown words count as the rarest."""
         unknown = math.log1p(len(view.passage_file) / 0.5)
-        weights = {word: _word_rarity(view, word) or unknown for word in words}
-        total = sum(weights.values()) or 1.0
+        weights = [(parts_of(word), rare or unknown) for word, rare in _rarity_of(view, words).items()]
+        total = sum(weight for _, weight in weights) or 1.0
         held: dict[int, set[int]] = {row: set() for row in rows}
         chosen = np.array(rows, np.int64)
         for found in ranked.matches:
@@ -225,8 +217,7 @@ class SearchIndex:
             for row, which in zip(found.rows[hit].tolist(), found.which[hit].tolist(), strict=True):
                 held[row].add(int(ranked.terms[which]))
         return {
-            row: sum(weight * _share(parts_of(word), terms) for word, weight in weights.items()) / total
-            for row, terms in held.items()
+            row: sum(weight * _share(parts, terms) for parts, weight in weights) / total for row, terms in held.items()
         }
 
     def _rank_symbols(self, text: IssueText, view: View) -> Ranked:
@@ -244,7 +235,7 @@ class SearchIndex:
             if mark != self._mark:
                 self._load(sql)
                 self._mark = mark
-                self._masks = {}
+                self._changelogs = None
             return self._view
 
     def _load(self, sql: Sql) -> None:
@@ -354,18 +345,28 @@ def _words_of(text: IssueText, ranked: Ranked, owner: Ints, rows: Sequence[int])
     return {row: list(found)[:MAX_WORDS] for row, found in words.items()}
 
 
-def _mask(view: View, is_wanted: Callable[[str], bool]) -> Bools:
-    return np.fromiter((is_wanted(file.path) for file in view.files), bool, len(view.files))
-
-
 def _share(parts: Sequence[int], held: set[int]) -> float:
     return sum(part in held for part in parts) / (len(parts) or 1)
 
 
-def _word_rarity(view: View, word: str) -> float:
-    terms = np.fromiter((term for term, _ in spelled_terms(word)), np.uint32)
-    numbers = view.number_of(terms)[:1]
-    return float(rarity(numbers, len(view.passage_file))[0]) if numbers.any() else 0.0
+def _rarity_of(view: View, words: Sequence[str]) -> dict[str, float]:
+    """The inverse document frequency of the first term of each word; 0 for a word that occurs nowhere."""
+    first = {word: terms[0] for word in words if (terms := terms_of(word))}
+    numbers = view.number_of(np.fromiter(first.values(), np.uint32, len(first)))
+    rare = np.where(numbers > 0, rarity(numbers, len(view.passage_file)), 0.0)
+    return {**dict.fromkeys(words, 0.0), **dict(zip(first, rare.tolist(), strict=True))}
+
+
+def _corrected(view: View, word: str) -> tuple[str, ...]:
+    if not word.isalpha() or not CORRECTED_FROM <= len(word) <= MAX_CORRECTED or _occurs(view, word):
+        return (word,)
+    near = {each: _occurs(view, each) for each in _edits(word.lower())}
+    best = max(near, key=lambda each: near[each], default=word)
+    if near.get(best):
+        return (best,)
+    cuts = [(word[:at], word[at:]) for at in range(SHORTEST_PART, len(word) - SHORTEST_PART + 1)]
+    parts = max(cuts, key=lambda cut: min(_occurs(view, part) for part in cut), default=(word,))
+    return parts if min(_occurs(view, part) for part in parts) >= FREQUENT else (word,)
 
 
 def _occurs(view: View, word: str) -> int:
