@@ -20,10 +20,10 @@ from clew.knowledge.answering.cache import AnswerCache
 from clew.knowledge.answering.document_shelf import DocumentShelf
 from clew.knowledge.answering.finder import Finder
 from clew.knowledge.answering.history import History
+from clew.knowledge.answering.model_answer import MODEL_SECONDS, ModelAnswer
 from clew.knowledge.answering.notes import Notes
 from clew.knowledge.answering.project import ProjectFacts
 from clew.knowledge.answering.resolver import MAX_QUESTION, Resolved, Resolver
-from clew.knowledge.answering.wording import MODEL_SECONDS, Wording
 from clew.knowledge.code.graph import CodeGraph, open_code
 from clew.knowledge.code.index import Indexed, Until
 from clew.knowledge.code.index_pass import Progress
@@ -128,7 +128,7 @@ class Knowledge:
             clock,
             finder,
             AnswerCache[Resolved](self._told, code),
-            Wording(model, ground, clock) if model is not None else None,
+            ModelAnswer(model, ground, clock) if model is not None else None,
             code.contains,
         )
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.knowledge.answering.grep_uses import find_heir_lines, find_import_lines
+from clew.knowledge.answering.uses import find_heir_lines, find_import_lines
 
 
 def lines_of(text: str) -> list[str]:

@@ -38,8 +38,8 @@ PARTS = (
 READ = """
 import sys
 from datetime import UTC, datetime
-from clew.knowledge.answering.excerpt import excerpt
-from clew.knowledge.answering.grep_uses import find_heir_lines, find_import_lines
+from clew.knowledge.answering.sources import excerpt
+from clew.knowledge.answering.uses import find_heir_lines, find_import_lines
 from clew.knowledge.answering.question import parse_question
 from clew.knowledge.answering.uses import _FORWARD, _IN, _STEM, _STEMS
 import re

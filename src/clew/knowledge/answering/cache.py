@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from clew.access import Principal
+from clew.knowledge.code.graph import CodeGraph
 from clew.trail.nodes import SCHEMA
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
@@ -15,16 +16,10 @@ _NODES = Selector(schema_name=SCHEMA)
 T = TypeVar("T")
 
 
-class CodeState(Protocol):
-    async def state(self) -> str:
-        """A word that changes whenever a file does."""
-        ...
-
-
 class AnswerCache(Generic[T]):
     """An LRU cache. A key holds while no file changed and no node that the caller may see was written."""
 
-    def __init__(self, trail: Trail, code: CodeState) -> None:
+    def __init__(self, trail: Trail, code: CodeGraph) -> None:
         self._trail, self._code = trail, code
         self._answers: OrderedDict[str, T] = OrderedDict()
         self._seen: OrderedDict[str, tuple[int, int]] = OrderedDict()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,10 +17,10 @@ from clew.knowledge.answering.history import History, Told
 from clew.knowledge.answering.notes import ABOUT, Notes
 from clew.knowledge.answering.project import ProjectFacts
 from clew.knowledge.answering.question import Kind, Question, Tests
-from clew.knowledge.answering.search import SHOWN, Found, Passages, search
+from clew.knowledge.answering.search import SHOWN, Found, search
 from clew.knowledge.answering.sources import passage_node, used_line, with_doc
-from clew.knowledge.answering.uses import CodeLinks, Relation, find_uses, read_relation
-from clew.knowledge.code.graph import Excerpt
+from clew.knowledge.answering.uses import Relation, find_uses, read_relation
+from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.postings import Place
 from clew.knowledge.code.search_index import PassageHit
@@ -55,19 +55,12 @@ class Findings(NamedTuple):
     is_listing: bool = False
 
 
-class Code(Passages, CodeLinks, Protocol):
-    @property
-    def is_whole(self) -> bool: ...
-
-    async def excerpts(self, places: Sequence[Place]) -> list[Excerpt]: ...
-
-
 class Finder:
     """Looks a parsed question up in code, documents, history, manifests and notes."""
 
     def __init__(
         self,
-        code: Code,
+        code: CodeGraph,
         history: History,
         notes: Notes,
         facts: ProjectFacts,

@@ -8,10 +8,10 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, time
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from clew.knowledge.answering.question import VERSION, Kind, Question
-from clew.knowledge.code.models import FileInfo
+from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.words import parts_of, terms_of
 from clew.knowledge.git.commits import Commits, commit_node
 from clew.knowledge.git.store import CommitFilter
@@ -54,14 +54,6 @@ _WHO_OR_WHEN = re.compile(r"\b(?:who|when|author)\b", re.IGNORECASE)
 _PERSON = re.compile(r"\b(?:did|has|have|by|from|of) ([A-Z][\w'-]+(?: [A-Z][\w'.-]+){0,3})")
 
 
-class CodePlaces(Protocol):
-    """Where the symbols and files of the code are."""
-
-    async def named(self, name: str, *, limit: int = 20) -> list[Node]: ...
-
-    async def files(self, pattern: str = "") -> list[FileInfo]: ...
-
-
 class Told(NamedTuple):
     """An answer of history: nodes in order, how many there are in all, and sentences before them."""
 
@@ -81,7 +73,7 @@ ReadChanges = Callable[[], Awaitable[Sequence[ChangeNote]]]
 class History:
     """Answers from the git log and the changelogs of one repository."""
 
-    def __init__(self, commits: Commits, changes: ReadChanges, code: CodePlaces) -> None:
+    def __init__(self, commits: Commits, changes: ReadChanges, code: CodeGraph) -> None:
         self._commits, self._changes, self._code = commits, changes, code
         self._notes: tuple[Sequence[ChangeNote], list[_Note]] | None = None
 

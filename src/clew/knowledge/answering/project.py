@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from clew.knowledge.answering.question import Question
 from clew.knowledge.code.file_content import read_content
-from clew.knowledge.code.files import Tree
-from clew.knowledge.code.models import FileInfo
+from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.words import terms_of
 from clew.knowledge.project.facts import Fact, is_fact_file, read_facts
 from clew.secrecy import mask_keys
@@ -26,17 +25,6 @@ NAME_BONUS = 0.2
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Files(Protocol):
-    """The files of a folder, and a word that changes with any of them."""
-
-    @property
-    def tree(self) -> Tree: ...
-
-    async def state(self) -> str: ...
-
-    async def files(self, pattern: str = "") -> list[FileInfo]: ...
-
-
 class _Indexed(NamedTuple):
     fact: Fact
     blob: str
@@ -48,7 +36,7 @@ class _Indexed(NamedTuple):
 class ProjectFacts:
     """The facts of one folder, read again when a file changes."""
 
-    def __init__(self, code: Files) -> None:
+    def __init__(self, code: CodeGraph) -> None:
         self._code = code
         self._state = ""
         self._facts: list[_Indexed] = []

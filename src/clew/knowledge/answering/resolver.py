@@ -20,9 +20,9 @@ from clew.clock import Clock
 from clew.errors import InvalidInput
 from clew.knowledge.answering.cache import AnswerCache
 from clew.knowledge.answering.finder import Finder, Findings
+from clew.knowledge.answering.model_answer import ModelAnswer
 from clew.knowledge.answering.question import Kind, Question, parse_question
 from clew.knowledge.answering.sources import cite
-from clew.knowledge.answering.wording import Wording
 from clew.knowledge.evidence.conflicts import Conflict, detect
 from clew.knowledge.evidence.trust import Evidence, evidence_of, fitting
 from clew.secrecy import mask_keys
@@ -73,12 +73,12 @@ class Resolver:
         clock: Clock,
         finder: Finder,
         cache: AnswerCache[Resolved],
-        wording: Wording | None = None,
+        model: ModelAnswer | None = None,
         stands_in_code: Callable[[str], bool] | None = None,
     ) -> None:
         self._trail, self._clock = trail, clock
         self._finder, self.cache = finder, cache
-        self._wording, self._stands_in_code = wording, stands_in_code
+        self._model_answer, self._stands_in_code = model, stands_in_code
 
     async def resolve(self, text: str, *, by: Principal, session_id: str = "") -> Resolved:
         """The answer with its sources. Raises InvalidInput for an empty or too long question."""
@@ -122,9 +122,9 @@ class Resolver:
             more=found.more,
             is_verified=bool(found.sources) or self._finder.is_whole,
         )
-        if self._wording is None or not chosen or suffices(question, chosen, conflicts, found):
+        if self._model_answer is None or not chosen or suffices(question, chosen, conflicts, found):
             return plain
-        worded = await self._wording.word(text, chosen, used, conflicts)
+        worded = await self._model_answer.word(text, chosen, used, conflicts)
         return msgspec.structs.replace(
             plain,
             text=worded.text,

@@ -4,11 +4,11 @@ folded, and an honest "not here" where the words of a question are not in the re
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from clew.knowledge.answering.question import ASKING, QUANTITY, Kind, Question, Tests, content_words, is_identifier
-from clew.knowledge.code.graph import Excerpt
+from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.passages import SYMBOL_KINDS
 from clew.knowledge.code.path_kinds import TEST, kind_of
 from clew.knowledge.code.postings import Place
@@ -47,22 +47,6 @@ _TOKEN = re.compile(r"[A-Za-z][\w']*|[^\sA-Za-z]")
 _NUMBER = re.compile(r"(?<![\w.])\d")
 
 
-class Passages(Protocol):
-    """The search of the code graph."""
-
-    async def passages(
-        self, words: Sequence[str], *, shares: Shares, is_changelog: Callable[[str], bool], limit: int = LOOKED_AT
-    ) -> list[PassageHit]: ...
-
-    async def lines(self, path: str, start: int, end: int) -> list[str]: ...
-
-    async def excerpts(self, places: Sequence[Place]) -> list[Excerpt]: ...
-
-    def correct(self, words: Sequence[str]) -> Sequence[Sequence[str]]: ...
-
-    def rarity(self, words: Sequence[str]) -> Mapping[str, float]: ...
-
-
 class Found(NamedTuple):
     """The passages for a question, best first. `nearest` is the best where nothing answers the question, and `missing`
     are its nouns that occur nowhere."""
@@ -73,7 +57,7 @@ class Found(NamedTuple):
 
 
 async def search(
-    code: Passages, question: Question, *, is_changelog: Callable[[str], bool], limit: int = SHOWN
+    code: CodeGraph, question: Question, *, is_changelog: Callable[[str], bool], limit: int = SHOWN
 ) -> Found:
     """Search for all words of a question."""
     words = [word for spelled in code.correct(question.words) for word in spelled]
@@ -103,7 +87,7 @@ def fold(hits: Iterable[PassageHit], limit: int) -> list[PassageHit]:
     return kept
 
 
-def missing_nouns(text: str, code: Passages) -> list[str]:
+def missing_nouns(text: str, code: CodeGraph) -> list[str]:
     """Words of a question that stand where a noun does and occur nowhere, not even with another spelling."""
     tokens = _TOKEN.findall(text)
     lower = [token.lower() for token in tokens]
@@ -135,7 +119,7 @@ def _are_twins(one: Place, other: Place) -> bool:
     return is_same and abs((one.end - one.start) - (other.end - other.start)) <= 1 + (one.end - one.start) // 10
 
 
-async def _has_number(code: Passages, question: Question, hits: Sequence[PassageHit]) -> bool:
+async def _has_number(code: CodeGraph, question: Question, hits: Sequence[PassageHit]) -> bool:
     """Whether a passage has a number next to the words for what is counted and half of the other words."""
     asked = QUANTITY.search(question.text)
     counted = [word.lower().rstrip("s") for word in content_words(asked["what"])] if asked is not None else []

@@ -6,13 +6,13 @@ A question is one of uses where it has a relation stem and a name that the index
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
 
 from clew.errors import ClewError, InvalidInput, NotFound
-from clew.knowledge.answering.grep_uses import Line, find_heir_lines, find_import_lines
 from clew.knowledge.answering.question import Kind, Question, Tests, is_identifier
-from clew.knowledge.code.models import Callers, FileInfo, Link, Located
+from clew.knowledge.code.graph import CodeGraph
+from clew.knowledge.code.models import Link
 from clew.knowledge.code.path_kinds import ASIDE, TEST, TEXT, kind_of
 from clew.trail.kinds import NodeType
 from clew.trail.nodes import Node
@@ -56,27 +56,15 @@ _EDGES: dict[Edge, tuple[str, ...]] = {
 }
 
 
-class CodeLinks(Protocol):
-    """The parts of the code graph that tell uses."""
+MAX_LINE = 500
 
-    @property
-    def is_current(self) -> bool: ...
+Line = tuple[int, str]
+"""Its number, and what stands on it."""
 
-    async def named(self, name: str, *, limit: int = 20) -> list[Node]: ...
-
-    async def dependents(self, ref: str, *, edge_type: str = "all", depth: int = 1) -> list[Link]: ...
-
-    async def dependencies(self, ref: str, *, edge_type: str = "all", depth: int = 1) -> list[Link]: ...
-
-    async def callers(self, ref: str, *, depth: int = 1) -> Callers: ...
-
-    async def locate(self, query: str, *, limit: int = 10) -> list[Located]: ...
-
-    async def symbol(self, ref: str) -> Node: ...
-
-    async def lines(self, path: str, start: int, end: int) -> list[str]: ...
-
-    async def files(self, pattern: str = "") -> list[FileInfo]: ...
+_OPENS = re.compile(
+    r"(?:import\s*\(|(?:pub(?:\([^)]*\))?\s+)?use\b[^;]*\{|from\s+\S+\s+import\s*\(|import\s+(?:type\s+)?\{)[^)};]*$"
+)
+_CLOSES = re.compile(r"[)}]\s*;?\s*(?://.*)?$|;|\bfrom\b")
 
 
 class Relation(NamedTuple):
@@ -102,7 +90,7 @@ class Use(NamedTuple):
     is_guess: bool = False
 
 
-async def read_relation(question: Question, code: CodeLinks) -> Relation | None:
+async def read_relation(question: Question, code: CodeGraph) -> Relation | None:
     """The relation that a question asks for; None where it asks for something else or names nothing known."""
     if question.kind in (Kind.HOWTO, Kind.HISTORY, Kind.OVERVIEW) or _EXPLAINS.search(question.text):
         return None
@@ -128,7 +116,7 @@ async def read_relation(question: Question, code: CodeLinks) -> Relation | None:
     return None
 
 
-async def find_uses(code: CodeLinks, relation: Relation, question: Question) -> list[Use]:
+async def find_uses(code: CodeGraph, relation: Relation, question: Question) -> list[Use]:
     """The uses, certain ones before guesses, the product before its tests."""
     found: dict[tuple[str, int], Use] = {}
     for node in relation.definitions:
@@ -144,7 +132,7 @@ async def find_uses(code: CodeLinks, relation: Relation, question: Question) -> 
     return sorted(wanted, key=lambda use: (use.is_guess, _path_distance(use.path), use.path, use.line))
 
 
-async def _linked(code: CodeLinks, relation: Relation, node: Node) -> list[Use]:
+async def _linked(code: CodeGraph, relation: Relation, node: Node) -> list[Use]:
     """Uses along the edges of the graph; heirs of a method are the methods of the same name."""
     if relation.edge == "extends" and node.node_type in (NodeType.METHOD, NodeType.FUNCTION):
         return [_definition_use(node)]
@@ -160,7 +148,7 @@ async def _linked(code: CodeLinks, relation: Relation, node: Node) -> list[Use]:
     return found
 
 
-async def _by_text(code: CodeLinks, relation: Relation, *, has_links: bool) -> list[Use]:
+async def _by_text(code: CodeGraph, relation: Relation, *, has_links: bool) -> list[Use]:
     """Uses that only the text tells: calls of a name on an unknown receiver, imports and heirs of foreign names."""
     if not relation.backwards or (has_links and relation.edge in ("imports", "extends")):
         return []
@@ -176,7 +164,7 @@ async def _by_text(code: CodeLinks, relation: Relation, *, has_links: bool) -> l
     return []
 
 
-async def _named_calls(code: CodeLinks, relation: Relation) -> list[Use]:
+async def _named_calls(code: CodeGraph, relation: Relation) -> list[Use]:
     try:
         calls = (await code.callers(relation.name)).places
     except ClewError:
@@ -185,7 +173,7 @@ async def _named_calls(code: CodeLinks, relation: Relation) -> list[Use]:
 
 
 async def _grep(
-    code: CodeLinks, name: str, find: Callable[[Iterable[str], str], Iterable[Line]], does: str
+    code: CodeGraph, name: str, find: Callable[[Iterable[str], str], Iterable[Line]], does: str
 ) -> AsyncIterator[Use]:
     short = re.split(r"[./:#]", name)[-1] if "/" not in name and "-" not in name else name
     for each in await code.locate(name, limit=MAX_FILES):
@@ -237,7 +225,7 @@ def _may_be_foreign(name: str, edge: Edge, question: Question) -> bool:
     )
 
 
-async def _place_in(question: Question, code: CodeLinks) -> str:
+async def _place_in(question: Question, code: CodeGraph) -> str:
     """The folder or file that the question limits the answer to."""
     for found in _IN.finditer(question.text):
         place = found["place"].strip("./").rstrip(".")
@@ -279,3 +267,35 @@ def _path_distance(path: str) -> int:
     """How far a file is from the product: 0 for the product, then files beside it, then tests."""
     bits = kind_of(path)
     return 2 if bits & TEST else 1 if bits & ASIDE else 0
+
+
+def find_import_lines(source: Iterable[str], name: str) -> Iterator[Line]:
+    """The lines that import a name, also those within a list of imports."""
+    said = rf"(?<![\w.:@/-]){re.escape(name)}(?![\w-])"
+    quoted = rf"['\"](?:[^'\"\s]*/)?{re.escape(name)}(?:/[^'\"\s]*|\.\w{{1,3}})?['\"]"
+    begins = r"(?:import|from|using|#include|extern crate|(?:pub(?:\([^)]*\))?\s+)?use)"
+    statement = re.compile(
+        rf"{begins}\b.*(?:{said}|{quoted})|.*\b(?:require(?:_relative)?|import)\s*\(?\s*{quoted}|.*\bfrom\s+{quoted}"
+    )
+    listed = re.compile(rf"(?:[\w.]+\s+)?{quoted}|{said}(?:::|,|$|\s+as\b)")
+    is_open = False
+    for number, line in _lines(source):
+        if statement.match(line) or (is_open and listed.match(line)):
+            yield number, line
+        is_open = _OPENS.match(line) is not None or (is_open and _CLOSES.search(line) is None)
+
+
+def find_heir_lines(source: Iterable[str], name: str) -> Iterator[Line]:
+    """The lines by which something inherits from a name, or implements it."""
+    said = rf"(?<!\w){re.escape(name)}(?!\w)"
+    pattern = re.compile(
+        rf"(?:unsafe\s+)?impl\b(?:<[^{{]*?>)?\s+(?:[\w:]+::)?{said}(?:<[^{{]*>)?\s+for\b"
+        rf"|(?:[a-z]+\s+)*(?:class|interface|struct|enum|record)\s+[^({{]*\b(?:extends|implements)\b[^{{]*{said}"
+        rf"|(?:include|extend|prepend)\s+(?:[\w:]+::)?{said}\s*$"
+        rf"|class\s+\w+\s*\([^)]*{said}|class\s+\w+\s*<\s*(?:[\w:]+::)?{said}|class\s+\w+[^{{]*:[^{{]*{said}"
+    )
+    return ((number, line) for number, line in _lines(source) if pattern.match(line))
+
+
+def _lines(source: Iterable[str]) -> Iterator[Line]:
+    return ((number, line[:MAX_LINE].strip()) for number, line in enumerate(source, 1))

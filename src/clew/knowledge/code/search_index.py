@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -358,20 +359,23 @@ def _rarity_of(view: View, words: Sequence[str]) -> dict[str, float]:
 
 
 def _corrected(view: View, word: str) -> tuple[str, ...]:
-    if not word.isalpha() or not CORRECTED_FROM <= len(word) <= MAX_CORRECTED or _occurs(view, word):
+    if not word.isalpha() or not CORRECTED_FROM <= len(word) <= MAX_CORRECTED or _frequencies(view, [word])[word]:
         return (word,)
-    near = {each: _occurs(view, each) for each in _edits(word.lower())}
-    best = max(near, key=lambda each: near[each], default=word)
-    if near.get(best):
+    near = _frequencies(view, sorted(_edits(word.lower())))
+    best = max(near, key=lambda each: near[each])
+    if near[best]:
         return (best,)
     cuts = [(word[:at], word[at:]) for at in range(SHORTEST_PART, len(word) - SHORTEST_PART + 1)]
-    parts = max(cuts, key=lambda cut: min(_occurs(view, part) for part in cut), default=(word,))
-    return parts if min(_occurs(view, part) for part in parts) >= FREQUENT else (word,)
+    known = _frequencies(view, [part for cut in cuts for part in cut])
+    parts = max(cuts, key=lambda cut: min(known[part] for part in cut), default=(word,))
+    return parts if len(parts) > 1 and min(known[part] for part in parts) >= FREQUENT else (word,)
 
 
-def _occurs(view: View, word: str) -> int:
-    terms = np.fromiter(terms_of(word), np.uint32)
-    return int(view.number_of(terms).max(initial=0))
+def _frequencies(view: View, words: Sequence[str]) -> dict[str, int]:
+    """In how many passages the most frequent term of each word occurs."""
+    terms = {word: terms_of(word) for word in words}
+    numbers = iter(view.number_of(np.array([term for each in terms.values() for term in each], np.uint32)).tolist())
+    return {word: max(islice(numbers, len(each)), default=0) for word, each in terms.items()}
 
 
 def _edits(word: str) -> set[str]:

@@ -35,7 +35,7 @@ class Worded(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-class Wording:
+class ModelAnswer:
     """One model, and the ground that its claims are checked against."""
 
     def __init__(self, model: Model, ground: Ground, clock: Clock) -> None:
