@@ -119,7 +119,7 @@ def test_importing_the_team_and_routing_a_command_load_no_model_and_no_numpy() -
         "import asyncio, sys, clew.team; assert len([m for m in sys.modules if m.startswith('clew.')]) <= 1\n"
         "from clew.team.router import Router\n"
         "asyncio.run(Router().route('/session list'))\n"
-        "print([m for m in ('numpy', 'clew.llm.model', 'clew.knowledge', 'clew.catalog') if m in sys.modules])"
+        "print([m for m in ('numpy', 'clew.llm.model', 'clew.knowledge.base', 'clew.catalog') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"

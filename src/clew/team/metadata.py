@@ -7,12 +7,12 @@ words of the message do not change the intent.
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 import msgspec
 
-from clew.team.period import find_time, period_of
+from clew.knowledge.answering.period import EVER, read_period
 from clew.team.route import Intent, Target
 from clew.trail.readable import find_words
 from clew.trail.text import STOP, split_word
@@ -203,6 +203,11 @@ _SENTENCE_END = re.compile(r"[.?!;:]\s|\n")
 _FILLER = re.compile(r"\b(?:exactly|actually|really|currently|originally|please)\s+")
 
 
+RECENTLY, RECENT_DAYS = "recently", "the last 7 days"
+_RECENT = re.compile(r"\b(?:recently|recent|lately)\b", re.IGNORECASE)
+_LEADING = re.compile(r"^(?:(?:in|on|during|of|from|at|for|over|within) )?(?:the )?")
+
+
 class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     """The metadata of a question. `since` and `until` are the dates of the time scope, where it has bounds."""
 
@@ -221,16 +226,28 @@ def read_metadata(message: str, target: Target, now: datetime) -> Metadata | Non
     if target is not Target.ARCHIVALIST:
         return None
     intent, words = _match(message, ARCHIVALIST_TRIGGERS)
-    time = find_time(message)
-    timeless = message.replace(time.text, " ") if time.text else message
+    said = _find_time(message, now)
+    timeless = message.replace(said, " ") if said else message
     subject = SESSION if intent is Intent.RESUME else _subject(timeless, intent, words)
-    return dated(Metadata(intent=intent, subject=subject, time_scope=time.scope), now)
+    scope = RECENTLY if _RECENT.fullmatch(said) else _LEADING.sub("", said.lower()).replace(" ", "_")
+    return dated(Metadata(intent=intent, subject=subject, time_scope=scope), now)
 
 
 def dated(metadata: Metadata, now: datetime) -> Metadata:
-    """The metadata with the dates of its time scope."""
-    since, until = period_of(metadata.time_scope, now) or ("", "")
-    return msgspec.structs.replace(metadata, since=since, until=until)
+    """The metadata with the first and the last day of its time scope; without them where the scope has no bounds."""
+    scope = RECENT_DAYS if metadata.time_scope == RECENTLY else metadata.time_scope.replace("_", " ")
+    period = read_period(scope, now)
+    if period is None:
+        return metadata
+    since = "" if period.since == EVER else f"{period.since:%Y-%m-%d}"
+    return msgspec.structs.replace(metadata, since=since, until=f"{period.until - timedelta(seconds=1):%Y-%m-%d}")
+
+
+def _find_time(message: str, now: datetime) -> str:
+    """The words of a message that name a time."""
+    recent = _RECENT.search(message)
+    period = read_period(message, now) if recent is None else None
+    return recent[0] if recent else period.said if period else ""
 
 
 def snake_case(text: str) -> str:

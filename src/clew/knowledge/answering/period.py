@@ -37,10 +37,12 @@ _LOOSE = rf"(?:{_EXACT}|{_MONTH}(?!\w)|{_WEEKDAY}|q[1-4]|{_YEAR})"
 
 
 class Period(msgspec.Struct, frozen=True, kw_only=True):
-    """From a moment to another, without that. `rest` is the question without the words that say so."""
+    """From a moment to another, which is not part of it. `said` are the words of the question that name it, `rest` the
+    question without them."""
 
     since: datetime = EVER
     until: datetime = END
+    said: str = ""
     rest: str = ""
 
     @property
@@ -63,7 +65,7 @@ def read_period(question: str, now: datetime) -> Period | None:
         span = _bounded(read, found, now) if found is not None else None
         if found is not None and span is not None:
             rest = " ".join(f"{line[: found.start()]} {line[found.end() :]}".split())
-            return Period(since=span[0], until=span[1], rest=rest)
+            return Period(since=span[0], until=span[1], said=found[0], rest=rest)
     return None
 
 
