@@ -74,6 +74,18 @@ async def test_a_changed_file_invalidates_every_answer(knowledge: Knowledge, me:
     assert await layers(knowledge, me, "where is fetch", "where is fetch") == ["graph", "cache"]
 
 
+@pytest.mark.req("SYL-60", "BEY-06")
+async def test_cached_citations_are_checked_even_where_no_look_at_all_files_is_due(
+    knowledge: Knowledge, me: Principal, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.knowledge.code.graph.UNWATCHED_SECONDS", 3_600.0)
+    await layers(knowledge, me, WHERE, WHERE)
+    for number in range(1, 4):
+        write(root, "src/retry.py", "# moved\n" * number + FILES["src/retry.py"])
+        moved = await knowledge.resolver.resolve(WHERE, by=me)
+        assert (moved.layer, moved.items[0].start) == ("graph", 4 + number)
+
+
 @pytest.mark.req("SYL-60", "SYL-63")
 async def test_new_and_deleted_files_are_in_the_next_answer(knowledge: Knowledge, me: Principal, root: Path) -> None:
     await layers(knowledge, me, WHERE, WHERE)

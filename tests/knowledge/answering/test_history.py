@@ -87,7 +87,7 @@ async def test_a_period_without_commits_cites_the_last_before_it(app: App) -> No
 @pytest.mark.parametrize(
     ("question", "note"),
     [
-        ("what changed in shop/nowhere.py", "No commit here touched shop/nowhere.py."),
+        ("what changed in shop/nowhere.py", "No commit here touched `shop/nowhere.py`."),
         ("what changed in 9.9.9", "No changelog and no tag here has 9.9.9."),
     ],
 )
@@ -100,7 +100,7 @@ async def test_an_answer_says_what_has_no_history(app: App, question: str, note:
     ("question", "note"),
     [
         ("how many commits were made in 2026", "4 commits from 2026-01-01 to 2026-12-31."),
-        ("how many commits were made by Ada Byron", "2 commits by Ada Byron."),
+        ("how many commits were made by Ada Byron", "2 commits by `Ada Byron`."),
     ],
 )
 async def test_commits_are_counted(app: App, question: str, note: str) -> None:
@@ -142,7 +142,7 @@ async def test_all_changes_of_a_version_are_listed(app: App) -> None:
 
 async def test_a_version_without_a_changelog_has_the_commits_of_its_tag(app: App) -> None:
     answer = await ask(app, "what changed in v5.1.0")
-    assert answer.notes == ["No changelog has 5.1.0; these are the commits of the tag v5.1.0."]
+    assert answer.notes == ["No changelog has 5.1.0; these are the commits of the tag `v5.1.0`."]
     assert await commits(app, "what changed in v5.1.0") == [MARMALADE, REPORTS]
 
 
@@ -168,3 +168,36 @@ async def test_questions_about_code_are_not_answered_with_commits(app: App, ques
     answer = await ask(app, question)
     assert "commit" not in {item.kind for item in answer.known[:1]}
     assert answer.known[0].path.startswith("shop/")
+
+
+@pytest.mark.req("BEY-13")
+@pytest.mark.parametrize(
+    ("question", "note"),
+    [
+        ("how many commits by Nobody", "No commit here is by `Nobody`."),
+        ("what did Zebedee change this year", "No commit here is by `Zebedee`."),
+        ("who last changed lib/nope", "No commit here touched `lib/nope`."),
+        ("how many commits this year touched nope.py", "No commit here touched `nope.py`."),
+        ("how many commits by `**run**` Zz", "commits"),
+    ],
+)
+async def test_an_unknown_author_or_path_is_named_and_nothing_else_answers(app: App, question: str, note: str) -> None:
+    answer = await ask(app, question)
+    assert any(note in each for each in answer.notes), answer.notes
+    if note != "commits":
+        assert answer.known == []
+
+
+async def test_commits_of_a_file_are_counted(app: App) -> None:
+    assert any(
+        note.startswith("3 commits") for note in (await ask(app, "how many commits touched shop/retry.py")).notes
+    )
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["why was backoff doubled in shop/retry.py", "when was CHANGELOG.md split", "who renamed report.py and why"],
+)
+async def test_a_question_about_the_past_of_a_named_file_gets_an_answer(app: App, question: str) -> None:
+    answer = await ask(app, question)
+    assert answer.known or answer.notes

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from clew.app import App
+from clew.app import App, open_app
+from clew.config import Config, HygieneConfig
+from clew.knowledge.answering.uses import find_heir_lines
 from tests.knowledge.answering.shop import FILES
+from tests.knowledge.code.repositories import make_repository
 from tests.knowledge.doors import ask, known
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -129,3 +134,23 @@ async def test_an_unknown_name_is_reported_and_nothing_else_is_cited(app: App, q
 )
 async def test_other_questions_are_not_answered_with_uses(app: App, question: str) -> None:
     assert "use" not in {item.kind for item in (await ask(app, question)).known}
+
+
+async def test_a_call_through_an_import_that_leads_nowhere_is_a_guess_by_name(tmp_path: Path) -> None:
+    files = {
+        "lib/period.py": "def read_period():\n    return 1\n",
+        "lib/question.py": "from mypkg.period import read_period\n\n\ndef ask():\n    return read_period()\n",
+    }
+    root = make_repository(tmp_path / "repo", files)
+    async with open_app(Config(folder=root / ".clew", hygiene=HygieneConfig(enabled=False))) as app:
+        await app.bootstrap()
+        await app.knowledge().gather()
+        [item] = (await ask(app, "what calls read_period")).known
+    assert (item.path, item.start) == ("lib/question.py", 5)
+    assert item.text.endswith("(by its name alone)")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestWarning")
+def test_lines_that_inherit_are_found_in_linear_time() -> None:
+    hostile = "import Zork", *["class A" + ":" * 480 + " Zorc"] * 20_000, *["class A" + ": Zork {" * 60] * 20_000
+    assert len(list(find_heir_lines(hostile, "Zork"))) == 20_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -76,6 +76,10 @@ class Finder:
         """Whether all files have been read."""
         return self._code.is_whole
 
+    async def has_changed(self, paths: Iterable[str]) -> bool:
+        """Whether any of these files changed since it was read; those are read again."""
+        return await self._code.freshen(paths)
+
     async def find(self, question: Question, *, by: Principal) -> Findings:
         """The sources of an answer; none, with a note, where nothing answers."""
         relation = await read_relation(question, self._code)
@@ -113,9 +117,10 @@ class Finder:
             if question.paths
             else []
         )
-        passages = await self._nodes(own or ([] if question.paths and named else found.hits))
+        hits = own or ([] if question.paths and named else found.hits)
+        passages = await self._nodes(hits)
         if is_past:
-            passages = _merged(question, passages, found.hits, commits)
+            passages = _merged(question, passages, hits, commits)
         sources = _unique([*first, *named, *facts, *passages, *commits, *notes])[: SHOWN + len(facts)]
         if sources:
             return Findings(sources, [])

@@ -10,6 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, time
 from typing import NamedTuple
 
+from clew.catalog.text import code_span
 from clew.knowledge.answering.question import VERSION, Kind, Question
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.words import parts_of, terms_of
@@ -17,6 +18,7 @@ from clew.knowledge.git.commits import Commits, commit_node
 from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.git.tags import version_key
 from clew.knowledge.history.changelog import ChangeNote
+from clew.secrecy import mask_keys
 from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
 from clew.trail.nodes import Node, ScoredNode
 from clew.trail.readable import find_words
@@ -27,6 +29,7 @@ CANDIDATES, LEAST_COVER, SURE = 40, 0.3, 0.8
 SUBJECT_SHARE = 0.3
 """How much more a word counts in the subject of a commit than in its body."""
 CHANGELOG = "changelog"
+NO_HISTORY = "No history of this folder can be read: it has no commits, or its git folder is not its own."
 _NAMED = 200
 
 _OF_CHANGES = re.compile(
@@ -51,6 +54,11 @@ _ASKING = frozenset(_ASKING_WORDS.split())
 _SINCE = re.compile(r"\b(?:since|after|from) v?\d+\.\d", re.IGNORECASE)
 _FOLDER = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)+")
 _WHO_OR_WHEN = re.compile(r"\b(?:who|when|author)\b", re.IGNORECASE)
+_PLACE = re.compile(
+    r"\b(?:in|of|to|at|on|under|below|touch(?:ed|ing)?|changed|modified|edited|folder|file|directory|module|package)"
+    r" (?:the )?[`'\"]?([\w.-]+(?:/[\w.-]+)+)",
+    re.IGNORECASE,
+)
 _PERSON = re.compile(r"\b(?:did|has|have|by|from|of) ([A-Z][\w'-]+(?: [A-Z][\w'.-]+){0,3})")
 
 
@@ -146,7 +154,7 @@ class History:
             return Told([note_node(note, now) for note in ranked[:SHOWN]], len(found))
         tagged = await self._commits.of_version(question.version, SHOWN)
         if tagged is not None:
-            note = f"No changelog has {question.version}; these are the commits of the tag {tagged.tag}."
+            note = f"No changelog has {question.version}; these are the commits of the tag {_quoted(tagged.tag)}."
             return Told([commit_node(commit) for commit in tagged.commits], tagged.total, (note,))
         if _OF_CHANGES.search(question.text):
             return Told([], 0, (f"No changelog and no tag here has {question.version}.",))
@@ -180,16 +188,18 @@ class History:
 
     async def _of_thing(self, question: Question) -> Told | None:
         """Commits that touched what the question names, or all commits of a period or an author."""
-        authors = await self._authors(question)
-        paths, is_unknown = await self._paths(question)
+        authors, stranger = await self._authors(question)
+        if stranger:
+            return await self._nothing(f"No commit here is by {stranger}.")
+        paths, unknown = await self._paths(question)
         is_asked = question.period is not None or _LAST.search(question.text) or _WHO_CHANGED.search(question.text)
         named = {part.lower() for path in paths for part in _stems(path)}
         named |= {part for name in question.names for part in re.split(r"\W+", name.lower())}
         spelled = (*question.paths, *_FOLDER.findall(question.text))
         named |= {word.lower() for name in spelled for word in find_words(name)}
         topic = [word for word in question.words if word.lower() not in _ASKING | named]
-        if is_unknown and _OF_CHANGES.search(question.text):
-            return Told([], 0, (f"No commit here touched {question.paths[0]}.",))
+        if unknown and (_OF_CHANGES.search(question.text) or _WHO_CHANGED.search(question.text)):
+            return await self._nothing(f"No commit here touched {unknown}.")
         is_of_changes = _OF_CHANGES.search(question.text) or _FIRST.search(question.text)
         if topic and not (authors or question.period):
             return None
@@ -214,38 +224,62 @@ class History:
         )
 
     async def _count(self, question: Question) -> Told:
-        authors = await self._authors(question)
+        authors, stranger = await self._authors(question)
+        if stranger:
+            return await self._nothing(f"No commit here is by {stranger}.")
+        paths, unknown = await self._paths(question, words=False)
+        if unknown:
+            return await self._nothing(f"No commit here touched {unknown}.")
         period = question.period
         wanted = CommitFilter(
-            since=period.since if period else None, until=period.until if period else None, authors=tuple(authors)
+            since=period.since if period else None,
+            until=period.until if period else None,
+            paths=tuple(paths),
+            authors=tuple(authors),
         )
         nodes, total = await self._commits.among(wanted, 1)
-        by = f" by {', '.join(authors)}" if authors else ""
+        by = f" by {', '.join(map(_quoted, authors))}" if authors else ""
         when = f" {period.label}" if period is not None else ""
         return Told(nodes, len(nodes), (f"{total:,} commit{'' if total == 1 else 's'}{by}{when}.",))
 
-    async def _authors(self, question: Question) -> list[str]:
+    async def _nothing(self, note: str) -> Told:
+        """That no commit fits; or that there are none, where the history cannot be read."""
+        return Told([], 0, (note if await self._commits.count() else NO_HISTORY,))
+
+    async def _authors(self, question: Question) -> tuple[list[str], str]:
+        """The authors that a question names, or the name of a person who is none, as it is shown. A name that the files
+        have is no person."""
+        unknown = ""
         for found in _PERSON.finditer(question.text):
             if authors := await self._commits.authors_of(found[1]):
-                return authors
-        return []
+                return authors, ""
+            is_thing = any(self._code.rarity(find_words(found[1])).values())
+            unknown = unknown or ("" if is_thing else _quoted(found[1]))
+        return [], unknown
 
-    async def _paths(self, question: Question) -> tuple[list[str], bool]:
-        """The files that a question names by path, symbol, folder or stem, and whether it names one without commits."""
+    async def _paths(self, question: Question, *, words: bool = True) -> tuple[list[str], str]:
+        """The files that a question names by path, symbol and folder, or with `words` by a word of their names; and the
+        path without commits that it names, as it is shown."""
         for name in (*question.paths, *_FOLDER.findall(question.text)):
             if paths := await self._commits.paths_of(name):
-                return paths, False
-        if question.paths:
-            return [], True
+                return paths, ""
+        place = _PLACE.search(question.text)
+        if question.paths or place is not None:
+            return [], _quoted(question.paths[0] if question.paths or place is None else place[1])
         for name in question.names:
             if nodes := await self._code.named(name):
-                return list(dict.fromkeys(node.path for node in nodes if node.path)), False
+                return list(dict.fromkeys(node.path for node in nodes if node.path)), ""
+        if not words:
+            return [], ""
+        return await self._paths_of_words(question), ""
+
+    async def _paths_of_words(self, question: Question) -> list[str]:
         words = {word.lower(): word for word in question.words if word.lower() not in _ASKING}
         files = await self._code.files()
         if found := [file.path for file in files if words.keys() & _stems(file.path)]:
-            return found, False
+            return found
         nodes = [node for word in words.values() for node in await self._code.named(word) if node.name.endswith(word)]
-        return list(dict.fromkeys(node.path for node in nodes if node.path)), False
+        return list(dict.fromkeys(node.path for node in nodes if node.path))
 
 
 def cover_of(node: Node, weights: Mapping[str, float]) -> float:
@@ -293,6 +327,11 @@ def _terms(text: str) -> set[int]:
 def _shared(words: Sequence[str], text: str) -> int:
     terms = _terms(text)
     return sum(bool(set(terms_of(word)) & terms) for word in words)
+
+
+def _quoted(name: str) -> str:
+    """A name from a question or from git as a note shows it."""
+    return code_span(mask_keys(name), _NAMED)
 
 
 def _last_part(name: str) -> str:

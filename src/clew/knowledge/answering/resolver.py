@@ -88,6 +88,8 @@ class Resolver:
         question = parse_question(text, self._clock.now())
         key = await self.cache.key(text, by, session_id)
         answer = self.cache.get(key)
+        if answer is not None and await self._finder.has_changed({item.path for item in answer.items if item.path}):
+            key, answer = await self.cache.key(text, by, session_id), None
         if answer is not None:
             answer = msgspec.structs.replace(
                 answer, layer="cache", question=text, tokens=0, saved_tokens=answer.tokens + answer.saved_tokens

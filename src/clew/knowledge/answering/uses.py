@@ -5,6 +5,7 @@ A question is one of uses where it has a relation stem and a name that the index
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
@@ -153,7 +154,10 @@ async def _by_text(code: CodeGraph, relation: Relation, *, has_links: bool) -> l
     if not relation.backwards or (has_links and relation.edge in ("imports", "extends")):
         return []
     if relation.edge in ("calls", "uses", "tests") and relation.definitions:
-        return await _named_calls(code, relation)
+        calls = await _named_calls(code, relation)
+        if calls or has_links or relation.edge != "calls":
+            return calls
+        return [use async for use in _grep(code, relation.name, find_call_lines, "calls", is_guess=True)]
     if relation.edge == "imports":
         heirs = [use async for use in _grep(code, relation.name, find_heir_lines, "includes")]
         return [*[use async for use in _grep(code, relation.name, find_import_lines, "imports")], *heirs]
@@ -173,14 +177,24 @@ async def _named_calls(code: CodeGraph, relation: Relation) -> list[Use]:
 
 
 async def _grep(
-    code: CodeGraph, name: str, find: Callable[[Iterable[str], str], Iterable[Line]], does: str
+    code: CodeGraph,
+    name: str,
+    find: Callable[[Iterable[str], str], Iterable[Line]],
+    does: str,
+    *,
+    is_guess: bool = False,
 ) -> AsyncIterator[Use]:
     short = re.split(r"[./:#]", name)[-1] if "/" not in name and "-" not in name else name
     for each in await code.locate(name, limit=MAX_FILES):
         if kind_of(each.path) & TEXT:
             continue
-        for line, _ in find(await code.lines(each.path, 1, MAX_LINES), short):
-            yield Use(each.path, line, each.blob, each.path, does, name)
+        lines = await code.lines(each.path, 1, MAX_LINES)
+        for line, _ in await asyncio.to_thread(_listed, find, lines, short):
+            yield Use(each.path, line, each.blob, each.path, does, name, is_guess=is_guess)
+
+
+def _listed(find: Callable[[Iterable[str], str], Iterable[Line]], lines: Sequence[str], name: str) -> list[Line]:
+    return list(find(lines, name))
 
 
 def _find_stem(question: Question) -> tuple[Edge | None, re.Match[str] | None]:
@@ -280,7 +294,7 @@ def find_import_lines(source: Iterable[str], name: str) -> Iterator[Line]:
     listed = re.compile(rf"(?:[\w.]+\s+)?{quoted}|{said}(?:::|,|$|\s+as\b)")
     is_open = False
     for number, line in _lines(source):
-        if statement.match(line) or (is_open and listed.match(line)):
+        if name in line and (statement.match(line) or (is_open and listed.match(line))):
             yield number, line
         is_open = _OPENS.match(line) is not None or (is_open and _CLOSES.search(line) is None)
 
@@ -292,9 +306,17 @@ def find_heir_lines(source: Iterable[str], name: str) -> Iterator[Line]:
         rf"(?:unsafe\s+)?impl\b(?:<[^{{]*?>)?\s+(?:[\w:]+::)?{said}(?:<[^{{]*>)?\s+for\b"
         rf"|(?:[a-z]+\s+)*(?:class|interface|struct|enum|record)\s+[^({{]*\b(?:extends|implements)\b[^{{]*{said}"
         rf"|(?:include|extend|prepend)\s+(?:[\w:]+::)?{said}\s*$"
-        rf"|class\s+\w+\s*\([^)]*{said}|class\s+\w+\s*<\s*(?:[\w:]+::)?{said}|class\s+\w+[^{{]*:[^{{]*{said}"
+        rf"|class\s+\w+\s*\([^)]*{said}|class\s+\w+\s*<\s*(?:[\w:]+::)?{said}|class\s+\w+[^{{:]*:[^{{]*{said}"
     )
-    return ((number, line) for number, line in _lines(source) if pattern.match(line))
+    return ((number, line) for number, line in _lines(source) if name in line and pattern.match(line))
+
+
+def find_call_lines(source: Iterable[str], name: str) -> Iterator[Line]:
+    """The lines that call a name, without those that define it."""
+    call = re.compile(rf"(?<!\w){re.escape(name)}\s*\(")
+    definition = re.compile(rf"\b(?:def|func|function|fn|class|interface|struct)\b[^=]*(?<!\w){re.escape(name)}\s*\(")
+    found = ((number, line) for number, line in _lines(source) if name in line)
+    return ((number, line) for number, line in found if call.search(line) and not definition.search(line))
 
 
 def _lines(source: Iterable[str]) -> Iterator[Line]:

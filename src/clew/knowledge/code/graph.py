@@ -144,6 +144,11 @@ class CodeGraph:
 
         return await self._run(read)
 
+    async def freshen(self, paths: Iterable[str]) -> bool:
+        """Read files again that changed since they were read; whether there were any."""
+        wanted = set(paths)
+        return await self._run(lambda: self.indexer.freshen(wanted))
+
     async def update(self, paths: Iterable[str]) -> list[str]:
         """Read some files again. Returns those that changed or are gone since the last `update` or `refresh`."""
         wanted = list(paths)
