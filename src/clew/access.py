@@ -70,6 +70,9 @@ RUN_SCHEMAS = frozenset(
 )
 """Schemas of what runs, and of what runs believe: whoever writes them decides what is done with the owner's rights."""
 
+OWN_CONSUMERS = ("agent/", "context/", "models-runner", "tools-runner")
+"""How the names of the consumers begin by which Clew runs agents: without them runs never end."""
+
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
 
 
@@ -102,6 +105,11 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
             raise AccessDenied(f"write {name} as the tool of an agent", ["a person"])
         if name in _GUARDED and not self.may("administer"):
             raise AccessDenied(f"write {name}, which is Clew's own", sorted(VERBS["administer"]))
+
+    def require_consumer(self, name: str) -> None:
+        """Raise AccessDenied for a consumer of Clew's own, unless the caller is a curator, as which Clew runs."""
+        if name.startswith(OWN_CONSUMERS) and not self.may("administer"):
+            raise AccessDenied(f"change {name}, which is Clew's own", sorted(VERBS["administer"]))
 
     def require_scopes(self, scopes: Iterable[str]) -> None:
         """Raise AccessDenied for a scope to be put on a record that the caller does not hold: the record would be
