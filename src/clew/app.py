@@ -201,6 +201,7 @@ class App:
             policy=policy,
             place=folder.locate,
             skills=RunSkills(self.workspace, self.me),
+            is_isolated=sandbox.status().isolated,
         )
 
     def _own_models(self, open_models: Callable[[Config], Models]) -> Models:
