@@ -17,12 +17,14 @@ from starlette.applications import Starlette
 
 from clew.access import ROLES, Principal
 from clew.adapters.rest import Keys, Metrics, build_app, open_keys, run_server
+from clew.adapters.rest.auth import key_wishes
 from clew.clock import Clock, SystemClock
 from clew.config import Config
 from clew.team.router import Router
 from clew.trail import open_trail
 from clew.trail.hygiene import Hygiene
 from clew.trail.store import Trail
+from clew.trust import Trust
 
 PATIENCE = 60.0
 """Seconds after which a wait in a test has failed."""
@@ -63,6 +65,7 @@ def private_key() -> bytes:
 def give_key(folder: Path) -> None:
     (folder / "keys").mkdir(parents=True, exist_ok=True)
     (folder / "keys" / "private.pem").write_bytes(private_key())
+    Trust.open().grant(key_wishes(folder))
 
 
 @asynccontextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -70,6 +70,9 @@ RUN_SCHEMAS = frozenset(
 )
 """Schemas of what runs, and of what runs believe: whoever writes them decides what is done with the owner's rights."""
 
+OWN_CONSUMERS = ("agent/", "context/", "models-runner", "tools-runner")
+"""How the names of the consumers begin by which Clew runs agents: without them runs never end."""
+
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
 
 
@@ -96,12 +99,23 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         if VERBS[verb].isdisjoint(self.roles):
             raise AccessDenied(verb, sorted(VERBS[verb]))
 
-    def require_schema(self, name: str | None) -> None:
-        """Raise AccessDenied for a record that only looks like one of Clew's own. A curator may write them."""
+    def require_schema(self, name: str | None, further: Collection[str] = ()) -> None:
+        """Raise AccessDenied for a record that only looks like one of Clew's own; `further` are names of such schemas
+        too. A curator may write them."""
         if name in STEERING_SCHEMAS and not self.steers:
             raise AccessDenied(f"write {name} as the tool of an agent", ["a person"])
-        if name in _GUARDED and not self.may("administer"):
+        if (name in _GUARDED or name in further) and not self.may("administer"):
             raise AccessDenied(f"write {name}, which is Clew's own", sorted(VERBS["administer"]))
+
+    def require_id_choice(self) -> None:
+        """Raise AccessDenied unless the caller may choose the id of a record: by some ids Clew finds its own."""
+        if not self.may("administer"):
+            raise AccessDenied("choose the id of a breadcrumb", sorted(VERBS["administer"]))
+
+    def require_consumer(self, name: str) -> None:
+        """Raise AccessDenied for a consumer of Clew's own, unless the caller is a curator, as which Clew runs."""
+        if name.startswith(OWN_CONSUMERS) and not self.may("administer"):
+            raise AccessDenied(f"change {name}, which is Clew's own", sorted(VERBS["administer"]))
 
     def require_scopes(self, scopes: Iterable[str]) -> None:
         """Raise AccessDenied for a scope to be put on a record that the caller does not hold: the record would be

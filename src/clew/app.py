@@ -18,6 +18,7 @@ from clew.errors import ClewError
 from clew.llm import open_embedder
 from clew.trail import open_trail
 from clew.trail.bootstrap import bootstrap
+from clew.trail.config_consent import confirm_settings
 from clew.trail.hygiene import Hygiene
 from clew.trail.ownership import Ownership, open_owned
 from clew.trail.store import Embedder, Trail
@@ -200,6 +201,7 @@ class App:
             policy=policy,
             place=folder.locate,
             skills=RunSkills(self.workspace, self.me),
+            is_isolated=sandbox.status().isolated,
         )
 
     def _own_models(self, open_models: Callable[[Config], Models]) -> Models:
@@ -403,6 +405,7 @@ async def open_app(
 ) -> AsyncIterator[App]:
     """Open the trail of a configuration, and close it at the end. `scopes` are those of the person here."""
     clock = clock or SystemClock()
+    config = confirm_settings(config)
     embedder = build_embedder(config)
     trail, ownership = await open_owned(
         config, lambda: open_trail(config.trail_url, clock, embedder, queue_limit=config.server.queue)

@@ -131,9 +131,11 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that can be set. `folder` is where the trail and its keys live. `agents` says whether `clew up` runs
-    them; in `production` no code of others runs where nothing can shut it in."""
+    them; in `production` no code of others runs where nothing can shut it in. `from_file` names the settings whose
+    value comes from config.toml."""
 
     folder: Path = Path(FOLDER)
+    from_file: frozenset[str] = frozenset()
     trail: str = ""
     owner: str = "local"
     embedder: str = "wordllama"
@@ -178,6 +180,9 @@ KEY_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:\S.*|keyring:[^/\s]
 KEY_HINT = "Write env:NAME, file:PATH or keyring:SERVICE/USER, and take the key out of this file"
 EXAMPLE = "http://127.0.0.1:11434/v1"
 
+NOT_SETTINGS = ("folder", "from_file")
+"""Fields of Config that no file, variable or flag sets."""
+
 _Table = TypeVar("_Table", bound=msgspec.Struct)
 
 
@@ -192,7 +197,9 @@ def read_config(
     environ = environ or {}
     place = folder or (Path(environ["CLEW_FOLDER"]) if environ.get("CLEW_FOLDER") else find_folder(Path.cwd()))
     settings: dict[str, Any] = {}
-    given = (*_from_file(place / "config.toml"), *_from_environment(environ), *_from_flags(flags or {}))
+    file = place / "config.toml"
+    from_file: set[str] = set()
+    given = (*_from_file(file), *_from_environment(environ), *_from_flags(flags or {}))
     for source, name, value in given:
         section, _, inner = name.partition(".")
         if section == SOURCES and inner:
@@ -205,11 +212,12 @@ def read_config(
             _take_model(source, inner, value, settings.setdefault(MODELS, {}))
             continue
         checked = _checked(source, name, value)
+        (from_file.add if source == str(file) else from_file.discard)(name)
         if inner:
             settings.setdefault(section, {})[inner] = checked
         else:
             settings[name] = checked
-    return msgspec.structs.replace(msgspec.convert(settings, Config), folder=place)
+    return msgspec.structs.replace(msgspec.convert(settings, Config), folder=place, from_file=frozenset(from_file))
 
 
 def find_folder(start: Path) -> Path:
@@ -271,7 +279,7 @@ def _kinds(config: type[msgspec.Struct], prefix: str = "") -> Iterator[tuple[str
     for field in msgspec.structs.fields(config):
         if isinstance(field.default, msgspec.Struct):
             yield from _kinds(type(field.default), f"{field.name}.")
-        elif field.name != "folder" and not is_table(field):
+        elif field.name not in NOT_SETTINGS and not is_table(field):
             yield prefix + field.name, field.type
 
 

@@ -12,9 +12,12 @@ import httpx
 import pytest
 
 from clew.access import Principal
+from clew.adapters.rest import sse
 from clew.agents.conversation import DEFAULT_AGENT, MAX_MESSAGE
 from clew.trail.bootstrap import read_pieces
 from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.event import RetryPolicy
+from clew.trail.handlers import Worker, handles
 from clew.trail.selector import Selector
 from tests.adapters.test_rest_stream import Reader
 from tests.chatting import AGENT, PATIENCE, Stage, define, playing
@@ -107,6 +110,30 @@ async def test_a_stream_brings_the_events_of_the_run_and_ends_with_the_answer(
         ("text", "b"),
         ("answer", "a b"),
     ]
+
+
+async def test_the_stream_of_a_run_that_was_given_up_says_so_and_ends(
+    served: Served, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse, "PING_SECONDS", 0.1)
+
+    async def fail(event: Any, deps: object) -> None:
+        raise RuntimeError("the runner broke")
+
+    once = RetryPolicy(attempts=1)
+    handler = handles(Selector(schema_name="user.message.v1"), name=f"agent/{AGENT}", retry=once)(fail)
+    worker = Worker(served.trail, [handler], by=ADA, worker_id="w")
+    await worker.register()
+    running = asyncio.create_task(worker.run())
+    async with streaming(http, "hello") as reader:
+        while (message := await reader.message())["event"] != "failed":
+            pass
+        assert await reader.block() == b": that was all"
+        assert await reader.block() is None
+    worker.stop()
+    await running
+    assert message["data"]["step"]["type"] == "failed"
+    assert "the runner broke" in message["data"]["step"]["reason"]
 
 
 async def test_a_stream_that_broke_off_is_resumed_with_its_key_and_last_event_and_nothing_is_said_twice(

@@ -20,7 +20,7 @@ SOON = 0.5
 """Seconds of patience: enough for a busy machine to send what a test sends at once."""
 """Seconds that no test waits for."""
 
-HEAD = b"GET /health HTTP/1.1\r\nHost: a\r\n"
+HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
 
 
 @asynccontextmanager
@@ -124,7 +124,7 @@ async def test_a_body_that_stops_half_way_is_408_and_nothing_is_written(served: 
     async with connected(served, Patience(headers=LONG, body=SOON)) as wire:
         token = served.headers()["Authorization"].encode()
         whole = b'{"title":"t","context":{}}'
-        head = b"POST /breadcrumbs HTTP/1.1\r\nHost: a\r\nAuthorization: " + token
+        head = b"POST /breadcrumbs HTTP/1.1\r\nHost: localhost\r\nAuthorization: " + token
         await wire.send(head + b"\r\nContent-Length: %d\r\n\r\n" % (len(whole) + 9) + whole)
         assert_refused(await wire.answer(), 408, "request_timeout")
         assert await wire.rest() == b""
@@ -144,7 +144,7 @@ async def test_time_between_requests_does_not_count(served: Served) -> None:
 async def test_a_live_stream_outlasts_the_patience_for_requests(served: Served) -> None:
     async with connected(served, Patience(headers=SOON, body=SOON)) as wire:
         token = served.headers()["Authorization"].encode()
-        await wire.send(b"GET /events/stream HTTP/1.1\r\nHost: a\r\nAuthorization: " + token + b"\r\n\r\n")
+        await wire.send(b"GET /events/stream HTTP/1.1\r\nHost: localhost\r\nAuthorization: " + token + b"\r\n\r\n")
         assert b"200 OK" in await wire.until(b"event: ping")
         await wire.outlast_the_patience()
         async with served.client() as http:
@@ -172,7 +172,7 @@ async def test_headers_just_below_the_limit_are_served_with_a_large_body_behind_
     async with connected(served, Patience()) as wire:
         token = served.headers()["Authorization"].encode()
         body = msgspec.json.encode({"title": "t", "context": {"text": "x" * 100_000}})
-        head = b"POST /breadcrumbs HTTP/1.1\r\nHost: a\r\nAuthorization: " + token + b"\r\nX-Long: " + b"a" * 60_000
+        head = b"POST /breadcrumbs HTTP/1.1\r\nHost: localhost\r\nAuthorization: " + token + b"\r\nX-Long: " + b"a" * 60_000
         await wire.send(head + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         assert (await wire.answer())[0] == 201
 

@@ -107,7 +107,7 @@ async def ask_broken(tmp_path: Path, error: Exception, **request: Any) -> httpx.
         app = build_app(trail, keys, Hygiene(trail, by=Principal(owner_id="l"), clock=clock), clock=clock)
         token = keys.issue(Principal(owner_id="ada", agent_id="a")).token
         transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as http:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
             http.headers["Authorization"] = f"Bearer {token}"
             return await http.request(**{"method": "GET", "url": "/breadcrumbs"} | request)
     finally:

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from clew.access import Principal
+from clew.access import ROLES, Principal
 from tests.serving import serve
 
 ADA = Principal(owner_id="ada", agent_id="tester")
@@ -70,3 +70,15 @@ async def test_a_dead_letter_is_listed_and_retrying_it_makes_it_pending_again(tm
         [letter] = (await http.get("/dlq")).json()["items"]
         assert (await http.delete(f"/dlq/{letter['id']}")).status_code == 204
         assert (await http.post(f"/dlq/{letter['id']}/retry")).status_code == 404
+
+
+@pytest.mark.req("RCR-19")
+@pytest.mark.parametrize("name", ["models-runner", "tools-runner", "tools-runner/permissions", "agent/x", "context/x"])
+async def test_nobody_deletes_or_redefines_the_consumers_of_the_runtime(tmp_path: Path, name: str) -> None:
+    async with serve(tmp_path) as served:
+        for roles in (frozenset({"subscriber"}), ROLES):
+            async with served.client("ada", roles) as client:
+                deleted = await client.delete(f"/subscriptions/{name}")
+                changed = await client.post("/subscriptions", json={"name": name, "selector": {"schema_name": "x"}})
+            assert [deleted.status_code, changed.status_code] == [403, 403]
+            assert "Clew's own" in deleted.json()["error"]["message"]

@@ -84,6 +84,17 @@ async def test_code_that_is_let_out_of_its_sandbox_is_asked_about(trail: Trail, 
     assert await judge(trail, me, None, "outside") == "ask"
 
 
+@pytest.mark.req("RCR-42")
+async def test_without_a_wall_python_is_asked_about_and_javascript_is_not(trail: Trail, me: Principal) -> None:
+    await bootstrap(trail, me)
+    for name in ("python", "javascript", "typescript"):
+        context = {"name": name, "code": "", "language": name, "permissions": {}}
+        await trail.records.create(Draft(title=name, schema_name=FLOW.tool, context=context), by=me)
+    found = Judge(Registry(trail, FLOW, by=me), Toolbox(trail, FLOW, no_code, []), by=me, is_isolated=False)
+    verdicts = [(await found(None, name, {})).verdict for name in ("python", "javascript", "typescript")]
+    assert verdicts == ["ask", "allow", "allow"]
+
+
 @pytest.mark.req("RCR-48")
 async def test_an_agent_has_no_more_than_the_one_that_called_it(trail: Trail, me: Principal) -> None:
     await bootstrap(trail, me)

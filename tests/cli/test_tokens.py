@@ -61,11 +61,12 @@ def test_a_token_that_cannot_be_is_refused(clew: Clew, keyed: Path, arguments: l
     assert (result.code, result.out) == (2, "")
 
 
-def test_a_damaged_key_is_told_with_the_next_step(clew: Clew, keyed: Path) -> None:
+def test_a_key_that_changed_is_refused_with_the_next_step(clew: Clew, keyed: Path) -> None:
     (keyed / "keys" / "private.pem").write_text("nonsense")
     result = clew("token")
     assert (result.code, result.out) == (1, "")
-    assert "private.pem is not a key; remove it" in result.err
+    assert "private.pem was not made by you" in result.err
+    assert "Delete it, and the next start makes a new one" in result.err
 
 
 def test_keys_that_are_made_are_private(clew: Clew, folder: Path, put: Callable[..., str]) -> None:

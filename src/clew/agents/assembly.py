@@ -60,12 +60,13 @@ async def build_runtime(
     place: Place | None = None,
     hooks: Sequence[Hook] = (),
     skills: Skills | None = None,
+    is_isolated: bool = True,
 ) -> Runtime:
     """A runtime on a trail that was bootstrapped, for the owner of `by`.
 
     `tools` come with the program, `from_record` makes those that are breadcrumbs; `policy` is what all agents are held
     to, whatever their definitions allow; `place` finds the real path behind one; `hooks` come beside the default ones;
-    `skills` are those that agents are given.
+    `skills` are those that agents are given; `is_isolated` says whether the sandbox confines code of every language.
     """
     flow = await read_flow(trail, by=by)
     world = World(
@@ -80,7 +81,7 @@ async def build_runtime(
         toolbox=Toolbox(trail, flow, from_record, tools),
     )
     world.toolbox.add(_own_tools(world))
-    judge = Judge(world.registry, world.toolbox, by=by, policy=policy, place=place)
+    judge = Judge(world.registry, world.toolbox, by=by, policy=policy, place=place, is_isolated=is_isolated)
     return Runtime(_parts(world, judge, _hooks(world, judge, skills, hooks)))
 
 

@@ -76,7 +76,7 @@ class Conversations:
             scopes=tuple(sorted(self._scopes & by.scopes)),
             idempotency_key=None if key is None else _key_of(key, agent),
         )
-        written = await self._trail.records.create(draft, by=by)
+        written = await self._trail.records.create(draft, by=_inside(by))  # the id is Clew's choice, not the caller's
         is_same = written.context.get("message") == text and session in (None, written.session)
         if written.schema_name != self.flow.message or not is_same:
             raise AlreadyExists("idempotency key", repr(key))
@@ -96,7 +96,7 @@ class Conversations:
         AccessDenied."""
         by.require("subscribe")
         selector = run_selector(sent.session, sent.run, shown_schemas(self.flow))
-        after, is_over = sent.after, False
+        after, is_over, failed = sent.after, False, None
         while not is_over:
             events, after = await self._trail.log.read(after, by=by, selector=selector)
             for step in filter(None, (step_of(each, self.flow) for each in events)):
@@ -104,9 +104,10 @@ class Conversations:
                 if is_end(step, sent):
                     return
             if not events and not await self._trail.log.wait(after, LOOK_EVERY, selector=selector):
-                reason = await self._given_up(sent, by=by)
-                is_over = bool(reason)
-        yield GaveUp(seq=after, session=sent.session, run=sent.run, id=sent.id, reason=reason)
+                failed = await self.find_failure(sent, after, by=by)
+                is_over = failed is not None
+        if failed is not None:
+            yield failed
 
     async def whole(self, step: Step, *, by: Principal) -> Step:
         """A step as a person is to see it: a question for permission with all that would be run, and nothing masked."""
@@ -184,12 +185,13 @@ class Conversations:
         if given.schema_name != self.flow.permission_answer or given.context.get("answer") != answer:
             raise AlreadyExists("an answer to permission", request_id[:_NAME])
 
-    async def _given_up(self, sent: Sent, *, by: Principal) -> str:
-        """Why nobody works on a run any more, empty while somebody may."""
+    async def find_failure(self, sent: Sent, after: int, *, by: Principal) -> GaveUp | None:
+        """The end of a run that nobody works on any more, with the reason; None while somebody may."""
         for letter in await self._trail.dead_letters.list(by=_inside(by), limit=MAX_LETTERS):
             if _is_needed(letter.consumer, sent.agent) and run_tag(sent.run) in letter.event.tags:
-                return f"{letter.consumer} gave up after {_attempts(letter.attempts)}: {letter.reason}"
-        return ""
+                reason = f"{letter.consumer} gave up after {_attempts(letter.attempts)}: {letter.reason}"
+                return GaveUp(seq=after, session=sent.session, run=sent.run, id=sent.id, reason=reason)
+        return None
 
 
 async def open_conversations(

@@ -21,12 +21,14 @@ from clew.trail.breadcrumb import Breadcrumb, encode_canonical
 QUIET = "it only looks, or is shut in"
 RESOURCES = "://resources/"
 GET = "get"
+DEFAULT_LANGUAGE = "javascript"
 _DEPTH = 32
 """How many agents may have called each other."""
 
 
 class Judge:
-    """Decides for the agents of one owner."""
+    """Decides for the agents of one owner. `is_isolated` says whether the sandbox confines every language; without it
+    only JavaScript, whose runtime confines it, runs unasked."""
 
     def __init__(
         self,
@@ -36,12 +38,14 @@ class Judge:
         by: Principal,
         policy: Policy | None = None,
         place: Place | None = None,
+        is_isolated: bool = True,
     ) -> None:
         self._registry = registry
         self._toolbox = toolbox
         self._by = by
         self._policy = policy if policy is not None else DEFAULT
         self._place = place
+        self._is_isolated = is_isolated
 
     async def __call__(
         self,
@@ -78,10 +82,15 @@ class Judge:
         """Whether nobody need be asked about a tool of which no rule speaks."""
         built_in = self._toolbox.find_built_in(name)
         if built_in is None:
-            return record is not None and not _reaches(record.context.get("permissions"))
+            return record is not None and self._is_confined(record)
         if name == GET:
             return _only_reads(arguments.get("routes"))
         return name == SPAWN or built_in.effects.reads_only or not built_in.searchable
+
+    def _is_confined(self, record: Breadcrumb) -> bool:
+        """Whether the code of a record runs in a sandbox that it is not let out of."""
+        is_held = self._is_isolated or record.context.get("language", DEFAULT_LANGUAGE) != "python"
+        return is_held and not _reaches(record.context.get("permissions"))
 
 
 def _of_this_tool(record: Breadcrumb | None, pattern: str) -> str:

@@ -69,13 +69,16 @@ def read_input(value: Any) -> ModelInput:
 async def keep_snapshot(trail: Trail, flow: Flow, snapshot: Snapshot, *, by: Principal) -> str:
     """The id of the record that holds it, which is written where it is not there yet."""
     context = msgspec.to_builtins(snapshot)
-    digest = hashlib.blake2b(encode_canonical(context, "snapshot"), digest_size=16).hexdigest()
+    digest = _digest(context)
     id = str(uuid5(_NAMESPACE, f"{by.owner_id}\n{digest}"))
     try:
-        await trail.records.get(id, by=by)
+        found = await trail.records.get(id, by=by)
+        is_same = found.schema_name == flow.snapshot and _digest(found.context) == digest
     except NotFound:
+        is_same, found = False, None
+    if not is_same:
         draft = Draft(
-            id=id,
+            id=id if found is None else None,  # another record has the id: the snapshot gets one of its own
             title="Instructions and tools of a prompt",
             schema_name=flow.snapshot,
             context=context,
@@ -83,8 +86,12 @@ async def keep_snapshot(trail: Trail, flow: Flow, snapshot: Snapshot, *, by: Pri
             embed="never",
         )
         with contextlib.suppress(AlreadyExists):  # somebody else was as quick; it says the same
-            await trail.records.create(draft, by=by)
+            return (await trail.records.create(draft, by=by)).id
     return id
+
+
+def _digest(context: Any) -> str:
+    return hashlib.blake2b(encode_canonical(context, "snapshot"), digest_size=16).hexdigest()
 
 
 async def rebuild_prompt(
@@ -103,6 +110,8 @@ async def rebuild_prompt(
     if snapshot_id is None:
         return Prompt(messages=tuple(filled))
     record = await trail.records.get(snapshot_id, by=by)
+    if record.schema_name != flow.snapshot:
+        raise InvalidInput("snapshot", "is another record: nothing of it goes into a prompt")
     snapshot = msgspec.convert(record.context, Snapshot)
     system = (Message(role="system", content=snapshot.system),) if snapshot.system else ()
     return Prompt(messages=(*system, *filled), tools=snapshot.tools)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew.config import FOLDER, MACHINE_ONLY, Config, is_table
+from clew.config import FOLDER, MACHINE_ONLY, NOT_SETTINGS, Config, is_table
 from clew.errors import ReadOnly
 from clew.files import create_file, inside, read_file, replace_file
 
@@ -128,7 +128,7 @@ def render_settings() -> str:
             inner = (each for each in msgspec.structs.fields(field.default) if not is_table(each))
             lines = [_setting(each, f"{field.name}.") for each in inner]
             sections.append("\n".join((f"\n[{field.name}]", *lines)))
-        elif field.name != "folder" and not is_table(field):
+        elif field.name not in NOT_SETTINGS and not is_table(field):
             plain.append(_setting(field, ""))
     return "\n".join((_HEAD, *plain, *sections, _SOURCES, _PROVIDERS)) + "\n"
 

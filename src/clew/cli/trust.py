@@ -14,7 +14,8 @@ from clew.app import open_app
 from clew.cli.options import HERE, Here, Json
 from clew.cli.output import count, interruptible, is_terminal, note, print_json, print_rows, say, show_time
 from clew.config import Config
-from clew.errors import InvalidInput, NotFound, StorageError
+from clew.errors import ConfigError, InvalidInput, NotFound, StorageError
+from clew.trail.config_consent import setting_wishes
 from clew.trail.ownership import KIND as TRAIL
 from clew.trail.ownership import MADE
 from clew.trust import Grant, Trust, Wish
@@ -42,8 +43,9 @@ def trust(
 
     A folder can bring MCP servers (mcp.json) and Python modules (catalog.domains in config.toml), which run with your
     rights; sources and providers of models that send a secret, contact a host of their own choice or read outside of
-    the folder; agents, skills and rules (AGENTS.md and its like); and a trail that you did not make, with agents, tools
-    and permissions of its own. None is used before you have agreed to it here, and again when it has changed. This is
+    the folder; agents, skills and rules (AGENTS.md and its like); settings that reach beyond the folder (an address for
+    other machines, another trail); and keys or a trail that you did not make, with agents, tools and permissions of its
+    own. None is used before you have agreed to it here, and again when it has changed. This is
     kept in your own configuration folder, or in the file that CLEW_TRUST names. What waits on a trail is dropped when
     you agree to it. Ends with 1 when you do not agree, and with 2 when there is nobody to ask.
 
@@ -63,11 +65,13 @@ def trust(
 
 def _agree(config: Config, names: Sequence[str], *, yes: bool, as_json: bool) -> int:
     # the catalog takes as long to load as the rest of a short command
+    from clew.adapters.rest.auth import key_wishes
     from clew.catalog.consent import read_wishes
     from clew.catalog.skills.review import Review
 
     trusted = Trust.open()
-    wishes = [*read_wishes(config), *asyncio.run(_read_trail(config))]
+    settings, keys = setting_wishes(config), key_wishes(config.folder)
+    wishes = [*read_wishes(config), *settings, *keys, *asyncio.run(_read_trail(config))]
     waiting = [trusted.compare(each) for each in _named(wishes, names) if not trusted.holds(each)]
     review = Review(config, trusted, waiting)
     if waiting and not as_json:
@@ -92,7 +96,7 @@ async def _read_trail(config: Config) -> list[Wish]:
     `clew doctor` tells, brings nothing."""
     if config.trail_file is None or not config.trail_file.exists():
         return []
-    with contextlib.suppress(StorageError):
+    with contextlib.suppress(StorageError, ConfigError):
         async with open_app(config) as app:
             return [await app.ownership.wish(by=app.me)]
     return []
@@ -139,7 +143,7 @@ def _named(wishes: Sequence[Wish], names: Sequence[str]) -> list[Wish]:
     """The wishes of these names, or all. Raises NotFound."""
     for name in names:
         if not any(each.name == name for each in wishes):
-            error = NotFound("server, domain, source, provider, agent, skill, rules or trail", name)
+            error = NotFound("server, domain, source, provider, agent, skill, rules, setting, key or trail", name)
             known = dict.fromkeys(each.name for each in wishes)
             error.hint = suggest(name, known, "The files of this folder bring") or "The files of this folder bring none"
             raise error

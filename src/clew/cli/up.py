@@ -10,7 +10,6 @@ import socket
 import sys
 from collections.abc import Callable
 from datetime import timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +22,7 @@ from clew.cli.output import count, note, print_json, say
 from clew.cli.project import describe_folder, prepare_folder, trail_file
 from clew.config import Config, find_folder
 from clew.errors import ConfigError
+from clew.trail.config_consent import confirm_settings, is_loopback
 
 
 class Serving(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ def up(
         clew up --port 0 --json
         clew up --folder ~/notes/.clew --owner ann
     """
-    config = here.config({"server.host": host, "server.port": port})
+    config = confirm_settings(here.config({"server.host": host, "server.port": port}))
     check_address(config.server.host, config.server.port)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(serve(config, here.scope_set, as_json=json))
@@ -144,15 +144,8 @@ def _describe(serving: Serving, host: str, config: Config) -> None:
     say(f"  token      {token}")
     say(f'  try        curl -H "Authorization: Bearer $({token})" {serving.url}/breadcrumbs')
     say("  end        Ctrl-C")
-    if not _is_local(host):
+    if not is_loopback(host):
         note("Other machines can reach this address, and it has no TLS: put a proxy with TLS before it.")
-
-
-def _is_local(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def check_address(host: str, port: int) -> None:

@@ -94,6 +94,8 @@ def judge(piece: Piece, stored: Breadcrumb | None, known: str | None) -> Literal
     """What has to happen to a piece. `known` is its digest when it was last set up, if it was."""
     if stored is None:
         return "created" if known is None else "repaired"
+    if stored.schema_name != piece.schema_name:
+        return "repaired"  # something else has the id of the piece
     present = digest_of(stored)
     is_untouched = present == known
     return "repaired" if is_untouched and present != digest_of(piece) else "unchanged"

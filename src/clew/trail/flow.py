@@ -9,10 +9,13 @@ import msgspec
 from clew.access import Principal
 from clew.errors import NotFound
 from clew.trail.bootstrap import Piece, piece_id
+from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.store import Trail
 
-KEY = "system/flow"
-"""Under which the names are set up."""
+KEY, SCHEMA = "system/flow", "system.flow.v1"
+"""The key under which the names are set up, and the schema of their record."""
+_OPEN = ("message", "model_tool")
+"""Parts that any writer may have: messages of users; the name of a tool is no schema."""
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +50,15 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
 async def read_flow(trail: Trail, *, by: Principal) -> Flow:
     """The names as the trail has them. Raises NotFound where it was not bootstrapped."""
     found = await trail.records.get(piece_id(by, KEY), by=by)
+    if found.schema_name != SCHEMA:
+        raise NotFound("flow", found.id, hint="`clew up` writes it again")
     return flow_of(found.context)
+
+
+def guarded_names(record: Breadcrumb) -> frozenset[str]:
+    """The schema names in force that only Clew and curators write."""
+    named = {part: name for part, name in record.context.items() if isinstance(name, str) and part not in _OPEN}
+    return frozenset(named.values()) if record.schema_name == SCHEMA else frozenset()
 
 
 def flow_of(context: object) -> Flow:

@@ -138,6 +138,10 @@ async def open_owned(config: Config, opening: Callable[[], Awaitable[Trail]]) ->
     """Open the trail of a configuration. One that is not there yet is the user's from its beginning on: other processes
     see it as such as soon as they see it. Raises as `open_trail`."""
     file = config.trail_file
+    if file is not None and not config.trail and file.is_symlink():
+        error = ConfigError(f"{file} is a link: the trail of another folder would be written")
+        error.hint = "Remove the link, or name the trail yourself: CLEW_TRAIL=sqlite://PATH"
+        raise error
     if file is None or _is_there(file):
         trail = await opening()
         return trail, Ownership(trail, config, is_made=file is None)

@@ -286,3 +286,26 @@ def test_a_program_is_a_command_or_code() -> None:
             Program(**wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput):
         Confinement(seconds=0)
+
+
+WRITABLE = """
+import os
+def run(i, c):
+    found = []
+    for folder, inner, files in os.walk("/proc"):
+        inner[:] = [name for name in inner if not name.isdecimal() and name not in ("self", "thread-self")]
+        for path in (os.path.join(folder, name) for name in files):
+            try:
+                os.close(os.open(path, os.O_WRONLY))
+            except OSError:
+                continue
+            found.append(path)
+    return found
+"""
+
+
+@pytest.mark.req("PLA-25")
+async def test_no_setting_of_the_hosts_kernel_can_be_opened_for_writing_not_even_as_root(box: Box) -> None:
+    if not box.is_python:
+        pytest.skip("Deno opens no file that was not allowed")
+    assert await box.call(WRITABLE, "", Confinement(seconds=60)) == []

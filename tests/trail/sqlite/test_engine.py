@@ -344,6 +344,21 @@ def test_errors_of_the_driver_are_translated(path: Path, raised: type[Exception]
     assert isinstance(caught.value.__cause__, raised)
 
 
+async def test_writes_go_on_after_a_disk_was_too_full_even_to_open_the_file(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise apsw.FullError("database or disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("clew.trail.sqlite.engine.connect", full)
+        for work in (full, put("a"), put("b"), put("c")):
+            with pytest.raises(StorageFull):
+                await asyncio.wait_for(engine.write(work), PATIENCE)
+    assert await asyncio.wait_for(engine.write(put("d")), PATIENCE) == "d"
+    assert "d" in engine.read(keys)
+
+
 # -- damage -----------------------------------------------------------------------------------------------
 
 

@@ -94,7 +94,7 @@ def build_app(
     )
     app = Starlette(
         routes=[*_routes(services), *([Route("/mcp", mcp)] if mcp is not None else [])],
-        middleware=[Middleware(Door, metrics=metrics, clock=clock)],
+        middleware=[Middleware(Door, metrics=metrics, clock=clock, server=config.server)],
         exception_handlers={ClewError: answer_clew_error, HTTPException: answer_protocol_error},
     )
     app.router.redirect_slashes = False

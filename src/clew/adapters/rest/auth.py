@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hmac
+import logging
 import os
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,8 @@ from msgspec import Meta
 
 from clew.access import Principal, check_principal
 from clew.clock import Clock
-from clew.errors import ConfigError, InvalidInput, NotAuthenticated
+from clew.errors import ConfigError, InvalidInput, NotAuthenticated, ReadOnly
+from clew.trust import Trust, Wish, digest_parts, real_folder
 
 if TYPE_CHECKING:
     from jwt.types import Options
@@ -31,6 +33,9 @@ STREAM_SECONDS = 60
 _REMEMBERED = 4_096
 
 MIN_CREDENTIAL = 16
+KEY_FILE, CREDENTIAL_FILE = "keys/private.pem", "credential"
+KIND = "keys"
+_log = logging.getLogger(__name__)
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,14 +172,31 @@ class Keys:
 def open_keys(folder: Path, clock: Clock, lifetime: timedelta = timedelta(hours=1)) -> Keys:
     """The keys and the credential of a folder, made on first use and readable by its owner only.
 
-    Processes that start at the same moment agree on one key pair.
+    Processes that start at the same moment agree on one key pair. Raises ConfigError for files that this user neither
+    made nor agreed to: whoever made them could act as the user.
     """
-    pem = _read_or_write(folder / "keys" / "private.pem", _new_private_key)
-    credential = _read_or_write(folder / "credential", _new_credential)
+    pem = _read_or_make(folder, KEY_FILE, _new_private_key)
+    credential = _read_or_make(folder, CREDENTIAL_FILE, _new_credential)
     text = credential.decode("utf-8", "replace").strip()
     if len(text) < MIN_CREDENTIAL:
         raise ConfigError(f"{folder / 'credential'} is empty or shorter than {MIN_CREDENTIAL} characters: delete it")
     return Keys(pem, text, clock, lifetime)
+
+
+def key_wishes(folder: Path) -> list[Wish]:
+    """The key and the credential that a folder has, as wishes for the user's consent."""
+    names = [name for name in (KEY_FILE, CREDENTIAL_FILE) if (folder / name).is_file()]
+    return [_key_wish(folder, name, (folder / name).read_bytes()) for name in names]
+
+
+def _key_wish(folder: Path, name: str, content: bytes) -> Wish:
+    return Wish(
+        folder=real_folder(folder.absolute().parent),
+        kind=KIND,
+        name=name,
+        digest=digest_parts([content]),
+        summary="a file that you did not make: whoever made it can get tokens of this server and act as you",
+    )
 
 
 def _principal(claims: _Claims) -> Principal:
@@ -206,16 +228,36 @@ def _new_credential() -> bytes:
     return secrets.token_urlsafe(32).encode() + b"\n"
 
 
-def _read_or_write(path: Path, make: Callable[[], bytes]) -> bytes:
-    """The bytes of a file that appears whole or not at all; whoever links it first wins."""
-    if path.exists():
-        return path.read_bytes()
+def _read_or_make(folder: Path, name: str, make: Callable[[], bytes]) -> bytes:
+    """The content of a file that this user made or agreed to. A missing file is made, and remembered as the user's."""
+    path, trust = folder / name, Trust.open()
+    if not os.path.lexists(path):
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(trust.making())
+                if not os.path.lexists(path):
+                    content = make()
+                    trust.grant([_key_wish(folder, name, content)])
+                    return _write(path, content)
+            except ReadOnly as error:
+                _log.warning("you made %s, but it will need your consent the next time: %s", name, error)
+                return _write(path, make())
+    content = path.read_bytes() if path.is_file() else b""
+    if not trust.holds_once_made(_key_wish(folder, name, content)):
+        refused = ConfigError(f"{path} was not made by you: whoever made it could act as you")
+        refused.hint = f"Delete it, and the next start makes a new one; or agree to it: `clew trust {name}`"
+        raise refused
+    return content
+
+
+def _write(path: Path, content: bytes) -> bytes:
+    """Write a file that appears whole or not at all. Another process may write it first; its content counts."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(opened, "wb") as file:
-            file.write(make())
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         with suppress(FileExistsError):

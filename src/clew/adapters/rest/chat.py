@@ -163,7 +163,12 @@ def _stream(call: Call, conversations: Conversations, sent: Sent) -> Answer:
         step = step_of(event, conversations.flow)
         return sse_payload(event) | {"step": None if step is None else await conversations.whole(step, by=call.by)}
 
+    async def failure(cursor: int) -> dict[str, Any] | None:
+        failed = await conversations.find_failure(sent, cursor, by=call.by)
+        return None if failed is None else {"type": "failed", "step": failed}
+
     return EventStream(
+        failure=failure,
         log=call.trail.log,
         by=call.by,
         selector=run_selector(sent.session, sent.run),

@@ -31,7 +31,8 @@ _encode = msgspec.json.Encoder().encode
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventStream:
     """Events after a cursor until the reader leaves, its token ends, or the server closes; or until the event that is
-    the last one, where there is such.
+    the last one, where there is such. Before each ping `failure` is asked whether nothing more will come: what it
+    returns is sent as the event `failed`, and ends the stream.
 
     The first message is a ping whose id is the cursor, so that a reader can resume even before the first
     event; pings come every five seconds and move its id past events that were not meant for it.
@@ -45,6 +46,7 @@ class EventStream:
     closing: asyncio.Event
     is_last: Callable[[Event], bool] = lambda event: False
     payload: Callable[[Event], Awaitable[dict[str, Any]]] | None = None
+    failure: Callable[[int], Awaitable[dict[str, Any] | None]] | None = None
 
     async def send(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": list(_HEADERS)})
@@ -83,6 +85,9 @@ class EventStream:
             if last is not None:
                 return
             if clock() >= next_ping:
+                if (failed := await self.failure(after) if self.failure is not None else None) is not None:
+                    await _chunk(send, b"id: %d\nevent: failed\ndata: %b\n\n" % (after, _encode(failed)))
+                    return
                 await _chunk(send, _ping(after))
                 next_ping = clock() + PING_SECONDS
             if len(events) < BATCH:

@@ -8,8 +8,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from clew.access import OWN_CONSUMERS
 from clew.adapters.rest.operation import Answer, Call, Nothing, Operation, reply
-from clew.errors import AlreadyExists, NotFound
+from clew.errors import AccessDenied, AlreadyExists, NotFound
 from clew.trail.event import Consumer, ConsumerState, DeadLetter
 
 
@@ -38,6 +39,7 @@ async def subscribe(call: Call) -> Answer:
     from clew.trail.webhooks import register_webhook  # loads httpx, which a start without webhooks does not pay
 
     consumer: Consumer = call.body
+    _refuse_own(consumer.name)
     if consumer.webhook is None:
         state = await call.trail.deliveries.register(consumer, by=call.by)
     else:
@@ -48,9 +50,18 @@ async def subscribe(call: Call) -> Answer:
 
 
 async def unsubscribe(call: Call) -> Answer:
+    _refuse_own(call.path["name"])
     await call.trail.deliveries.unregister(call.path["name"], by=call.by)
     call.services.refresh_webhooks()
     return Nothing()
+
+
+def _refuse_own(name: str) -> None:
+    """Raise AccessDenied for the consumers by which Clew runs agents: no caller of this door may change them."""
+    if name.startswith(OWN_CONSUMERS):
+        error = AccessDenied(f"change {name}, which is Clew's own", [])
+        error.hint = "Choose another name for a subscription of yours"
+        raise error
 
 
 async def list_dead_letters(call: Call) -> Answer:

@@ -24,6 +24,8 @@ _SHM_BYTES = 4 * 1024 * 1024
 _NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts")
 _FROM_ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
 _FOR_NET = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl/certs", "/etc/ca-certificates")
+_KERNEL = ("sys", "sysrq-trigger", "irq", "bus", "fs", "pressure", "acpi", "scsi", "mtrr")
+"""Files of /proc that change the host's kernel: where Clew runs as root, their owner is the owner inside too."""
 _JOIN = 'while [ "$1" != -- ]; do echo 0 > "$1" || exit 126; shift; done; shift; exec "$@"'
 _TRIAL_SECONDS = 10
 
@@ -90,6 +92,7 @@ def _root(*, shares_net: bool) -> tuple[str, ...]:
     for path in (*_FROM_ETC, *(_FOR_NET if shares_net else ())):
         mounts += ["--ro-bind-try", path, path]
     mounts += ["--proc", "/proc", "--dev", "/dev"]
+    mounts += (part for name in _KERNEL for part in ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}"))
     mounts += ["--size", str(_SHM_BYTES), "--perms", "1777", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
     mounts += ["--size", str(_TMP_BYTES), "--perms", "1777", "--tmpfs", "/tmp"]
     who = ["--uid", "65534", "--gid", "65534", "--hostname", "sandbox"]

@@ -49,7 +49,9 @@ def check_consumer(consumer: Consumer) -> Consumer:
 
 
 def put_consumer(writing: Writing, consumer: Consumer, by: Principal) -> None:
-    """Write or change a consumer. Raises AlreadyExists when one of that name needs scopes that the caller lacks."""
+    """Write or change a consumer. Raises AlreadyExists when one of that name needs scopes that the caller lacks, and
+    AccessDenied for one of Clew's own."""
+    by.require_consumer(consumer.name)
     scopes = writing.execute(
         "SELECT scopes FROM consumers WHERE owner_id = ? AND name = ?", (by.owner_id, consumer.name)
     ).get

@@ -91,6 +91,7 @@ class SqliteDeliveries:
 
     async def unregister(self, name: str, *, by: Principal) -> None:
         by.require("subscribe")
+        by.require_consumer(name)
 
         def work(writing: Writing) -> None:
             stored = find_consumer(writing, name, by)

@@ -365,7 +365,7 @@ class Engine:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
         self._forget()
-        self._must_reopen = isinstance(error, StorageError)
+        self._must_reopen |= isinstance(error, StorageError)
 
     def _reopen(self) -> None:
         """Let go of the file in every thread, and open it anew. SQLite keeps a log that was made read-only for as
@@ -397,7 +397,10 @@ class Engine:
         return connection
 
     def _log_pages(self) -> int:
-        """How many pages this process has put into the log since it was last moved into the file."""
+        """How many pages this process has put into the log since it was last moved into the file; 0 while the file
+        cannot be opened."""
+        if self._must_reopen:
+            return 0
         return self._writer.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)[0] - self._log_begins
 
     # -- ending -------------------------------------------------------------------------------------------

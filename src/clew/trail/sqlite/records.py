@@ -16,7 +16,9 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound, TooLarge
+from clew.trail.bootstrap import piece_id
 from clew.trail.breadcrumb import MAX_BATCH, Breadcrumb, Change, Draft, Page, Update, View
+from clew.trail.flow import KEY, guarded_names
 from clew.trail.hints import apply_hints, resolve_hints
 from clew.trail.prepare import Prepared, as_breadcrumb, embed_all, prepare_change, prepare_draft
 from clew.trail.selector import EVERYTHING, Selector, check_selector
@@ -105,13 +107,27 @@ class SqliteRecords:
         """Check and embed drafts before any transaction begins."""
         if drafts:
             by.require("create")
+        guarded = self._guarded_names(by)
         for draft in drafts:
-            by.require_schema(draft.schema_name)
+            by.require_schema(draft.schema_name, guarded)
+            if draft.id is not None:
+                by.require_id_choice()
         if len(drafts) > MAX_BATCH:
             raise TooLarge("batch", len(drafts), MAX_BATCH, "breadcrumbs")
         prepared = self._prepare(self._definitions(by), drafts, by)
         await self._embed(prepared)
         return prepared
+
+    def _guarded_names(self, by: Principal) -> frozenset[str]:
+        """The names that the owner's flow gives to schemas of Clew's own; a curator may write them all."""
+        if by.may("administer"):
+            return frozenset()
+        owner = Principal(owner_id=by.owner_id)
+        with contextlib.suppress(NotFound):
+            return guarded_names(
+                self._engine.read(lambda connection: self._get(connection, piece_id(by, KEY), owner, None, False))
+            )
+        return frozenset()
 
     def _prepare(self, definitions: Definitions, drafts: Sequence[Draft], by: Principal) -> list[Prepared]:
         now = from_micros(self._engine.wall())
@@ -229,7 +245,7 @@ class SqliteRecords:
         schema_name = before.schema_name if change.schema_name is msgspec.UNSET else change.schema_name
         context = before.context if change.context is msgspec.UNSET else change.context
         for name in (before.schema_name, schema_name):
-            by.require_schema(name)
+            by.require_schema(name, self._guarded_names(by))
         check_definition(schema_name, context)
         if schema_name != before.schema_name and {schema_name, before.schema_name} & DEFINITIONS:
             raise InvalidInput("schema_name", "of a definition stays as it is", hint="Delete it and create another")

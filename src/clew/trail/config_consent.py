@@ -1,0 +1,100 @@
+"""Settings of `config.toml` that reach beyond their folder. The file comes with the folder, so they wait for the user's
+consent; the same settings as a flag or an environment variable are the user's own."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from clew.config import Config, ServerConfig, WebhookConfig
+from clew.errors import ConfigError
+from clew.trust import Trust, Wish, digest_parts, printable, real_folder
+
+KIND = "setting"
+_log = logging.getLogger(__name__)
+
+
+def setting_wishes(config: Config) -> list[Wish]:
+    """The settings of the folder's file that need consent, as wishes."""
+    return [
+        Wish(
+            folder=real_folder(config.folder.absolute().parent),
+            kind=KIND,
+            name=name,
+            digest=digest_parts([msgspec.json.encode(value, enc_hook=str)]),
+            summary=printable(f"{value!r}: {_REACHING[name]}"),
+        )
+        for name, value in _reaching(config).items()
+    ]
+
+
+def confirm_settings(config: Config, trust: Trust | None = None) -> Config:
+    """The configuration as far as the user agreed to it: an address and networks fall back to their defaults, with a
+    warning. Raises ConfigError where the trail is one that the user did not agree to."""
+    wishes = setting_wishes(config)
+    held = trust or (Trust.open() if wishes else None)
+    waiting = [wish for wish in wishes if held is not None and not held.holds(wish)]
+    for wish in waiting:
+        if wish.name == "trail":
+            error = ConfigError(f"config.toml puts the trail outside of its folder: {wish.summary.partition(': ')[0]}")
+            error.hint = "Agree to it with `clew trust trail`, or choose the trail yourself: CLEW_TRAIL"
+            raise error
+        _log.warning("%s in config.toml waits for your consent (`clew trust`): its default counts", wish.name)
+    names = {wish.name for wish in waiting}
+    defaults: Mapping[str, Callable[[Config], Config]] = {
+        "server.host": lambda one: _with_server(one, host=ServerConfig().host),
+        "server.hosts": lambda one: _with_server(one, hosts=()),
+        "webhooks.allow": lambda one: msgspec.structs.replace(one, webhooks=_closed(one.webhooks)),
+    }
+    for name in names:
+        config = defaults[name](config)
+    return config
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+_REACHING = {
+    "server.host": "other machines can reach this address",
+    "server.hosts": "web pages of these hosts can reach this server",
+    "trail": "the trail is outside of this folder",
+    "webhooks.allow": "webhooks can reach these networks",
+}
+
+
+def _reaching(config: Config) -> dict[str, Any]:
+    """The settings that came from the file and reach beyond the folder, with their values."""
+    found = {
+        "server.host": "" if is_loopback(config.server.host) else config.server.host,
+        "server.hosts": config.server.hosts,
+        "trail": config.trail if _is_outside(config) else "",
+        "webhooks.allow": config.webhooks.allow,
+    }
+    return {name: value for name, value in found.items() if value and name in config.from_file}
+
+
+def _is_outside(config: Config) -> bool:
+    file = config.trail_file
+    if not config.trail or config.trail == "sqlite://:memory:":
+        return False
+    inside = Path(os.path.realpath(config.folder))
+    return file is None or not Path(os.path.realpath(file)).is_relative_to(inside)
+
+
+def _with_server(config: Config, **changes: Any) -> Config:
+    return msgspec.structs.replace(config, server=msgspec.structs.replace(config.server, **changes))
+
+
+def _closed(webhooks: WebhookConfig) -> WebhookConfig:
+    return msgspec.structs.replace(webhooks, allow=())

@@ -1,0 +1,123 @@
+"""A cloned folder that brings keys, an address, a trail elsewhere or a link: nothing of it counts without consent."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.cli.conftest import PATIENCE, Clew, start
+from tests.serving import private_key
+
+
+def plant(folder: Path, settings: str = "", *, keys: bool = True) -> None:
+    """What an attacker commits into a repository."""
+    (folder / "keys").mkdir(parents=True, exist_ok=True)
+    if keys:
+        (folder / "keys" / "private.pem").write_bytes(private_key())
+        (folder / "credential").write_text("known-to-the-attacker-0123456789\n")
+    (folder / "config.toml").write_text(settings)
+
+
+def served(*arguments: str, **headers: str) -> tuple[dict[str, Any], httpx.Response]:
+    with start("up", "--port", "0", "--json", *arguments) as process:
+        assert process.stdout is not None
+        try:
+            serving = json.loads(process.stdout.readline())
+            answer = httpx.get(f"http://127.0.0.1:{serving['url'].rsplit(':', 1)[1]}/breadcrumbs", headers=headers)
+            return serving, answer
+        finally:
+            process.kill()
+
+
+@pytest.mark.req("RCR-17")
+@pytest.mark.parametrize("name", ["keys/private.pem", "credential"])
+def test_keys_that_the_folder_brings_are_refused_until_you_agree(clew: Clew, folder: Path, name: str) -> None:
+    plant(folder)
+    kept = "credential" if name != "credential" else "keys/private.pem"
+    (folder / kept).unlink()
+    for command in (("token",), ("up", "--port", "0")):
+        result = clew(*command)
+        assert result.code == 1
+        assert f"{name} was not made by you" in result.err
+        assert f"clew trust {name}" in result.err
+    waiting = clew("trust", "--json").json["awaiting"]
+    assert (name, "keys") in [(each["name"], each["kind"]) for each in waiting]
+    assert clew("trust", name, "--yes").code == 0
+    assert clew("token").code == 0
+
+
+def test_keys_that_clew_made_here_need_no_consent_but_those_of_a_copied_folder_do(
+    clew: Clew, folder: Path, tmp_path: Path
+) -> None:
+    folder.mkdir(exist_ok=True)
+    assert clew("token").code == 0
+    assert clew("token").code == 0
+    copy = tmp_path / "copy" / ".clew"
+    shutil.copytree(folder, copy)
+    assert "was not made by you" in clew("token", "--folder", str(copy)).err
+
+
+def test_a_key_that_is_a_link_is_no_key(clew: Clew, folder: Path, tmp_path: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "credential").symlink_to(tmp_path / "nowhere")
+    result = clew("token")
+    assert (result.code, "was not made by you" in result.err) == (1, True)
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.req("RCR-17")
+def test_an_address_for_other_machines_waits_for_consent(clew: Clew, folder: Path) -> None:
+    plant(folder, '[server]\nhost = "0.0.0.0"\nhosts = ["evil.example"]\n', keys=False)
+    serving, answer = served()
+    assert serving["url"].startswith("http://127.0.0.1:")
+    assert answer.status_code == 401
+    assert served(Host="evil.example")[1].status_code == 421
+    waiting = {each["name"] for each in clew("trust", "--json").json["awaiting"]}
+    assert {"server.host", "server.hosts"} <= waiting
+    assert clew("trust", "server.host", "server.hosts", "--yes").code == 0
+    serving, answer = served(Host="evil.example")
+    assert serving["url"].startswith("http://0.0.0.0:")
+    assert answer.status_code == 401
+
+
+def test_an_address_on_the_command_line_is_the_users_own(clew: Clew, folder: Path) -> None:
+    plant(folder, '[server]\nhost = "0.0.0.0"\n', keys=False)
+    assert served("--host", "0.0.0.0")[0]["url"].startswith("http://0.0.0.0:")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::2]", "", "10.0.0.1"])
+def test_a_request_for_another_host_is_refused(folder: Path, host: str) -> None:
+    with start("up", "--port", "0", "--json") as process:
+        assert process.stdout is not None
+        try:
+            url = json.loads(process.stdout.readline())["url"]
+            for path in ("/breadcrumbs", "/auth/token", "/docs", "/health"):
+                answer = httpx.get(f"{url}{path}", headers={"Host": host}, timeout=PATIENCE)
+                assert (answer.status_code, answer.json()["error"]["code"]) == (421, "foreign_host")
+            assert httpx.get(url.replace("127.0.0.1", "localhost") + "/health", timeout=PATIENCE).status_code == 200
+        finally:
+            process.kill()
+
+
+def test_a_trail_elsewhere_waits_for_consent_and_is_not_written(clew: Clew, folder: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "other" / "trail.db"
+    elsewhere.parent.mkdir()
+    plant(folder, f'trail = "sqlite://{elsewhere}"\n', keys=False)
+    result = clew("trail", "put", "--title", "x")
+    assert (result.code, "puts the trail outside" in result.err, elsewhere.exists()) == (1, True, False)
+    assert [each["name"] for each in clew("trust", "--json").json["awaiting"]] == ["trail"]
+    assert clew("trust", "trail", "--yes").code == 0
+    assert clew("trail", "put", "--title", "x").code == 0
+    assert elsewhere.exists()
+
+
+def test_a_trail_that_is_a_link_is_refused(clew: Clew, folder: Path, tmp_path: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "trail.db").symlink_to(tmp_path / "other.db")
+    result = clew("trail", "put", "--title", "x")
+    assert (result.code, "is a link" in result.err, (tmp_path / "other.db").exists()) == (1, True, False)
