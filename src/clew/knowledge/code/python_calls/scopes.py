@@ -232,7 +232,8 @@ def constant_key(node: ast.expr | None, scope: Scope) -> Key:
         return None
     if isinstance(node.value, int) and not isinstance(node.value, bool):
         return node.value if 0 <= node.value < 1 << 31 else None
-    return node.value if isinstance(node.value, str) else repr(node.value)[:80]
+    text = node.value if isinstance(node.value, str) else repr(node.value)[:80]
+    return text.encode(errors="replace").decode()  # a lone surrogate cannot be stored
 
 
 def selecting_constant(call: ast.Call, scope: Scope) -> Key:
