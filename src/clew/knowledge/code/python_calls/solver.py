@@ -219,9 +219,9 @@ class Solver:
             site.attr,
             tuple([base + node if node != NOTHING else NOTHING for node in site.args]),
             base + site.result if site.result != NOTHING else NOTHING,
-            tuple([(name, base + node) for name, node in site.keywords]),
+            tuple([(name, base + node) for name, node in site.keywords if name]),
             tuple([base + node for node in site.starred]),
-            tuple([base + node for node in site.double_starred]),
+            tuple([base + node for name, node in site.keywords if not name]),
             site.constant,
         )
         return record
@@ -267,31 +267,14 @@ class Solver:
             self.heap.put(_node(file, use), self.heap.values.external(known.name, is_instance=True))
 
     def _super(self, file: LoadedFile, use: Use, value: int) -> None:
-        if use.other is not None and isinstance(self.heap.values[value], (InstanceValue, ClassValue)):
-            self.heap.put(_node(file, use), self.heap.values.number(SuperValue, file.classes[use.other], value))
+        if isinstance(use.key, int) and isinstance(self.heap.values[value], (InstanceValue, ClassValue)):
+            self.heap.put(_node(file, use), self.heap.values.number(SuperValue, file.classes[use.key], value))
 
     def _base(self, file: LoadedFile, use: Use, value: int) -> None:
         known = self.heap.values[value]
         is_outside = isinstance(known, ExternalValue) and (self.calls.has_externals or "." not in known.name)
         if is_outside or isinstance(known, ClassValue):  # `typing.Generic` and its like define nothing
-            self.attributes.rebase(file.classes[use.node], use.other or 0, value)
-
-    def _slice(self, file: LoadedFile, use: Use, value: int) -> None:
-        if isinstance(self.heap.values[value], ContainerValue):
-            made = self.heap.values.container("sequence", (_node(file, use), "slice", value))
-            start = use.key if isinstance(use.key, int) else 0
-            self.heap.containers.slice(value, start, use.other, made)
-            self.heap.put(_node(file, use), made)
-
-    def _narrow(self, file: LoadedFile, use: Use, value: int) -> None:
-        """An unknown class tells nothing about the value."""
-        if self._waiting is not None:
-            self._waiting.append((file, use, value))
-            return
-        known, classes = self.heap.values[value], self.heap.of(file.base + (use.other or 0))
-        is_instance = isinstance(known, InstanceValue) and not classes.isdisjoint(self.attributes.order(known.of_class))
-        if not classes or is_instance == (use.op == "narrow"):
-            self.heap.put(_node(file, use), value)
+            self.attributes.rebase(file.classes[use.node], int(use.key or 0), value)
 
 
 def _node(file: LoadedFile, use: Use) -> int:
@@ -310,12 +293,9 @@ HANDLERS: dict[Operation, Callable[[Solver, LoadedFile, Use, int], None]] = {
     "set_item": Solver._set_item,
     "iterate": Solver._iterate,
     "enter": Solver._enter_with,
-    "slice": Solver._slice,
     "super": Solver._super,
     "call": Solver._call,
     "base": Solver._base,
     "instance": Solver._instance,
-    "narrow": Solver._narrow,
-    "exclude": Solver._narrow,
 }
 """The handler of each operation, for one value of the watched variable."""

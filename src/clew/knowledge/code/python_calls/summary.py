@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-FORMAT = 4
+FORMAT = 5
 """Increase it whenever summaries change: stored summaries of another format are discarded."""
 
 NOTHING = -1
@@ -17,10 +17,7 @@ NOTHING = -1
 
 Key = int | str | None
 """A constant key of a container; None for an unknown one."""
-Operation = Literal[
-    "load", "store", "item", "set_item", "iterate", "enter", "slice", "super", "call", "base", "instance", "narrow",
-    "exclude",
-]  # fmt: skip
+Operation = Literal["load", "store", "item", "set_item", "iterate", "enter", "super", "call", "base", "instance"]
 FunctionKind = Literal["plain", "static", "class", "property", "setter"]
 ContainerKind = Literal["sequence", "mapping", "generator"]
 
@@ -35,10 +32,8 @@ class Use(_Record, frozen=True):
     | load | `node = watched.key` | store | `watched.key = node` |
     | item | `node = watched[key]` | set_item | `watched[key] = node` |
     | iterate | `for node in watched` | enter | `with watched as node` |
-    | slice | `node = watched[key:other]` | super | `node = super()` in a method of class `other` |
-    | call | the site of number `node` | base | watched is base `other` of class `node` |
-    | instance | `node` is an instance of the watched class |
-    | narrow, exclude | `node` has the watched instances of the classes in `other`, or all other values |
+    | call | the site of number `node` | super | `node = super()` in a method of class `key` |
+    | base | watched is base `key` of class `node` | instance | `node` is an instance of the watched class |
     """
 
     op: Operation
@@ -46,7 +41,6 @@ class Use(_Record, frozen=True):
     key: Key = None
     caller: int = 0
     line: int = 0
-    other: int | None = None
 
 
 class Site(_Record, frozen=True):
@@ -54,9 +48,9 @@ class Site(_Record, frozen=True):
 
     attr: str
     args: tuple[int, ...]
-    keywords: tuple[tuple[str, int], ...]
     starred: tuple[int, ...]
-    double_starred: tuple[int, ...]
+    keywords: tuple[tuple[str, int], ...]
+    """Named arguments; `**mapping` has an empty name."""
     result: int
     caller: int
     line: int
@@ -82,8 +76,14 @@ class Function(_Record, frozen=True):
     named_rest: int
     """The container of `**kwargs`."""
     returned: int
-    generator: int
+    generator: int = NOTHING
     """The container of the yielded values."""
+
+    @property
+    def receiver(self) -> int:
+        """The variable of `self` or `cls`; NOTHING for a function that is not bound."""
+        is_bound = self.of_class != NOTHING and self.kind != "static" and self.parameters
+        return self.parameters[0][1] if is_bound else NOTHING
 
 
 class Class(_Record, frozen=True):
