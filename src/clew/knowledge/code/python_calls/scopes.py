@@ -161,9 +161,7 @@ class SummaryBuilder:
         if watched != NOTHING:
             self.uses[watched].append(Use(op, node, key, 0 if scope is None else scope.caller, line))
 
-    def derive(
-        self, watched: int, op: Operation, scope: Scope | None = None, line: int = 0, key: Key = None
-    ) -> int:
+    def derive(self, watched: int, op: Operation, scope: Scope | None = None, line: int = 0, key: Key = None) -> int:
         """A new variable with the result of an operation on a watched one; NOTHING without one."""
         if watched == NOTHING:
             return NOTHING
