@@ -16,9 +16,8 @@ MAX_MRO = 64
 class Attributes:
     """Variables of attributes, made on first use."""
 
-    def __init__(self, heap: Heap, *, has_externals: bool) -> None:
+    def __init__(self, heap: Heap) -> None:
         self._heap = heap
-        self._has_externals = has_externals
         self._stored: defaultdict[str, dict[int, int]] = defaultdict(dict)
         self._readers: defaultdict[str, set[int]] = defaultdict(set)
 
@@ -115,8 +114,7 @@ class Attributes:
         for number in order[order.index(after) + 1 if after in order else 0 :]:
             value = self._heap.values[number]
             if isinstance(value, ExternalValue):
-                if self._has_externals:
-                    self._heap.put(into, self._heap.external(f"{value.name}.{attr}"))
+                self._heap.put(into, self._heap.external(f"{value.name}.{attr}"))
                 return
             found = self._heap.class_of(number).variable(attr)
             if found != NOTHING:

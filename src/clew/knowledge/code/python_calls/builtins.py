@@ -74,14 +74,14 @@ def _return_tuples(calls: Calls, record: CallRecord, parts: dict[int, int]) -> N
 
 
 def _map(calls: Calls, record: CallRecord) -> None:
-    result, elements = calls.heap.node(), _elements(calls, record, record.args[1:])
-    _call_each(calls, record, record.args[:1], (elements,), result)
+    result, elements = calls.heap.node(), _elements(calls, record, record.args)
+    _call_each(calls, record, record.args, (elements,), result)
     _return_sequence(calls, record, result)
 
 
 def _filter(calls: Calls, record: CallRecord) -> None:
-    elements = _elements(calls, record, record.args[1:])
-    _call_each(calls, record, record.args[:1], (elements,), NOTHING)
+    elements = _elements(calls, record, record.args)
+    _call_each(calls, record, record.args, (elements,), NOTHING)
     _return_sequence(calls, record, elements)
 
 
@@ -170,8 +170,7 @@ def _get(calls: Calls, container: int, record: CallRecord) -> None:
 
 def _set_default(calls: Calls, container: int, record: CallRecord) -> None:
     _get(calls, container, record)
-    for source in record.args[1:]:
-        calls.heap.copy(source, calls.heap.field(container, record.constant))
+    _append(calls, container, record)
 
 
 def _values(calls: Calls, container: int, record: CallRecord) -> None:
@@ -180,10 +179,6 @@ def _values(calls: Calls, container: int, record: CallRecord) -> None:
 
 def _items(calls: Calls, container: int, record: CallRecord) -> None:
     _return_tuples(calls, record, {1: calls.heap.everything(container)})
-
-
-def _any_element(calls: Calls, container: int, record: CallRecord) -> None:
-    calls.heap.read_item(container, None, record.result)
 
 
 def _same(calls: Calls, container: int, record: CallRecord) -> None:
@@ -210,10 +205,9 @@ MODELS: dict[str, Model] = {
 CONTAINER_METHODS: dict[str, ContainerMethod] = {
     **dict.fromkeys(("append", "appendleft", "add", "insert"), _append),
     **dict.fromkeys(("extend", "update"), _extend),
-    **dict.fromkeys(("get", "pop"), _get),
+    **dict.fromkeys(("get", "pop", "popitem", "popleft", "__next__", "send"), _get),
     "setdefault": _set_default,
     "values": _values,
     "items": _items,
-    **dict.fromkeys(("popitem", "popleft", "__next__", "send"), _any_element),
     **dict.fromkeys(("copy", "__iter__"), _same),
 }

@@ -47,7 +47,7 @@ class Calls:
 
     def __init__(self, heap: Heap, exports: Exports, *, has_externals: bool) -> None:
         self.heap = heap
-        self.attributes = Attributes(heap, has_externals=has_externals)
+        self.attributes = Attributes(heap)
         self.exports = exports
         self.has_externals = has_externals
         self.edges: defaultdict[int, set[tuple[int, int, int]]] = defaultdict(set)

@@ -57,7 +57,10 @@ class Expressions(SummaryBuilder):
         found = self.value(node, scope)
         is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
         kind = "str" if is_text else LITERALS.get(type(node), "")
-        return self.seed(kind) if kind and found == NOTHING else found
+        if kind and found == NOTHING:
+            found = self.node()
+            self.literals.append((found, kind))
+        return found
 
     def read_name(self, node: ast.Name, scope: Scope, is_wanted: bool) -> int:
         return self.variable(scope, node.id)
@@ -239,12 +242,12 @@ class Expressions(SummaryBuilder):
         rest = self._rest_parameter(arguments.vararg, "sequence", inner)
         named_rest = self._rest_parameter(arguments.kwarg, "mapping", inner)
         function = Function(
-            inner.qualname, node.lineno, inner.caller, kind, of_class, positional, by_name, rest, named_rest,
+            self.node(), inner.qualname, node.lineno, inner.caller, kind, of_class, positional, by_name, rest, named_rest,
             inner.returned,
         )  # fmt: skip
         inner.receiver, inner.of_class = function.receiver, of_class
         self.pending.append((node, inner, function))
-        return self.seed("function", len(self.functions) + len(self.pending) - 1)
+        return function.node
 
     def _parameters(self, arguments: Iterable[ast.arg], inner: Scope, outer: Scope) -> tuple[tuple[str, int], ...]:
         found = tuple([(item, self.bind(inner, item.arg)) for item in arguments])
@@ -256,9 +259,7 @@ class Expressions(SummaryBuilder):
         """The container of `*args` or `**kwargs`."""
         if item is None:
             return NOTHING
-        container = self.container(kind)
-        self.seed("container", container, self.bind(scope, item.arg))
-        return container
+        return self.container(kind, node=self.bind(scope, item.arg))
 
     def annotated(self, annotation: ast.expr | None, scope: Scope, depth: int = 0) -> int:
         """A variable with the values that an annotation promises: an instance of each class that it names."""
@@ -311,7 +312,7 @@ def _selecting_constant(call: ast.Call) -> Key:
 
 
 def _guessable_name(called: ast.expr, scope: Scope) -> str:
-    """The method name to guess a target by: none for imported modules, `self.name` for methods of the same object."""
+    """The method name to guess a target by: none for imported modules and methods of the same object."""
     if not isinstance(called, ast.Attribute):
         return ""
     root = called.value
@@ -320,10 +321,9 @@ def _guessable_name(called: ast.expr, scope: Scope) -> str:
     if not isinstance(root, ast.Name):
         return called.attr
     binder, method = scope.binder(root.id), scope.method_scope()
-    if binder is not None and root.id in binder.imported:
-        return ""
     is_own = root is called.value and method is not None and method.names.get(root.id) == method.receiver
-    return f"self.{called.attr}" if is_own else called.attr
+    is_imported = binder is not None and root.id in binder.imported
+    return "" if is_own or is_imported else called.attr
 
 
 def _parse_expression(text: str) -> ast.expr | None:

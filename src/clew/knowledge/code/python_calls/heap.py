@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clew.knowledge.code.python_calls.summary import NOTHING, Class, ContainerKind, Function, Key
 
@@ -62,31 +62,27 @@ class ClassValue:
         return self.base + self.info.attrs[attr] if attr in self.info.attrs else NOTHING
 
 
-@dataclass(slots=True, eq=False)
-class InstanceValue:
+class InstanceValue(NamedTuple):
     """The instances of a class, as one value."""
 
     of_class: int
 
 
-@dataclass(slots=True, eq=False)
-class BoundValue:
+class BoundValue(NamedTuple):
     """A method with its receiver."""
 
     function: int
     receiver: int
 
 
-@dataclass(slots=True, eq=False)
-class SuperValue:
+class SuperValue(NamedTuple):
     """`super()` in a method of `of_class` for this receiver."""
 
     of_class: int
     receiver: int
 
 
-@dataclass(slots=True, eq=False)
-class ModuleValue:
+class ModuleValue(NamedTuple):
     """A module of the project: its file, or the folder of a namespace package with a trailing `/`."""
 
     path: str
@@ -101,8 +97,7 @@ class ContainerValue:
     everything: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class ExternalValue:
+class ExternalValue(NamedTuple):
     """Something outside the project by its dotted name, or an instance of it."""
 
     name: str

@@ -30,15 +30,6 @@ class PythonCall(msgspec.Struct, frozen=True, array_like=True, order=True, gc=Fa
     line: int
 
 
-class Unresolved(msgspec.Struct, frozen=True, array_like=True):
-    """A method call on an unknown receiver; `is_own` if that is `self`."""
-
-    caller: str
-    name: str
-    line: int
-    is_own: bool
-
-
 class PythonFlow:
     """The calls of a program. `has_externals` includes calls of functions outside the project."""
 
@@ -93,15 +84,13 @@ class PythonFlow:
                     found.add(PythonCall(info.qualname, above.path, above.qualname, info.line))
         return sorted(found)
 
-    def unresolved(self, path: str) -> Iterator[Unresolved]:
-        """The method calls of a file without a target whose name allows a guess."""
-        file = self._solver.files.get(path)
+    def unresolved(self, path: str) -> list[PythonCall]:
+        """The method calls of a file without a target whose name allows a guess; the name is the target."""
+        file, resolved = self._solver.files.get(path), self._solver.calls.resolved
         if file is None:
-            return
-        for position, site in enumerate(file.summary.sites):
-            if site.name and file.base + position not in self._solver.calls.resolved:
-                is_own = site.name.startswith("self.")
-                yield Unresolved(file.summary.scopes[site.caller], site.name.removeprefix("self."), site.line, is_own)
+            return []
+        sites = [site for at, site in enumerate(file.summary.sites, file.base) if site.name and at not in resolved]
+        return [PythonCall(file.summary.scopes[site.caller], "", site.name, site.line) for site in sites]
 
     def update(self, changed: Mapping[str, Summary], removed: Collection[str] = ()) -> set[str]:
         """Apply changes and return the files whose calls may differ.

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from clew.knowledge.code.python_calls.builtins import MODELS
 from clew.knowledge.code.python_calls.summary import (
     NOTHING,
     Class,
@@ -22,19 +23,13 @@ from clew.knowledge.code.python_calls.summary import (
     Key,
     ModuleImport,
     Operation,
-    Seed,
     Site,
     Summary,
     Use,
 )
 
-MODELLED = frozenset(
-    {
-        "map", "filter", "sorted", "min", "max", "next", "iter", "getattr", "setattr", "enumerate", "zip", "reversed",
-        "list", "tuple", "set", "frozenset", "dict", "type",
-    }
-)  # fmt: skip
-"""Built-in functions with a model in `builtins`."""
+MODELLED = frozenset(name for name in MODELS if "." not in name)
+"""Built-in functions with a model."""
 UNMODELLED = frozenset(dir(builtins)) - MODELLED
 MAX_VARIABLES = 1 << 20
 """Variables of one file; a file with more counts as unreadable."""
@@ -53,6 +48,8 @@ class Scope:
     names: dict[str, int] = field(default_factory=dict)
     declared: dict[str, Scope] = field(default_factory=dict)
     """Names that `global` and `nonlocal` move to another scope."""
+    narrowed: dict[str, int] = field(default_factory=dict)
+    """The variables of names that a type test gave a narrower one; an assignment brings them back."""
     imported: set[str] = field(default_factory=set)
     of_class: int = NOTHING
     receiver: int = NOTHING
@@ -103,7 +100,7 @@ class SummaryBuilder:
         self.containers: list[Container] = []
         self.imports: list[ModuleImport] = []
         self.free: dict[str, int] = {}
-        self.seeds: list[Seed] = []
+        self.literals: list[tuple[int, str]] = []
         self.copies: defaultdict[int, list[int]] = defaultdict(list)
         self.uses: defaultdict[int, list[Use]] = defaultdict(list)
         self.sites: list[Site] = []
@@ -125,16 +122,18 @@ class SummaryBuilder:
 
     def bind(self, scope: Scope, name: str) -> int:
         """The variable that an assignment to a name in a scope sets."""
-        names = scope.declared.get(name, scope).names
-        if name not in names:
-            names[name] = self.node()
-        return names[name]
+        scope = scope.declared.get(name, scope)
+        if name in scope.narrowed:
+            scope.names[name] = scope.narrowed.pop(name)
+        if name not in scope.names:
+            scope.names[name] = self.node()
+        return scope.names[name]
 
     def variable(self, scope: Scope, name: str) -> int:
         """The variable of a name that is read; NOTHING for a built-in without a model."""
         binder = scope.binder(name)
-        if binder is not None:
-            return self.bind(binder, name)
+        if binder is not None and name in binder.names:
+            return binder.names[name]
         if name in UNMODELLED and not self.has_star:
             return NOTHING
         if name not in self.free:
@@ -177,19 +176,16 @@ class SummaryBuilder:
         self.sites.append(site)
         return site.result
 
-    def seed(self, kind: str, number: int = 0, into: int = NOTHING) -> int:
-        """Give a variable, by default a new one, its initial value."""
-        into = self.node() if into == NOTHING else into
-        self.seeds.append(Seed(into, kind, number))  # type: ignore[arg-type]  # one of the kinds of Seed
-        return into
-
-    def container(self, kind: ContainerKind, fields: Fields = ()) -> int:
-        self.containers.append(Container(kind, tuple(known for known in fields if known[1] != NOTHING)))
+    def container(self, kind: ContainerKind, fields: Fields = (), node: int = NOTHING) -> int:
+        """The number of a new container that a variable holds."""
+        self.containers.append(Container(node, kind, tuple(known for known in fields if known[1] != NOTHING)))
         return len(self.containers) - 1
 
     def made(self, kind: ContainerKind, fields: Fields = ()) -> int:
         """The variable of a new container."""
-        return self.seed("container", self.container(kind, fields))
+        node = self.node()
+        self.container(kind, fields, node)
+        return node
 
     def build(self) -> Summary:
         names, free = self.module.names, dict[str, int]()
@@ -206,7 +202,7 @@ class SummaryBuilder:
             imports=tuple(self.imports),
             names=names,
             free=free,
-            seeds=tuple(self.seeds),
+            literals=tuple(self.literals),
             copies={node: tuple(copies) for node, copies in self.copies.items()},
             uses={node: tuple(uses) for node, uses in self.uses.items()},
             sites=tuple(self.sites),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clew.knowledge.code.python_calls.attributes import Exports
-from clew.knowledge.code.python_calls.builtins import iterate
+from clew.knowledge.code.python_calls.builtins import MODELS, iterate
 from clew.knowledge.code.python_calls.calls import CallRecord, Calls
 from clew.knowledge.code.python_calls.heap import (
     ClassValue,
@@ -28,8 +28,7 @@ from clew.knowledge.code.python_calls.summary import NOTHING, Class, Function, M
 
 SHIFT = 20
 MASK = (1 << SHIFT) - 1
-MODELLED_MODULES = ("functools", "typing", "copy")
-"""Modules outside the project with models in `builtins`."""
+MODELLED_MODULES = frozenset(name.rpartition(".")[0] for name in MODELS)
 DECORATOR_ROUNDS = 2
 
 
@@ -158,34 +157,35 @@ class Solver:
         return file
 
     def _follow(self, loaded: Sequence[LoadedFile]) -> None:
-        self._waiting = []  # calls wait until the bases of all classes are known
+        self._waiting = []  # calls and type tests wait until the bases of all classes are known
         for file in loaded:
             self._seed(file)
         self.heap.run()
         waiting, self._waiting = self._waiting, None
         for file, use, value in waiting:
-            self._call(file, use, value)
+            HANDLERS[use.op](self, file, use, value)
         self.heap.run()
         self._undecorate(loaded)
 
     def _seed(self, file: LoadedFile) -> None:
         """Give the variables of a file their initial values."""
         base, summary = file.base, file.summary
-        for seed in summary.seeds:
-            if seed.kind == "container":
-                self.heap.put(base + seed.into, self._container(file, seed.number))
-            elif seed.kind in ("function", "class"):
-                numbers = file.functions if seed.kind == "function" else file.classes
-                self.heap.put(base + seed.into, numbers[seed.number])
-            elif self.calls.has_externals:
-                self.heap.put(base + seed.into, self.heap.external(seed.kind, is_instance=True))
-        for function in summary.functions:
+        for number, known in zip(file.classes, summary.classes, strict=True):
+            self.heap.put(base + known.node, number)
+        for number, function in zip(file.functions, summary.functions, strict=True):
+            self.heap.put(base + function.node, number)
             if function.receiver != NOTHING:  # code outside the program may call a method
-                number = file.classes[function.of_class]
-                value = number if function.kind == "class" else self.heap.instance(number)
+                of_class = file.classes[function.of_class]
+                value = of_class if function.kind == "class" else self.heap.instance(of_class)
                 self.heap.seed(base + function.receiver, value)
-            if function.generator != NOTHING:
-                self._container(file, function.generator)
+        for number, container in enumerate(summary.containers):
+            made = self.heap.container(container.kind, (base, number))
+            if container.node != NOTHING:
+                self.heap.put(base + container.node, made)
+            for key, node in container.fields:
+                self.heap.copy(base + node, self.heap.field(made, key))
+        for node, name in summary.literals if self.calls.has_externals else ():
+            self.heap.put(base + node, self.heap.external(name, is_instance=True))
         for item in summary.imports:
             self._bind_import(file, item)
         for name, node in summary.free.items():
@@ -193,13 +193,6 @@ class Solver:
             self.heap.copy(found, base + node)
             if found == NOTHING:
                 self.heap.put(base + node, self.heap.external(name))
-
-    def _container(self, file: LoadedFile, number: int) -> int:
-        info = file.summary.containers[number]
-        made = self.heap.container(info.kind, (file.base, number))
-        for key, node in info.fields:
-            self.heap.copy(file.base + node, self.heap.field(made, key))
-        return made
 
     def _bind_import(self, file: LoadedFile, item: ModuleImport) -> None:
         """Bind the variable of an import."""
@@ -327,11 +320,19 @@ class Solver:
 
     def _base(self, file: LoadedFile, use: Use, value: int) -> None:
         known = self.heap.values[value]
-        is_outside = isinstance(known, ExternalValue) and (self.calls.has_externals or "." not in known.name)
-        if isinstance(use.key, int) and (
-            is_outside or isinstance(known, ClassValue)
-        ):  # `typing.Generic` defines nothing
+        is_outside = isinstance(known, ExternalValue) and self.calls.has_externals
+        if isinstance(use.key, int) and (is_outside or isinstance(known, ClassValue)):
             self.attributes.rebase(file.classes[use.node], use.key, value)
+
+    def _narrow(self, file: LoadedFile, use: Use, value: int) -> None:
+        """An unknown class tells nothing about the value."""
+        if self._waiting is not None:
+            self._waiting.append((file, use, value))
+            return
+        known, classes = self.heap.values[value], self.heap.of(file.base + int(use.key or 0))
+        is_instance = isinstance(known, InstanceValue) and not classes.isdisjoint(self.attributes.order(known.of_class))
+        if not classes or is_instance == (use.op == "narrow"):
+            self.heap.put(_node(file, use), value)
 
 
 def _node(file: LoadedFile, use: Use) -> int:
@@ -354,5 +355,7 @@ HANDLERS: dict[Operation, Callable[[Solver, LoadedFile, Use, int], None]] = {
     "call": Solver._call,
     "base": Solver._base,
     "instance": Solver._instance,
+    "narrow": Solver._narrow,
+    "exclude": Solver._narrow,
 }
 """The handler of each operation, for one value of the watched variable."""

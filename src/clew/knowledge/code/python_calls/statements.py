@@ -20,6 +20,7 @@ DECORATOR_KINDS: dict[str, FunctionKind] = {
     **dict.fromkeys(("setter", "deleter"), "setter"),
 }
 """The kind of method that a decorator with this last name makes."""
+LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 MAX_BYTES = 4_000_000
 """A larger file was hardly written by a person."""
 
@@ -79,19 +80,24 @@ class Statements(Expressions):
     def read_file(self, tree: ast.Module) -> Summary:
         self.run(tree.body, self.module)
         while self.pending:
-            node, scope, function = self.pending[0]
+            node, scope, function = self.pending.popleft()
             if isinstance(node, ast.Lambda):
                 self.copy(self.value(node.body, scope), scope.returned)
             else:
                 self.run(node.body, scope)
             generator = self.container("generator", scope.yields) if scope.is_generator else NOTHING
             self.functions.append(msgspec.structs.replace(function, generator=generator))
-            self.pending.popleft()
         return self.build()
 
     def run(self, body: Sequence[ast.stmt], scope: Scope) -> None:
+        narrowed: list[tuple[str, int]] = []
         for statement in body:
             READERS.get(type(statement), Statements.run_other)(self, statement, scope)
+            if isinstance(statement, ast.Assert):
+                narrowed += self._narrow(statement.test, scope)
+            elif isinstance(statement, ast.If) and isinstance(statement.body[-1], LEAVING) and not statement.orelse:
+                narrowed += self._narrow(statement.test, scope, is_negated=True)
+        self._widen(narrowed, scope)
 
     def run_other(self, statement: ast.stmt, scope: Scope) -> None:
         """A statement that moves no value: only its calls and its bodies matter."""
@@ -101,6 +107,32 @@ class Statements(Expressions):
         for body in ("body", "orelse"):
             self.run(getattr(statement, body, ()), scope)
 
+    def run_if(self, node: ast.If, scope: Scope) -> None:
+        self.value(node.test, scope, is_wanted=False)
+        for body, is_negated in ((node.body, False), (node.orelse, True)):
+            narrowed = self._narrow(node.test, scope, is_negated=is_negated)
+            self.run(body, scope)
+            self._widen(narrowed, scope)
+
+    def _narrow(self, test: ast.expr, scope: Scope, *, is_negated: bool = False) -> list[tuple[str, int]]:
+        """Give a name that a condition tests by `isinstance` a narrower variable; return it with the previous one."""
+        name, classes, is_negated = _type_test(test, is_negated)
+        found = self.join([self.value(item, scope) for item in classes])
+        if found == NOTHING or name not in scope.names:
+            return []
+        before = scope.names[name]
+        scope.narrowed.setdefault(name, before)
+        scope.names[name] = self.derive(before, "exclude" if is_negated else "narrow", key=found)
+        if not is_negated:
+            self.use(found, "instance", scope.names[name])
+        return [(name, before)]
+
+    def _widen(self, narrowed: Sequence[tuple[str, int]], scope: Scope) -> None:
+        for name, before in reversed(narrowed):
+            scope.names[name] = before
+            if scope.narrowed.get(name) == before:
+                del scope.narrowed[name]
+
     def run_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
         kinds = [DECORATOR_KINDS[name] for item in node.decorator_list if (name := last_name(item)) in DECORATOR_KINDS]
         decorators = [item for item in node.decorator_list if last_name(item) not in DECORATOR_KINDS]
@@ -109,8 +141,8 @@ class Statements(Expressions):
         self._define(node.name, value, decorators, scope)
 
     def run_class(self, node: ast.ClassDef, scope: Scope) -> None:
-        number, inner = len(self.classes), self.inner_scope("class", scope, node.name)
-        self.classes.append(Class(inner.qualname, node.lineno, inner.names))
+        number, value, inner = len(self.classes), self.node(), self.inner_scope("class", scope, node.name)
+        self.classes.append(Class(value, inner.qualname, node.lineno, inner.names))
         inner.of_class = number
         for position, base in enumerate(node.bases):
             plain = base.value if isinstance(base, ast.Subscript) else base
@@ -118,7 +150,7 @@ class Statements(Expressions):
         for keyword in node.keywords:
             self.value(keyword.value, scope, is_wanted=False)
         self.run(node.body, inner)
-        self._define(node.name, self.seed("class", number), node.decorator_list, scope)
+        self._define(node.name, value, node.decorator_list, scope)
 
     def _define(self, name: str, value: int, decorators: Sequence[ast.expr], scope: Scope) -> None:
         """Assign a definition, as its decorators leave it, to its name."""
@@ -199,20 +231,21 @@ class Statements(Expressions):
     def run_match(self, node: ast.Match, scope: Scope) -> None:
         found = self.value(node.subject, scope)
         for case in node.cases:
-            self._bind_pattern(case.pattern, found, scope)
+            for part in ast.walk(case.pattern):
+                if isinstance(part, ast.MatchAs) and part.name is not None:
+                    self.copy(found if part is case.pattern else NOTHING, self.bind(scope, part.name))
             self.value(case.guard, scope, is_wanted=False)
             self.run(case.body, scope)
 
-    def _bind_pattern(self, pattern: ast.pattern, subject: int, scope: Scope) -> None:
-        """A captured name holds an instance of the class that its pattern names; that of the whole pattern, the
-        subject."""
-        for part in ast.walk(pattern):
-            if not isinstance(part, ast.MatchAs) or part.name is None:
-                continue
-            found = subject if part is pattern else NOTHING
-            if isinstance(part.pattern, ast.MatchClass):
-                found = self.derive(self.value(part.pattern.cls, scope), "instance")
-            self.copy(found, self.bind(scope, part.name))
+
+def _type_test(test: ast.expr, is_negated: bool) -> tuple[str, list[ast.expr], bool]:
+    """The name and the classes of an `isinstance` test, and whether the test must fail."""
+    match test:
+        case ast.UnaryOp(op=ast.Not()):
+            return _type_test(test.operand, not is_negated)
+        case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=name), classes]):
+            return name, classes.elts if isinstance(classes, ast.Tuple) else [classes], is_negated
+    return "", [], is_negated
 
 
 READERS: dict[type[ast.stmt], Callable[..., None]] = {
@@ -221,6 +254,7 @@ READERS: dict[type[ast.stmt], Callable[..., None]] = {
     ast.Assign: Statements.run_assign,
     ast.AnnAssign: Statements.run_annotated,
     ast.AugAssign: Statements.run_augmented,
+    ast.If: Statements.run_if,
     **dict.fromkeys((ast.Global, ast.Nonlocal), Statements.run_declared),
     **dict.fromkeys((ast.For, ast.AsyncFor), Statements.run_for),
     **dict.fromkeys((ast.With, ast.AsyncWith), Statements.run_with),

@@ -17,7 +17,9 @@ NOTHING = -1
 
 Key = int | str | None
 """A constant key of a container; None for an unknown one."""
-Operation = Literal["load", "store", "item", "set_item", "iterate", "enter", "super", "call", "base", "instance"]
+Operation = Literal[
+    "load", "store", "item", "set_item", "iterate", "enter", "super", "call", "base", "instance", "narrow", "exclude"
+]  # fmt: skip
 FunctionKind = Literal["plain", "static", "class", "property", "setter"]
 ContainerKind = Literal["sequence", "mapping", "generator"]
 
@@ -34,6 +36,7 @@ class Use(_Record, frozen=True):
     | iterate | `for node in watched` | enter | `with watched as node` |
     | call | the site of number `node` | super | `node = super()` in a method of class `key` |
     | base | watched is base `key` of class `node` | instance | `node` is an instance of the watched class |
+    | narrow, exclude | `node` has the watched instances of the classes in variable `key`, or all other values |
     """
 
     op: Operation
@@ -64,6 +67,8 @@ class Site(_Record, frozen=True):
 class Function(_Record, frozen=True):
     """A function, method or lambda. `scope` is its number among the callers, `of_class` the class around it."""
 
+    node: int
+    """The variable that holds the function."""
     qualname: str
     line: int
     scope: int
@@ -87,8 +92,9 @@ class Function(_Record, frozen=True):
 
 
 class Class(_Record, frozen=True):
-    """A class with the variables of its body by name."""
+    """A class with the variables of its body by name; `node` holds the class."""
 
+    node: int
     qualname: str
     line: int
     attrs: dict[str, int]
@@ -97,6 +103,8 @@ class Class(_Record, frozen=True):
 class Container(_Record, frozen=True):
     """A list, tuple, set, dictionary or generator, identified by where it is made, with the variables that fill it."""
 
+    node: int
+    """The variable that holds the container; NOTHING for the generator that a function returns."""
     kind: ContainerKind
     fields: tuple[tuple[Key, int], ...] = ()
 
@@ -109,14 +117,6 @@ class ModuleImport(_Record, frozen=True):
     name: str
     into: int
     line: int
-
-
-class Seed(_Record, frozen=True):
-    """The initial value of a variable: a function, class or container by number, or data of a built-in type."""
-
-    into: int
-    kind: Literal["function", "class", "container", "str", "list", "dict"]
-    number: int
 
 
 class Summary(_Record, frozen=True):
@@ -132,7 +132,8 @@ class Summary(_Record, frozen=True):
     """The module's variables by name."""
     free: dict[str, int] = {}
     """Variables of names that the file uses and does not bind."""
-    seeds: tuple[Seed, ...] = ()
+    literals: tuple[tuple[int, str], ...] = ()
+    """Variables that hold data of a built-in type: `str`, `list` or `dict`."""
     copies: dict[int, tuple[int, ...]] = {}
     uses: dict[int, tuple[Use, ...]] = {}
     sites: tuple[Site, ...] = ()
