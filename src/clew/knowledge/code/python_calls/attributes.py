@@ -180,6 +180,4 @@ class Exports:
         found = self.modules.submodule(path, name)
         if not found:
             return NOTHING
-        node = self._heap.node()
-        self._heap.put(node, self._heap.number(ModuleValue, found))
-        return node
+        return self._heap.holding(self._heap.number(ModuleValue, found))

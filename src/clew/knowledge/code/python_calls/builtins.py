@@ -10,14 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from clew.knowledge.code.python_calls.heap import InstanceValue
-from clew.knowledge.code.python_calls.summary import NOTHING, ContainerKind
+from clew.knowledge.code.python_calls.summary import NOTHING
 
 if TYPE_CHECKING:
     from clew.knowledge.code.python_calls.calls import CallRecord, Calls
 
 Model = Callable[["Calls", "CallRecord"], None]
 ContainerMethod = Callable[["Calls", int, "CallRecord"], None]
-TYPE_NAMES: dict[ContainerKind, str] = {"sequence": "list", "mapping": "dict", "generator": "generator"}
 
 
 def iterate(number: int, calls: Calls, into: int, record: CallRecord) -> None:
@@ -55,7 +54,7 @@ def _call_each(calls: Calls, record: CallRecord, sources: Iterable[int], args: t
 
 def _return_sequence(calls: Calls, record: CallRecord, field: int) -> None:
     """Return a sequence with the values of a variable, once it has any."""
-    made = calls.heap.container("sequence", (record.site, "sequence"))
+    made = calls.heap.container((record.site, "sequence"))
     calls.heap.copy(field, calls.heap.field(made, None))
     calls.heap.watch(field, _put, calls, record.result, made)
 
@@ -66,7 +65,7 @@ def _put(number: int, calls: Calls, into: int, made: int) -> None:
 
 def _return_tuples(calls: Calls, record: CallRecord, parts: dict[int, int]) -> None:
     """Return a sequence of tuples with these variables by position, once one of them has a value."""
-    made, tuples = calls.heap.container("sequence", (record.site, "tuple")), calls.heap.node()
+    made, tuples = calls.heap.container((record.site, "tuple")), calls.heap.node()
     for position, node in parts.items():
         calls.heap.copy(node, calls.heap.field(made, position))
         calls.heap.watch(node, _put, calls, tuples, made)
@@ -85,12 +84,6 @@ def _filter(calls: Calls, record: CallRecord) -> None:
     _return_sequence(calls, record, elements)
 
 
-def _reduce(calls: Calls, record: CallRecord) -> None:
-    elements = _elements(calls, record, record.args[1:])
-    calls.heap.copy(elements, record.result)
-    _call_each(calls, record, record.args[:1], (record.result, elements), record.result)
-
-
 def _elements_by_key(calls: Calls, record: CallRecord) -> int:
     elements = _elements(calls, record, record.args)
     keys = (source for name, source in record.keywords if name == "key")
@@ -102,7 +95,7 @@ def _collect(calls: Calls, record: CallRecord) -> None:
     if record.args:
         _return_sequence(calls, record, _elements_by_key(calls, record))
     else:  # may be filled later
-        calls.heap.put(record.result, calls.heap.container("sequence", (record.site, "sequence")))
+        calls.heap.put(record.result, calls.heap.container((record.site, "sequence")))
 
 
 def _pick(calls: Calls, record: CallRecord) -> None:
@@ -112,7 +105,7 @@ def _pick(calls: Calls, record: CallRecord) -> None:
 
 
 def _dict(calls: Calls, record: CallRecord) -> None:
-    made = calls.heap.container("mapping", (record.site, "dict"))
+    made = calls.heap.container((record.site, "dict"), is_mapping=True)
     _extend(calls, made, record)
     calls.heap.put(record.result, made)
 
@@ -188,7 +181,6 @@ def _same(calls: Calls, container: int, record: CallRecord) -> None:
 MODELS: dict[str, Model] = {
     "map": _map,
     "filter": _filter,
-    "functools.reduce": _reduce,
     **dict.fromkeys(("min", "max"), _pick),
     **dict.fromkeys(("list", "tuple", "set", "frozenset", "reversed", "sorted", "iter"), _collect),
     "dict": _dict,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.knowledge.code.python_calls.attributes import Attributes, Exports
-from clew.knowledge.code.python_calls.builtins import CONTAINER_METHODS, MODELS, TYPE_NAMES
+from clew.knowledge.code.python_calls.builtins import CONTAINER_METHODS, MODELS
 from clew.knowledge.code.python_calls.heap import (
     BoundValue,
     ClassValue,
@@ -20,9 +20,6 @@ from clew.knowledge.code.python_calls.heap import (
     SuperValue,
 )
 from clew.knowledge.code.python_calls.summary import NOTHING, Function, Key
-
-MAX_STARRED = 24
-"""Parameters that `*args` is spread over."""
 
 
 @dataclass(slots=True, eq=False)
@@ -84,10 +81,6 @@ class Calls:
         value = self.heap.values[number]
         if isinstance(value, ContainerValue):
             self._call_container(number, value, attr, record)
-        elif isinstance(value, ExternalValue):
-            self._call_external(f"{value.name}.{attr}", record)
-        elif isinstance(value, InstanceValue) and attr == "__class__":
-            self.call(value.of_class, record)
 
     def call_special(
         self, number: int, attr: str, of: CallRecord, *, args: tuple[int, ...] = (), result: int = NOTHING
@@ -104,11 +97,6 @@ class Calls:
                 self.heap.copy(node, into)
             else:
                 self.heap.watch(node, self._bind, into, receiver, record)
-        value = self.heap.values[number]
-        if isinstance(value, ExternalValue):
-            self.heap.put(into, self.heap.external(f"{value.name}.{attr}"))
-        elif isinstance(value, InstanceValue) and attr == "__class__":
-            self.heap.put(into, value.of_class)
 
     def store(self, number: int, attr: str, source: int, record: CallRecord) -> None:
         """`value.attr = source`: setters are called."""
@@ -128,6 +116,8 @@ class Calls:
         """Variables with the value of an attribute, each with the receiver to bind functions to, or NOTHING."""
         value, exports = self.heap.values[number], self.exports
         match value:
+            case InstanceValue() if attr == "__class__":
+                yield self.heap.holding(value.of_class), NOTHING
             case InstanceValue() | ClassValue():
                 of_class = self._class_of(number)
                 if attr in exports.stored_names:
@@ -139,6 +129,8 @@ class Calls:
                 yield self.attributes.lookup(of_class, attr, after=value.of_class), value.receiver
             case ModuleValue():
                 yield exports.find(value.path, attr), NOTHING
+            case ExternalValue():
+                yield self.heap.holding(self.heap.external(f"{value.name}.{attr}")), NOTHING
 
     def _class_of(self, receiver: int) -> int:
         value = self.heap.values[receiver]
@@ -192,7 +184,7 @@ class Calls:
         if info.generator == NOTHING:
             self.heap.copy(value.base + info.returned, record.result)
         else:
-            self.heap.put(record.result, self.heap.container("generator", (value.base, info.generator)))
+            self.heap.put(record.result, self.heap.container((value.base, info.generator)))
 
     def _note(self, record: CallRecord, target: int) -> None:
         if not isinstance(self.heap.values[target], ExternalValue):
@@ -219,21 +211,16 @@ class Calls:
                 self.heap.copy(source, self.heap.field(self._rest(base, info.named_rest), name))
 
     def _rest(self, base: int, container: int) -> int:
-        return self.heap.container("sequence", (base, container))
+        return self.heap.container((base, container))
 
     def _spread(self, number: int, info: Function, base: int, parameters: tuple[tuple[str, int], ...]) -> None:
         """Bind the elements of `*args` to these parameters."""
         if not self.heap.is_container(number):
             return
-        for position, (_, node) in enumerate(parameters[:MAX_STARRED]):
+        for position, (_, node) in enumerate(parameters):
             self.heap.read_item(number, position, base + node)
-        if info.rest == NOTHING:
-            return
-        rest = self._rest(base, info.rest)
-        if parameters:
-            self.heap.copy(self.heap.everything(number), self.heap.field(rest, None))
-        else:
-            self.heap.merge(number, rest)
+        if info.rest != NOTHING:
+            self.heap.extend(number, self._rest(base, info.rest))
 
     def _spread_names(self, number: int, info: Function, base: int, by_name: dict[str, int]) -> None:
         """Bind the values of `**kwargs`."""
@@ -262,12 +249,12 @@ class Calls:
         if self.has_externals:
             self._note(record, self.heap.external(name))
             if name.rpartition(".")[2][:1].isupper():
-                self.heap.put(record.result, self.heap.external(name, is_instance=True))
+                self.heap.put(record.result, self.heap.external(name))
         if name in MODELS:
             MODELS[name](self, record)
 
     def _call_container(self, number: int, value: ContainerValue, attr: str, record: CallRecord) -> None:
         if self.has_externals:
-            self._note(record, self.heap.external(f"{TYPE_NAMES[value.kind]}.{attr}"))
+            self._note(record, self.heap.external(f"{'dict' if value.is_mapping else 'list'}.{attr}"))
         if attr in CONTAINER_METHODS:
             CONTAINER_METHODS[attr](self, number, record)

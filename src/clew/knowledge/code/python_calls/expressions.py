@@ -9,28 +9,21 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 
 from clew.knowledge.code.python_calls.scopes import Scope, SummaryBuilder
-from clew.knowledge.code.python_calls.summary import NOTHING, ContainerKind, Function, FunctionKind, Key, Site
+from clew.knowledge.code.python_calls.summary import NOTHING, Function, FunctionKind, Key, Site
 
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-LITERALS: dict[type[ast.expr], str] = {
-    ast.JoinedStr: "str",
-    ast.Dict: "dict",
-    ast.DictComp: "dict",
-    ast.List: "list",
-    ast.ListComp: "list",
-}
 TRANSPARENT = frozenset(
-    ("Optional", "Union", "Annotated", "Final", "ClassVar", "Required", "NotRequired", "Awaitable", "InitVar")
+    ("optional", "union", "annotated", "final", "classvar", "required", "notrequired", "awaitable", "initvar")
 )
 SEQUENCES = frozenset(
     {
-        "list", "List", "tuple", "Tuple", "set", "Set", "frozenset", "FrozenSet", "AbstractSet", "deque", "Deque",
-        "Sequence", "MutableSequence", "Iterable", "Iterator", "Collection", "Generator",
-        "AsyncIterator", "AsyncIterable", "AsyncGenerator",
+        "list", "tuple", "set", "frozenset", "abstractset", "deque", "sequence", "mutablesequence", "iterable",
+        "iterator", "collection", "generator", "asynciterator", "asynciterable", "asyncgenerator",
     }
 )  # fmt: skip
-MAPPINGS = frozenset(("dict", "Dict", "Mapping", "MutableMapping", "defaultdict", "DefaultDict", "OrderedDict"))
+MAPPINGS = frozenset(("dict", "mapping", "mutablemapping", "defaultdict", "ordereddict"))
+"""Generic types by their names in lower case."""
 MAX_ANNOTATION_DEPTH = 6
 
 
@@ -52,16 +45,6 @@ class Expressions(SummaryBuilder):
                 self.value(child, scope, is_wanted=False)
         return NOTHING
 
-    def value_or_literal(self, node: ast.expr, scope: Scope) -> int:
-        """As `value`; strings, lists and dictionaries are values too."""
-        found = self.value(node, scope)
-        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-        kind = "str" if is_text else LITERALS.get(type(node), "")
-        if kind and found == NOTHING:
-            found = self.node()
-            self.literals.append((found, kind))
-        return found
-
     def read_name(self, node: ast.Name, scope: Scope, is_wanted: bool) -> int:
         return self.variable(scope, node.id)
 
@@ -77,11 +60,7 @@ class Expressions(SummaryBuilder):
         if method is not None and isinstance(called, ast.Name) and called.id == "super" and not scope.binder("super"):
             return self.derive(method.receiver, "super", key=method.of_class)
         attr = called.attr if isinstance(called, ast.Attribute) else ""
-        watched = (
-            self.value_or_literal(called.value, scope)
-            if isinstance(called, ast.Attribute)
-            else self.value(called, scope)
-        )
+        watched = self.value(called.value if isinstance(called, ast.Attribute) else called, scope)
         args = tuple([self.value(item, scope) for item in node.args if not isinstance(item, ast.Starred)])
         starred = [self.value(item, scope) for item in node.args if isinstance(item, ast.Starred)]
         keywords = [(item.arg or "", self.value(item.value, scope)) for item in node.keywords]
@@ -114,7 +93,7 @@ class Expressions(SummaryBuilder):
         item = self.derive(source, "item", scope, node.lineno, constant_key(node.slice))
         if item == NOTHING or not isinstance(node.slice, ast.Slice):
             return item
-        return self.made("sequence", [(None, item)])
+        return self.made([(None, item)])
 
     def read_sequence(self, node: ast.Tuple | ast.List | ast.Set, scope: Scope, is_wanted: bool) -> int:
         fields: list[tuple[Key, int]] = []
@@ -124,7 +103,7 @@ class Expressions(SummaryBuilder):
                 fields.append((None, self.derive(found, "iterate", scope, element.lineno)))
             else:
                 fields.append((None if isinstance(node, ast.Set) else position, found))
-        return self._fill("sequence", fields, is_wanted)
+        return self._fill(fields, is_wanted=is_wanted)
 
     def read_dict(self, node: ast.Dict, scope: Scope, is_wanted: bool) -> int:
         fields: list[tuple[Key, int]] = []
@@ -133,12 +112,12 @@ class Expressions(SummaryBuilder):
             found = self.value(item, scope, is_wanted=is_wanted)
             found = self.derive(found, "item", scope, item.lineno) if key is None else found
             fields.append((constant_key(key), found))
-        return self._fill("mapping", fields, is_wanted)
+        return self._fill(fields, is_wanted=is_wanted, is_mapping=True)
 
-    def _fill(self, kind: ContainerKind, fields: Sequence[tuple[Key, int]], is_wanted: bool = True) -> int:
+    def _fill(self, fields: Sequence[tuple[Key, int]], *, is_wanted: bool = True, is_mapping: bool = False) -> int:
         """A new container. One of mere data is NOTHING; an empty one may be filled later."""
         is_data = bool(fields) and all(found == NOTHING for _, found in fields)
-        return NOTHING if is_data or not is_wanted else self.made(kind, fields)
+        return NOTHING if is_data or not is_wanted else self.made(fields, is_mapping=is_mapping)
 
     def read_comprehension(self, node: Comprehension, scope: Scope, is_wanted: bool) -> int:
         inner = Scope("comprehension", scope, scope.caller, scope.qualname)
@@ -147,11 +126,10 @@ class Expressions(SummaryBuilder):
             self.assign(part.target, each, inner)
             for test in part.ifs:
                 self.value(test, inner, is_wanted=False)
-        if isinstance(node, ast.DictComp):
-            self.value(node.key, inner, is_wanted=False)
-            return self._fill("mapping", [(None, self.value(node.value, inner, is_wanted=is_wanted))])
-        kind: ContainerKind = "generator" if isinstance(node, ast.GeneratorExp) else "sequence"
-        return self._fill(kind, [(None, self.value(node.elt, inner, is_wanted=is_wanted))])
+        if not isinstance(node, ast.DictComp):
+            return self._fill([(None, self.value(node.elt, inner, is_wanted=is_wanted))])
+        self.value(node.key, inner, is_wanted=False)
+        return self._fill([(None, self.value(node.value, inner, is_wanted=is_wanted))], is_mapping=True)
 
     def read_lambda(self, node: ast.Lambda, scope: Scope, is_wanted: bool) -> int:
         owner = scope.owner()
@@ -194,7 +172,7 @@ class Expressions(SummaryBuilder):
 
     def assign_expression(self, targets: Iterable[ast.expr], value: ast.expr, scope: Scope) -> None:
         """Assign an expression to each target."""
-        found = self.value_or_literal(value, scope)
+        found = self.value(value, scope)
         for target in targets:
             self.assign(target, found, scope)
 
@@ -222,7 +200,7 @@ class Expressions(SummaryBuilder):
             is_after_star = is_after_star or is_star
             item = self.derive(value, "item", scope, target.lineno, None if is_after_star else position)
             if is_star and item != NOTHING:
-                item = self.made("sequence", [(None, item)])
+                item = self.made([(None, item)])
             self.assign(element, item, scope)
 
     def define_function(
@@ -239,11 +217,11 @@ class Expressions(SummaryBuilder):
             self.copy(self.value(default, scope), parameter)
         if not isinstance(node, ast.Lambda):
             self.copy(self.annotated(node.returns, scope), inner.returned)
-        rest = self._rest_parameter(arguments.vararg, "sequence", inner)
-        named_rest = self._rest_parameter(arguments.kwarg, "mapping", inner)
+        rest = self._rest_parameter(arguments.vararg, inner)
+        named_rest = self._rest_parameter(arguments.kwarg, inner, is_mapping=True)
         function = Function(
-            self.node(), inner.qualname, node.lineno, inner.caller, kind, of_class, positional, by_name, rest, named_rest,
-            inner.returned,
+            self.node(), inner.qualname, node.lineno, inner.caller, kind, of_class,
+            positional, by_name, rest, named_rest, inner.returned,
         )  # fmt: skip
         inner.receiver, inner.of_class = function.receiver, of_class
         self.pending.append((node, inner, function))
@@ -255,11 +233,9 @@ class Expressions(SummaryBuilder):
             self.copy(self.annotated(item.annotation, outer), parameter)
         return tuple([(item.arg, parameter) for item, parameter in found])
 
-    def _rest_parameter(self, item: ast.arg | None, kind: ContainerKind, scope: Scope) -> int:
+    def _rest_parameter(self, item: ast.arg | None, scope: Scope, *, is_mapping: bool = False) -> int:
         """The container of `*args` or `**kwargs`."""
-        if item is None:
-            return NOTHING
-        return self.container(kind, node=self.bind(scope, item.arg))
+        return NOTHING if item is None else self.container(is_mapping=is_mapping, node=self.bind(scope, item.arg))
 
     def annotated(self, annotation: ast.expr | None, scope: Scope, depth: int = 0) -> int:
         """A variable with the values that an annotation promises: an instance of each class that it names."""
@@ -278,9 +254,9 @@ class Expressions(SummaryBuilder):
         return NOTHING
 
     def _generic(self, annotation: ast.Subscript, scope: Scope, depth: int) -> int:
-        name = last_name(annotation.value)
+        name = last_name(annotation.value).lower()
         inner = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
-        if name in ("type", "Type"):
+        if name == "type":
             return self.join([self.value(item, scope) for item in inner])
         if name not in TRANSPARENT | SEQUENCES | MAPPINGS:
             return self.annotated(annotation.value, scope, depth)
@@ -288,7 +264,7 @@ class Expressions(SummaryBuilder):
         held = parts[-1] if name in MAPPINGS else self.join(parts)
         if name in TRANSPARENT or held == NOTHING:
             return held
-        return self.made("mapping" if name in MAPPINGS else "sequence", [(None, held)])
+        return self.made([(None, held)], is_mapping=name in MAPPINGS)
 
 
 def constant_key(node: ast.expr | None) -> Key:

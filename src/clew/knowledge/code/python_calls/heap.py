@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clew.knowledge.code.python_calls.summary import NOTHING, Class, ContainerKind, Function, Key
+from clew.knowledge.code.python_calls.summary import NOTHING, Class, Function, Key
 
 if TYPE_CHECKING:
     from clew.knowledge.code.python_calls.calls import CallRecord
@@ -92,7 +92,7 @@ class ModuleValue(NamedTuple):
 class ContainerValue:
     """A list, dictionary or generator: variables by key, and one that collects all of them."""
 
-    kind: ContainerKind
+    is_mapping: bool
     fields: dict[Key, int] = field(default_factory=dict)
     everything: int = 0
 
@@ -101,7 +101,6 @@ class ExternalValue(NamedTuple):
     """Something outside the project by its dotted name, or an instance of it."""
 
     name: str
-    is_instance: bool
 
 
 Value = (
@@ -144,11 +143,11 @@ class Heap:
     def instance(self, of_class: int) -> int:
         return self.number(InstanceValue, of_class)
 
-    def container(self, kind: ContainerKind, key: Hashable) -> int:
-        return self.number(ContainerValue, kind, key=key)
+    def container(self, key: Hashable, *, is_mapping: bool = False) -> int:
+        return self.number(ContainerValue, is_mapping, key=key)
 
-    def external(self, name: str, *, is_instance: bool = False) -> int:
-        return self.number(ExternalValue, name, is_instance)
+    def external(self, name: str) -> int:
+        return self.number(ExternalValue, name)
 
     def class_of(self, number: int) -> ClassValue:
         value = self.values[number]
@@ -159,6 +158,12 @@ class Heap:
         """A new temporary variable."""
         self._last -= 1
         return self._last
+
+    def holding(self, value: int) -> int:
+        """A new temporary variable with a value."""
+        node = self.node()
+        self.put(node, value)
+        return node
 
     def of(self, node: int) -> Set[int]:
         return self.held.get(node, frozenset())
@@ -285,7 +290,7 @@ class Heap:
 
     def read_elements(self, container: int, into: int) -> None:
         """Iterate; the keys of a dictionary are never callable here."""
-        if self._contained(container).kind != "mapping":
+        if not self._contained(container).is_mapping:
             self.copy(self.everything(container), into)
 
     def merge(self, source: int, into: int) -> None:
@@ -296,7 +301,7 @@ class Heap:
 
     def extend(self, source: int, into: int) -> None:
         """As `merge`; elements of a sequence get unknown positions."""
-        if self._contained(source).kind == "mapping":
+        if self._contained(source).is_mapping:
             self.merge(source, into)
         else:
             self.copy(self.everything(source), self.field(into, None))

@@ -148,15 +148,10 @@ def _receiver_uses(summary: Summary, receiver: int) -> Iterator[tuple[str, bool,
 
 
 def _heirs(solver: Solver, of_class: int, function: Function) -> Iterator[int]:
-    """The subclasses whose instances run a method of the class: inherited, or through `super()`."""
-    name, attributes = function.qualname.rpartition(".")[2], solver.attributes
-    for below in attributes.subclasses(of_class):
-        definer = attributes.definer(below, name)
-        while definer not in (of_class, NOTHING):
-            above = attributes.definer(below, name, after=definer)
-            caller, target = _method(solver, definer, name), _method(solver, above, name)
-            definer = above if _calls(solver, caller, target) else NOTHING
-        if below != of_class and definer == of_class:
+    """The subclasses that inherit a method of the class."""
+    name = function.qualname.rpartition(".")[2]
+    for below in solver.attributes.subclasses(of_class):
+        if below != of_class and solver.attributes.definer(below, name) == of_class:
             yield below
 
 
@@ -166,14 +161,6 @@ def _method(solver: Solver, of_class: int, name: str) -> FunctionValue | None:
     found = solver.heap.function(value.path, f"{value.qualname}.{name}") if isinstance(value, ClassValue) else NOTHING
     method = solver.heap.values[found] if found != NOTHING else None
     return method if isinstance(method, FunctionValue) and not method.is_gone else None
-
-
-def _calls(solver: Solver, caller: FunctionValue | None, target: FunctionValue | None) -> bool:
-    file = solver.files.get(caller.path) if caller is not None else None
-    if file is None or caller is None or target is None:
-        return False
-    place = (file.number, caller.info.scope)
-    return any((record.module, record.caller) == place for record in target.visits.values())
 
 
 @contextmanager

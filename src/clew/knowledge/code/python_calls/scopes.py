@@ -18,7 +18,6 @@ from clew.knowledge.code.python_calls.summary import (
     NOTHING,
     Class,
     Container,
-    ContainerKind,
     Function,
     Key,
     ModuleImport,
@@ -100,7 +99,6 @@ class SummaryBuilder:
         self.containers: list[Container] = []
         self.imports: list[ModuleImport] = []
         self.free: dict[str, int] = {}
-        self.literals: list[tuple[int, str]] = []
         self.copies: defaultdict[int, list[int]] = defaultdict(list)
         self.uses: defaultdict[int, list[Use]] = defaultdict(list)
         self.sites: list[Site] = []
@@ -176,15 +174,15 @@ class SummaryBuilder:
         self.sites.append(site)
         return site.result
 
-    def container(self, kind: ContainerKind, fields: Fields = (), node: int = NOTHING) -> int:
+    def container(self, fields: Fields = (), *, is_mapping: bool = False, node: int = NOTHING) -> int:
         """The number of a new container that a variable holds."""
-        self.containers.append(Container(node, kind, tuple(known for known in fields if known[1] != NOTHING)))
+        self.containers.append(Container(node, is_mapping, tuple(known for known in fields if known[1] != NOTHING)))
         return len(self.containers) - 1
 
-    def made(self, kind: ContainerKind, fields: Fields = ()) -> int:
+    def made(self, fields: Fields = (), *, is_mapping: bool = False) -> int:
         """The variable of a new container."""
         node = self.node()
-        self.container(kind, fields, node)
+        self.container(fields, is_mapping=is_mapping, node=node)
         return node
 
     def build(self) -> Summary:
@@ -202,7 +200,6 @@ class SummaryBuilder:
             imports=tuple(self.imports),
             names=names,
             free=free,
-            literals=tuple(self.literals),
             copies={node: tuple(copies) for node, copies in self.copies.items()},
             uses={node: tuple(uses) for node, uses in self.uses.items()},
             sites=tuple(self.sites),

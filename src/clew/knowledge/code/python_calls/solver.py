@@ -65,8 +65,6 @@ class Solver:
         self.files: dict[str, LoadedFile] = {}
         self.by_number: dict[int, LoadedFile] = {}
         self._importers: defaultdict[str, set[str]] = defaultdict(set)
-        self._missing: defaultdict[str, set[str]] = defaultdict(set)
-        """Files by the last word of an import that could not be resolved."""
         self._visits: list[tuple[int, int, CallRecord]] = []
         """Calls of functions that were loaded again, with their receivers."""
         self._last = 0
@@ -102,7 +100,7 @@ class Solver:
     def _outdated(self, changed: Set[str], removed: Set[str]) -> set[str]:
         """Unchanged files to load again: they import a removed or formerly missing file, or `*` from a changed one."""
         words = {self.exports.modules.name(path).rpartition(".")[2] for path in changed - self.files.keys()}
-        missing = {path for word in words for path in self._missing[word] if path in self.files}
+        missing = {path for path, file in self.files.items() if any(_names_module(file, word) for word in words)}
         stars = {path for path in self._importers_of(changed) if self.exports.stars[path]}
         return (missing | stars | self._importers_of(removed)) - changed - removed
 
@@ -179,13 +177,11 @@ class Solver:
                 value = of_class if function.kind == "class" else self.heap.instance(of_class)
                 self.heap.seed(base + function.receiver, value)
         for number, container in enumerate(summary.containers):
-            made = self.heap.container(container.kind, (base, number))
+            made = self.heap.container((base, number), is_mapping=container.is_mapping)
             if container.node != NOTHING:
                 self.heap.put(base + container.node, made)
             for key, node in container.fields:
                 self.heap.copy(base + node, self.heap.field(made, key))
-        for node, name in summary.literals if self.calls.has_externals else ():
-            self.heap.put(base + node, self.heap.external(name, is_instance=True))
         for item in summary.imports:
             self._bind_import(file, item)
         for name, node in summary.free.items():
@@ -199,8 +195,6 @@ class Solver:
         modules = self.exports.modules
         found = modules.resolve(item.module, item.level, file.path)
         self._importers[found].add(file.path)
-        if not found:
-            self._missing[item.module.rpartition(".")[2] or item.name].add(file.path)
         if item.into == NOTHING:
             return
         into = file.base + item.into
@@ -216,8 +210,6 @@ class Solver:
             if source == into:  # `from . import name` in a package: the variable is not its own source
                 source = self.exports.submodule(found, item.name)
             self.heap.copy(source, into)
-            if source == NOTHING:
-                self._missing[item.name].add(file.path)
 
     def _undecorate(self, files: Sequence[LoadedFile]) -> None:
         """A decorator with an unknown result returns its argument. Decorators outside the project come first: a
@@ -312,7 +304,7 @@ class Solver:
         if isinstance(known, ClassValue):
             self.heap.put(_node(file, use), self.heap.instance(value))
         elif isinstance(known, ExternalValue) and self.calls.has_externals:
-            self.heap.put(_node(file, use), self.heap.external(known.name, is_instance=True))
+            self.heap.put(_node(file, use), value)
 
     def _super(self, file: LoadedFile, use: Use, value: int) -> None:
         if isinstance(use.key, int) and isinstance(self.heap.values[value], (InstanceValue, ClassValue)):
@@ -333,6 +325,11 @@ class Solver:
         is_instance = isinstance(known, InstanceValue) and not classes.isdisjoint(self.attributes.order(known.of_class))
         if not classes or is_instance == (use.op == "narrow"):
             self.heap.put(_node(file, use), value)
+
+
+def _names_module(file: LoadedFile, word: str) -> bool:
+    """Whether an import of a file may mean a module with this last word."""
+    return any(word in (item.module.rpartition(".")[2], item.name) for item in file.summary.imports)
 
 
 def _node(file: LoadedFile, use: Use) -> int:

@@ -85,7 +85,7 @@ class Statements(Expressions):
                 self.copy(self.value(node.body, scope), scope.returned)
             else:
                 self.run(node.body, scope)
-            generator = self.container("generator", scope.yields) if scope.is_generator else NOTHING
+            generator = self.container(scope.yields) if scope.is_generator else NOTHING
             self.functions.append(msgspec.structs.replace(function, generator=generator))
         return self.build()
 
@@ -214,19 +214,19 @@ class Statements(Expressions):
         for alias in node.names:
             top = alias.name.partition(".")[0]
             module = alias.name if alias.asname else top
-            self._import(module, 0, "", alias.asname or top, node.lineno, scope)
+            self._import(module, 0, "", alias.asname or top, scope)
             if module != alias.name:
-                self.imports.append(ModuleImport(alias.name, 0, "", NOTHING, node.lineno))
+                self.imports.append(ModuleImport(alias.name, 0, "", NOTHING))
 
     def run_import_from(self, node: ast.ImportFrom, scope: Scope) -> None:
         for alias in node.names:
-            self._import(node.module or "", node.level, alias.name, alias.asname or alias.name, node.lineno, scope)
+            self._import(node.module or "", node.level, alias.name, alias.asname or alias.name, scope)
 
-    def _import(self, module: str, level: int, name: str, bound: str, line: int, scope: Scope) -> None:
+    def _import(self, module: str, level: int, name: str, bound: str, scope: Scope) -> None:
         self.has_star = self.has_star or name == "*"
         into = NOTHING if name == "*" else self.bind(scope, bound)
         scope.imported.add(bound)
-        self.imports.append(ModuleImport(module, level, name, into, line))
+        self.imports.append(ModuleImport(module, level, name, into))
 
     def run_match(self, node: ast.Match, scope: Scope) -> None:
         found = self.value(node.subject, scope)

@@ -21,7 +21,6 @@ Operation = Literal[
     "load", "store", "item", "set_item", "iterate", "enter", "super", "call", "base", "instance", "narrow", "exclude"
 ]  # fmt: skip
 FunctionKind = Literal["plain", "static", "class", "property", "setter"]
-ContainerKind = Literal["sequence", "mapping", "generator"]
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -105,7 +104,7 @@ class Container(_Record, frozen=True):
 
     node: int
     """The variable that holds the container; NOTHING for the generator that a function returns."""
-    kind: ContainerKind
+    is_mapping: bool
     fields: tuple[tuple[Key, int], ...] = ()
 
 
@@ -116,7 +115,6 @@ class ModuleImport(_Record, frozen=True):
     level: int
     name: str
     into: int
-    line: int
 
 
 class Summary(_Record, frozen=True):
@@ -132,8 +130,6 @@ class Summary(_Record, frozen=True):
     """The module's variables by name."""
     free: dict[str, int] = {}
     """Variables of names that the file uses and does not bind."""
-    literals: tuple[tuple[int, str], ...] = ()
-    """Variables that hold data of a built-in type: `str`, `list` or `dict`."""
     copies: dict[int, tuple[int, ...]] = {}
     uses: dict[int, tuple[Use, ...]] = {}
     sites: tuple[Site, ...] = ()
