@@ -181,10 +181,7 @@ class Calls:
         if is_bound:
             self.heap.put(value.base + info.parameters[0][1], receiver)
         self._bind_arguments(info, value.base, record, info.parameters[is_bound:])
-        if info.generator == NOTHING:
-            self.heap.copy(value.base + info.returned, record.result)
-        else:
-            self.heap.put(record.result, self.heap.container((value.base, info.generator)))
+        self.heap.copy(value.base + info.returned, record.result)
 
     def _note(self, record: CallRecord, target: int) -> None:
         if not isinstance(self.heap.values[target], ExternalValue):

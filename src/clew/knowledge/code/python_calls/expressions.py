@@ -24,7 +24,6 @@ SEQUENCES = frozenset(
 )  # fmt: skip
 MAPPINGS = frozenset(("dict", "mapping", "mutablemapping", "defaultdict", "ordereddict"))
 """Generic types by their names in lower case."""
-MAX_ANNOTATION_DEPTH = 6
 
 
 class Expressions(SummaryBuilder):
@@ -166,7 +165,6 @@ class Expressions(SummaryBuilder):
         owner, found = scope.owner(), self.value(node.value, scope)
         if isinstance(node, ast.YieldFrom):
             found = self.derive(found, "iterate", scope, node.lineno)
-        owner.is_generator = True
         owner.yields.append((None, found))
         return NOTHING
 
@@ -220,11 +218,12 @@ class Expressions(SummaryBuilder):
         rest = self._rest_parameter(arguments.vararg, inner)
         named_rest = self._rest_parameter(arguments.kwarg, inner, is_mapping=True)
         function = Function(
-            self.node(), inner.qualname, node.lineno, inner.caller, kind, of_class,
+            self.node(), inner.qualname, node.lineno, kind, of_class,
             positional, by_name, rest, named_rest, inner.returned,
         )  # fmt: skip
         inner.receiver, inner.of_class = function.receiver, of_class
-        self.pending.append((node, inner, function))
+        self.functions.append(function)
+        self.pending.append((node, inner))
         return function.node
 
     def _parameters(self, arguments: Iterable[ast.arg], inner: Scope, outer: Scope) -> tuple[tuple[str, int], ...]:
@@ -235,32 +234,30 @@ class Expressions(SummaryBuilder):
 
     def _rest_parameter(self, item: ast.arg | None, scope: Scope, *, is_mapping: bool = False) -> int:
         """The container of `*args` or `**kwargs`."""
-        return NOTHING if item is None else self.container(is_mapping=is_mapping, node=self.bind(scope, item.arg))
+        return NOTHING if item is None else self.container(self.bind(scope, item.arg), is_mapping=is_mapping)
 
-    def annotated(self, annotation: ast.expr | None, scope: Scope, depth: int = 0) -> int:
+    def annotated(self, annotation: ast.expr | None, scope: Scope) -> int:
         """A variable with the values that an annotation promises: an instance of each class that it names."""
-        if annotation is None or depth > MAX_ANNOTATION_DEPTH:
-            return NOTHING
         match annotation:
             case ast.Constant(value=str() as text):
-                return self.annotated(_parse_expression(text), scope, depth + 1)
+                return self.annotated(_parse_expression(text), scope)
             case ast.Name() | ast.Attribute():
                 return self.derive(self.value(annotation, scope), "instance")
             case ast.BinOp(op=ast.BitOr()):
                 sides = (annotation.left, annotation.right)
-                return self.join([self.annotated(side, scope, depth + 1) for side in sides])
+                return self.join([self.annotated(side, scope) for side in sides])
             case ast.Subscript():
-                return self._generic(annotation, scope, depth + 1)
+                return self._generic(annotation, scope)
         return NOTHING
 
-    def _generic(self, annotation: ast.Subscript, scope: Scope, depth: int) -> int:
+    def _generic(self, annotation: ast.Subscript, scope: Scope) -> int:
         name = last_name(annotation.value).lower()
         inner = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
         if name == "type":
             return self.join([self.value(item, scope) for item in inner])
         if name not in TRANSPARENT | SEQUENCES | MAPPINGS:
-            return self.annotated(annotation.value, scope, depth)
-        parts = [self.annotated(item, scope, depth) for item in inner]
+            return self.annotated(annotation.value, scope)
+        parts = [self.annotated(item, scope) for item in inner]
         held = parts[-1] if name in MAPPINGS else self.join(parts)
         if name in TRANSPARENT or held == NOTHING:
             return held

@@ -54,7 +54,6 @@ class Scope:
     receiver: int = NOTHING
     returned: int = NOTHING
     yields: list[tuple[Key, int]] = field(default_factory=list)
-    is_generator: bool = False
     lambdas: int = 0
 
     def qualify(self, name: str) -> str:
@@ -91,8 +90,8 @@ class SummaryBuilder:
 
     def __init__(self) -> None:
         self.module = Scope("module", None)
-        self.pending: deque[tuple[ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef, Scope, Function]] = deque()
-        """Functions whose bodies are still to be read, in the order of their numbers."""
+        self.pending: deque[tuple[ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef, Scope]] = deque()
+        """Functions whose bodies are still to be read."""
         self.scopes: list[str] = [""]
         self.functions: list[Function] = []
         self.classes: list[Class] = []
@@ -174,7 +173,7 @@ class SummaryBuilder:
         self.sites.append(site)
         return site.result
 
-    def container(self, fields: Fields = (), *, is_mapping: bool = False, node: int = NOTHING) -> int:
+    def container(self, node: int, fields: Fields = (), *, is_mapping: bool = False) -> int:
         """The number of a new container that a variable holds."""
         self.containers.append(Container(node, is_mapping, tuple(known for known in fields if known[1] != NOTHING)))
         return len(self.containers) - 1
@@ -182,7 +181,7 @@ class SummaryBuilder:
     def made(self, fields: Fields = (), *, is_mapping: bool = False) -> int:
         """The variable of a new container."""
         node = self.node()
-        self.container(fields, is_mapping=is_mapping, node=node)
+        self.container(node, fields, is_mapping=is_mapping)
         return node
 
     def build(self) -> Summary:

@@ -178,8 +178,7 @@ class Solver:
                 self.heap.seed(base + function.receiver, value)
         for number, container in enumerate(summary.containers):
             made = self.heap.container((base, number), is_mapping=container.is_mapping)
-            if container.node != NOTHING:
-                self.heap.put(base + container.node, made)
+            self.heap.put(base + container.node, made)
             for key, node in container.fields:
                 self.heap.copy(base + node, self.heap.field(made, key))
         for item in summary.imports:

@@ -7,8 +7,6 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 
-import msgspec
-
 from clew.knowledge.code.python_calls.expressions import Expressions, last_name
 from clew.knowledge.code.python_calls.scopes import Scope
 from clew.knowledge.code.python_calls.summary import NOTHING, Class, FunctionKind, ModuleImport, Summary
@@ -80,13 +78,13 @@ class Statements(Expressions):
     def read_file(self, tree: ast.Module) -> Summary:
         self.run(tree.body, self.module)
         while self.pending:
-            node, scope, function = self.pending.popleft()
+            node, scope = self.pending.popleft()
             if isinstance(node, ast.Lambda):
                 self.copy(self.value(node.body, scope), scope.returned)
             else:
                 self.run(node.body, scope)
-            generator = self.container(scope.yields) if scope.is_generator else NOTHING
-            self.functions.append(msgspec.structs.replace(function, generator=generator))
+            if scope.yields:
+                self.container(scope.returned, scope.yields)
         return self.build()
 
     def run(self, body: Sequence[ast.stmt], scope: Scope) -> None:

@@ -64,13 +64,12 @@ class Site(_Record, frozen=True):
 
 
 class Function(_Record, frozen=True):
-    """A function, method or lambda. `scope` is its number among the callers, `of_class` the class around it."""
+    """A function, method or lambda. `of_class` is the class around it."""
 
     node: int
     """The variable that holds the function."""
     qualname: str
     line: int
-    scope: int
     kind: FunctionKind
     of_class: int
     parameters: tuple[tuple[str, int], ...]
@@ -80,8 +79,6 @@ class Function(_Record, frozen=True):
     named_rest: int
     """The container of `**kwargs`."""
     returned: int
-    generator: int = NOTHING
-    """The container of the yielded values."""
 
     @property
     def receiver(self) -> int:
@@ -103,7 +100,7 @@ class Container(_Record, frozen=True):
     """A list, tuple, set, dictionary or generator, identified by where it is made, with the variables that fill it."""
 
     node: int
-    """The variable that holds the container; NOTHING for the generator that a function returns."""
+    """The variable that holds the container."""
     is_mapping: bool
     fields: tuple[tuple[Key, int], ...] = ()
 
