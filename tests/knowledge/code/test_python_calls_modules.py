@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from clew.knowledge.code.python_calls.modules import Modules
 from clew.knowledge.code.python_calls.statements import summarize
+from clew.knowledge.code.python_calls.summary import Summary
 from tests.knowledge.code.programs import callers, flow_of
 
 
@@ -120,10 +122,11 @@ def test_a_callback_that_a_changed_file_takes_is_still_called_there() -> None:
         b"".join(b" " * depth + b"if x:\n" for depth in range(300)),
         b"# coding: nonsense\nx = 1\n",
         "def größe(): ...\ngröße()\n".encode(),
+        b"def f(x): x['\\ud800']()\n",
     ],
 )
 def test_a_summary_is_made_of_any_bytes(content: bytes) -> None:
-    summary = summarize(content)
+    summary = msgspec.msgpack.decode(msgspec.msgpack.encode(summarize(content)), type=Summary)
     assert summary.error == "" or summary.scopes == ()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from clew.knowledge.code.python_calls.program import PythonFlow
 from clew.knowledge.code.python_calls.statements import summarize
-from clew.knowledge.code.python_calls.syntax import downgrade_syntax
+from clew.knowledge.code.python_calls.statements import downgrade_syntax
 
 LATER = """
     type Name = str
@@ -69,7 +69,7 @@ def test_what_is_no_python_at_all_is_told_with_the_line_of_its_own() -> None:
 
 
 READ = """
-from clew.knowledge.code.python_calls.syntax import downgrade_syntax
+from clew.knowledge.code.python_calls.statements import downgrade_syntax
 parts = ("type ", "type a", "type a[", "def f[", "def f[\\n", "class A[", "[", "[]", "except a,", "lazy ", " ", "\\n")
 for part in parts:
     downgrade_syntax(part * 20_000)

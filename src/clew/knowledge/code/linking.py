@@ -180,7 +180,7 @@ class Linker:
     def _followed(self, path: str) -> Iterator[CodeEdge]:
         """Calls and bases from following values, if both ends are symbols."""
         names = self._names.files[path]
-        for call in (*self._flow.calls(path), *self._flow.wrapped(path), *self._flow.overrides(path)):
+        for call in (*self._flow.calls(path), *self._flow.overrides(path)):
             if self._is_symbol(call.target_path, call.target):
                 yield CodeEdge(path, names.around(call.caller), call.target_path, call.target, "calls", call.line)
         for base in self._flow.bases(path):
@@ -203,8 +203,8 @@ class Linker:
     def _guessed(self, path: str) -> Iterator[CodeEdge]:
         names = self._names.files[path]
         for call in self._flow.unresolved(path):
-            is_named = not call.is_own and call.name not in COMMON
-            place = self._names.guess(path, call.name, is_method=True) if is_named else None
+            is_common = call.target in COMMON
+            place = self._names.guess(path, call.target, is_method=True) if not is_common else None
             if place is not None:
                 source = names.around(call.caller)
                 yield CodeEdge(path, source, place.path, place.qualname, "calls", call.line, is_guess=True)

@@ -1,4 +1,4 @@
-"""Expressions, assignment targets and function parameters of a Python file.
+"""Expressions, assignment targets, annotations and function signatures of a Python file.
 
 Reading an expression records its calls and returns the variable that holds its value.
 """
@@ -8,24 +8,26 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Sequence
 
-from clew.knowledge.code.python_calls.scopes import (
-    Scope,
-    SummaryBuilder,
-    constant_key,
-    guessable_name,
-    selecting_constant,
-)
-from clew.knowledge.code.python_calls.summary import NOTHING, ContainerKind, Function, FunctionKind, Key, Site
+from clew.knowledge.code.python_calls.scopes import Scope, SummaryBuilder
+from clew.knowledge.code.python_calls.summary import NOTHING, Function, FunctionKind, Key, Site
 
-Fields = list[tuple[Key, int]]
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+TRANSPARENT = frozenset(
+    ("optional", "union", "annotated", "final", "classvar", "required", "notrequired", "awaitable", "initvar")
+)
+SEQUENCES = frozenset(
+    {
+        "list", "tuple", "set", "frozenset", "abstractset", "deque", "sequence", "mutablesequence", "iterable",
+        "iterator", "collection", "generator", "asynciterator", "asynciterable", "asyncgenerator",
+    }
+)  # fmt: skip
+MAPPINGS = frozenset(("dict", "mapping", "mutablemapping", "defaultdict", "ordereddict"))
+"""Generic types by their names in lower case."""
 
 
-class Expressions:
+class Expressions(SummaryBuilder):
     """Reads the expressions of one file into a summary."""
-
-    def __init__(self, builder: SummaryBuilder) -> None:
-        self.builder = builder
 
     def value(self, node: ast.expr | None, scope: Scope, *, is_wanted: bool = True) -> int:
         """The variable of an expression's value; NOTHING if it can hold nothing that is called.
@@ -42,131 +44,96 @@ class Expressions:
                 self.value(child, scope, is_wanted=False)
         return NOTHING
 
-    def value_or_literal(self, node: ast.expr, scope: Scope) -> int:
-        """As `value`; strings, lists and dictionaries are values too."""
-        found = self.value(node, scope)
-        kind = _literal_kind(node) if found == NOTHING else ""
-        return self.builder.seed(kind, 0) if kind else found
-
-    def call(self, watched: int, scope: Scope, line: int, *, args: Sequence[int] = (), decorates: bool = False) -> int:
-        """Record a call that is not written as one, and return its result."""
-        if watched == NOTHING:
-            return NOTHING
-        result = self.builder.node()
-        return self.builder.call(
-            watched, Site("", tuple(args), (), (), (), result, scope.caller, line, decorates=decorates)
-        )
-
-    def join(self, nodes: Iterable[int]) -> int:
-        """A variable with the values of all these."""
-        known = [node for node in nodes if node != NOTHING]
-        if len(known) <= 1:
-            return known[0] if known else NOTHING
-        into = self.builder.node()
-        for node in known:
-            self.builder.copy(node, into)
-        return into
-
     def read_name(self, node: ast.Name, scope: Scope, is_wanted: bool) -> int:
-        return self.builder.variable(scope, node.id)
+        return self.variable(scope, node.id)
 
     def read_attribute(self, node: ast.Attribute, scope: Scope, is_wanted: bool) -> int:
         source = self.value(node.value, scope)
         if is_wanted:
-            return self.builder.derive(source, "load", scope, node.lineno, key=node.attr)
-        self.builder.use(source, "load", NOTHING, scope, node.lineno, key=node.attr)
+            return self.derive(source, "load", scope, node.lineno, node.attr)
+        self.use(source, "load", NOTHING, scope, node.lineno, node.attr)
         return NOTHING
 
     def read_call(self, node: ast.Call, scope: Scope, is_wanted: bool) -> int:
-        above = self._read_super(node, scope)
-        if above != NOTHING:
-            return above
-        attr, watched = "", NOTHING
-        if isinstance(node.func, ast.Attribute):
-            attr, watched = node.func.attr, self.value_or_literal(node.func.value, scope)
-        else:
-            watched = self.value(node.func, scope)
-        args = tuple(self.value(item, scope) for item in node.args if not isinstance(item, ast.Starred))
-        starred = tuple(self.value(item.value, scope) for item in node.args if isinstance(item, ast.Starred))
-        named = [(item.arg, self.value(item.value, scope)) for item in node.keywords]
+        called, method = node.func, scope.method_scope()
+        if method is not None and isinstance(called, ast.Name) and called.id == "super" and not scope.binder("super"):
+            return self.derive(method.receiver, "super", key=method.of_class)
+        attr = called.attr if isinstance(called, ast.Attribute) else ""
+        watched = self.value(called.value if isinstance(called, ast.Attribute) else called, scope)
+        args = tuple([self.value(item, scope) for item in node.args if not isinstance(item, ast.Starred)])
+        starred = [self.value(item, scope) for item in node.args if isinstance(item, ast.Starred)]
+        keywords = [(item.arg or "", self.value(item.value, scope)) for item in node.keywords]
         if watched == NOTHING:
             return NOTHING
         site = Site(
             attr,
             args,
-            tuple((name, found) for name, found in named if name and found != NOTHING),
-            tuple(found for found in starred if found != NOTHING),
-            tuple(found for name, found in named if not name and found != NOTHING),
-            self.builder.node() if is_wanted else NOTHING,
+            tuple([found for found in starred if found != NOTHING]),
+            tuple([known for known in keywords if known[1] != NOTHING]),
+            self.node() if is_wanted else NOTHING,
             scope.caller,
             node.lineno,
-            guessable_name(node.func, scope),
-            constant=selecting_constant(node, scope),
+            _guessable_name(called, scope),
+            constant=_selecting_constant(node),
         )
-        return self.builder.call(watched, site)
+        return self.call(watched, site)
 
-    def _read_super(self, node: ast.Call, scope: Scope) -> int:
-        is_super = isinstance(node.func, ast.Name) and node.func.id == "super" and scope.binder("super") is None
-        method = scope.method_scope() if is_super else None
-        if method is None:
+    def call_plainly(self, watched: int, scope: Scope, line: int, *, decorated: int = NOTHING) -> int:
+        """Record a call that is not written as one, and return its result."""
+        if watched == NOTHING:
             return NOTHING
-        return self.builder.derive(method.receiver, "super", other=method.of_class)
+        args = (decorated,) if decorated != NOTHING else ()
+        return self.call(watched, Site("", args, (), (), self.node(), scope.caller, line, decorates=bool(args)))
 
     def read_subscript(self, node: ast.Subscript, scope: Scope, is_wanted: bool) -> int:
+        """An item; a slice is a sequence with all elements, as their positions differ."""
         source = self.value(node.value, scope)
         self.value(node.slice, scope, is_wanted=False)
-        if source == NOTHING or not isinstance(node.slice, ast.Slice):
-            return self.builder.derive(source, "item", scope, node.lineno, key=constant_key(node.slice, scope))
-        start, stop = constant_key(node.slice.lower, scope), constant_key(node.slice.upper, scope)
-        return self.builder.derive(source, "slice", key=start, other=stop if isinstance(stop, int) else None)
+        item = self.derive(source, "item", scope, node.lineno, constant_key(node.slice))
+        if item == NOTHING or not isinstance(node.slice, ast.Slice):
+            return item
+        return self.made([(None, item)])
 
     def read_sequence(self, node: ast.Tuple | ast.List | ast.Set, scope: Scope, is_wanted: bool) -> int:
-        fields: Fields = []
+        fields: list[tuple[Key, int]] = []
         for position, element in enumerate(node.elts):
+            found = self.value(element, scope, is_wanted=is_wanted)
             if isinstance(element, ast.Starred):
-                source = self.value(element.value, scope)
-                fields.append((None, self.builder.derive(source, "iterate", scope, element.lineno)))
+                fields.append((None, self.derive(found, "iterate", scope, element.lineno)))
             else:
-                key = None if isinstance(node, ast.Set) else position
-                fields.append((key, self.value(element, scope, is_wanted=is_wanted)))
-        return self._fill("sequence", fields) if is_wanted else NOTHING
+                fields.append((None if isinstance(node, ast.Set) else position, found))
+        return self._fill(fields, is_wanted=is_wanted)
 
     def read_dict(self, node: ast.Dict, scope: Scope, is_wanted: bool) -> int:
-        fields: Fields = []
+        fields: list[tuple[Key, int]] = []
         for key, item in zip(node.keys, node.values, strict=True):
             self.value(key, scope, is_wanted=False)
             found = self.value(item, scope, is_wanted=is_wanted)
-            found = self.builder.derive(found, "item", scope, item.lineno) if key is None else found
-            fields.append((constant_key(key, scope), found))
-        return self._fill("mapping", fields) if is_wanted else NOTHING
+            found = self.derive(found, "item", scope, item.lineno) if key is None else found
+            fields.append((constant_key(key), found))
+        return self._fill(fields, is_wanted=is_wanted, is_mapping=True)
 
-    def _fill(self, kind: ContainerKind, fields: Fields) -> int:
+    def _fill(self, fields: Sequence[tuple[Key, int]], *, is_wanted: bool = True, is_mapping: bool = False) -> int:
         """A new container. One of mere data is NOTHING; an empty one may be filled later."""
         is_data = bool(fields) and all(found == NOTHING for _, found in fields)
-        return NOTHING if is_data else self.builder.made(kind, fields)
+        return NOTHING if is_data or not is_wanted else self.made(fields, is_mapping=is_mapping)
 
     def read_comprehension(self, node: Comprehension, scope: Scope, is_wanted: bool) -> int:
-        inner = Scope("comprehension", scope, caller=scope.caller, qualname=scope.qualname)
+        inner = Scope("comprehension", scope, scope.caller, scope.qualname)
         for part in node.generators:
-            each = self.builder.derive(self.value(part.iter, inner), "iterate", scope, part.iter.lineno)
-            self.assign(part.target, each, inner, is_binding=True)
+            each = self.derive(self.value(part.iter, inner), "iterate", scope, part.iter.lineno)
+            self.assign(part.target, each, inner)
             for test in part.ifs:
                 self.value(test, inner, is_wanted=False)
-        if isinstance(node, ast.DictComp):
-            self.value(node.key, inner, is_wanted=False)
-            return self._fill("mapping", [(None, self.value(node.value, inner, is_wanted=is_wanted))])
-        kind: ContainerKind = "generator" if isinstance(node, ast.GeneratorExp) else "sequence"
-        return self._fill(kind, [(None, self.value(node.elt, inner, is_wanted=is_wanted))])
+        if not isinstance(node, ast.DictComp):
+            return self._fill([(None, self.value(node.elt, inner, is_wanted=is_wanted))])
+        self.value(node.key, inner, is_wanted=False)
+        return self._fill([(None, self.value(node.value, inner, is_wanted=is_wanted))], is_mapping=True)
 
     def read_lambda(self, node: ast.Lambda, scope: Scope, is_wanted: bool) -> int:
         owner = scope.owner()
         owner.lambdas += 1
-        qualname = owner.qualify(f"<lambda{owner.lambdas}>")
-        inner = Scope("function", scope, caller=self.builder.scope(qualname), qualname=qualname)
-        number, finish = self.begin_function(inner, scope, node.lineno, node.args, "plain", NOTHING)
-        self.builder.copy(self.value(node.body, inner), inner.returned)
-        finish()
-        return self.builder.seed("function", number)
+        return self.define_function(node, f"<lambda{owner.lambdas}>", scope)
 
     def read_choice(self, node: ast.IfExp, scope: Scope, is_wanted: bool) -> int:
         self.value(node.test, scope, is_wanted=False)
@@ -187,140 +154,156 @@ class Expressions:
         return self.join(found) if is_wanted else NOTHING
 
     def read_walrus(self, node: ast.NamedExpr, scope: Scope, is_wanted: bool) -> int:
-        found, owner = self.value(node.value, scope), scope.owner()
-        self.assign(node.target, found, owner, is_binding=owner.binder(node.target.id) is None)
+        found = self.value(node.value, scope)
+        self.assign(node.target, found, scope.owner())
         return found
 
     def read_inner(self, node: ast.Await | ast.Starred, scope: Scope, is_wanted: bool) -> int:
         return self.value(node.value, scope, is_wanted=is_wanted)
 
     def read_yield(self, node: ast.Yield | ast.YieldFrom, scope: Scope, is_wanted: bool) -> int:
-        owner = scope.owner()
-        owner.is_generator = True
-        found = self.value(node.value, scope)
+        owner, found = scope.owner(), self.value(node.value, scope)
         if isinstance(node, ast.YieldFrom):
-            found = self.builder.derive(found, "iterate", scope, node.lineno)
-        if found != NOTHING:
-            owner.yields.append(found)
+            found = self.derive(found, "iterate", scope, node.lineno)
+        owner.yields.append((None, found))
         return NOTHING
 
-    def assign_expression(self, targets: Sequence[ast.expr], value: ast.expr, scope: Scope) -> None:
-        """Assign an expression to each target; tuples on both sides are paired element by element."""
-        plain = [target for target in targets if not _is_paired(target, value)]
-        found = self.value_or_literal(value, scope) if plain else NOTHING
-        for target in plain:
-            self.assign(target, found, scope)
+    def assign_expression(self, targets: Iterable[ast.expr], value: ast.expr, scope: Scope) -> None:
+        """Assign an expression to each target."""
+        found = self.value(value, scope)
         for target in targets:
-            if _is_paired(target, value):
-                self._assign_pairs(target, value, scope)
+            self.assign(target, found, scope)
 
-    def assign(self, target: ast.expr, value: int, scope: Scope, *, is_binding: bool = False) -> None:
-        """Assign a value to a target. `is_binding` binds its names in this very scope."""
+    def assign(self, target: ast.expr, value: int, scope: Scope) -> None:
+        """Assign a value to a target."""
         match target:
             case ast.Name():
-                if is_binding and target.id not in scope.names:
-                    scope.names[target.id] = self.builder.node()
-                self.builder.copy(value, self.builder.variable(scope, target.id))
+                self.copy(value, self.bind(scope, target.id))
             case ast.Attribute():
-                self.builder.stored.add(target.attr)
-                source = self.value(target.value, scope)
-                self.builder.use(source, "store", value, scope, target.lineno, key=target.attr)
+                self.stored.add(target.attr)
+                self.use(self.value(target.value, scope), "store", value, scope, target.lineno, target.attr)
             case ast.Subscript():
                 self.value(target.slice, scope, is_wanted=False)
-                source, key = self.value(target.value, scope), constant_key(target.slice, scope)
-                self.builder.use(source, "set_item", value, scope, target.lineno, key=key)
+                source, key = self.value(target.value, scope), constant_key(target.slice)
+                self.use(source, "set_item", value, scope, target.lineno, key)
             case ast.Tuple() | ast.List():
-                self._unpack(target, value, scope, is_binding)
+                self._unpack(target, value, scope)
             case ast.Starred():
-                self.assign(target.value, value, scope, is_binding=is_binding)
+                self.assign(target.value, value, scope)
 
-    def _unpack(self, target: ast.Tuple | ast.List, value: int, scope: Scope, is_binding: bool) -> None:
+    def _unpack(self, target: ast.Tuple | ast.List, value: int, scope: Scope) -> None:
         is_after_star = False
         for position, element in enumerate(target.elts):
             is_star = isinstance(element, ast.Starred)
             is_after_star = is_after_star or is_star
-            key = None if is_after_star else position
-            item = self.builder.derive(value, "item", scope, target.lineno, key=key)
+            item = self.derive(value, "item", scope, target.lineno, None if is_after_star else position)
             if is_star and item != NOTHING:
-                item = self.builder.made("sequence", [(None, item)])
-            self.assign(element, item, scope, is_binding=is_binding)
+                item = self.made([(None, item)])
+            self.assign(element, item, scope)
 
-    def _assign_pairs(self, target: ast.expr, value: ast.expr, scope: Scope) -> None:
-        if not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(value, (ast.Tuple, ast.List)):
-            return
-        stars = [position for position, element in enumerate(target.elts) if isinstance(element, ast.Starred)]
-        first = stars[0] if stars else len(target.elts)
-        for element, item in zip(target.elts[:first], value.elts, strict=False):
-            self.assign_expression([element], item, scope)
-        if stars:
-            last = len(value.elts) - (len(target.elts) - first - 1)
-            middle = ast.copy_location(ast.List(elts=value.elts[first:last], ctx=ast.Load()), value)
-            self.assign(target.elts[first], self.value(middle, scope), scope)
-            for element, item in zip(target.elts[first + 1 :], value.elts[last:], strict=True):
-                self.assign_expression([element], item, scope)
-
-    def begin_function(
-        self, inner: Scope, outer: Scope, line: int, arguments: ast.arguments, kind: FunctionKind, of_class: int
-    ) -> tuple[int, Callable[[], None]]:
-        """Number the parameters of a function in its own scope and read their defaults in the outer one.
-
-        Return the number of the function, and a callback for when its body has been read.
-        """
-        number = len(self.builder.functions)
-        self.builder.functions.append(None)
-        positional = self._parameters((*arguments.posonlyargs, *arguments.args), inner)
-        by_name = self._parameters(arguments.kwonlyargs, inner)
-        rest = self._rest_parameter(arguments.vararg, "sequence", inner)
-        named_rest = self._rest_parameter(arguments.kwarg, "mapping", inner)
-        inner.returned = self.builder.node()
+    def define_function(
+        self, node: FunctionNode, name: str, scope: Scope, kind: FunctionKind = "plain", of_class: int = NOTHING
+    ) -> int:
+        """The variable of a new function. Its parameters get their defaults and annotations; its body waits."""
+        inner, arguments = self.inner_scope("function", scope, name), node.args
+        inner.returned = self.node()
+        positional = self._parameters((*arguments.posonlyargs, *arguments.args), inner, scope)
+        by_name = self._parameters(arguments.kwonlyargs, inner, scope)
         with_default = positional[len(positional) - len(arguments.defaults) :]
         defaults = (*arguments.defaults, *arguments.kw_defaults)
         for (_, parameter), default in zip((*with_default, *by_name), defaults, strict=True):
-            self.builder.copy(self.value(default, outer), parameter)
+            self.copy(self.value(default, scope), parameter)
+        if not isinstance(node, ast.Lambda):
+            self.copy(self.annotated(node.returns, scope), inner.returned)
+        rest = self._rest_parameter(arguments.vararg, inner)
+        named_rest = self._rest_parameter(arguments.kwarg, inner, is_mapping=True)
+        function = Function(
+            self.node(), inner.qualname, node.lineno, kind, of_class,
+            positional, by_name, rest, named_rest, inner.returned,
+        )  # fmt: skip
+        inner.receiver, inner.of_class = function.receiver, of_class
+        self.functions.append(function)
+        self.pending.append((node, inner))
+        return function.node
 
-        def finish() -> None:
-            fields = [(None, node) for node in inner.yields]
-            generator = self.builder.container("generator", fields) if inner.is_generator else NOTHING
-            self.builder.functions[number] = Function(
-                inner.qualname, line, inner.caller, kind, of_class, positional, by_name, rest, named_rest,
-                inner.returned, generator,
-            )  # fmt: skip
+    def _parameters(self, arguments: Iterable[ast.arg], inner: Scope, outer: Scope) -> tuple[tuple[str, int], ...]:
+        found = tuple([(item, self.bind(inner, item.arg)) for item in arguments])
+        for item, parameter in found:
+            self.copy(self.annotated(item.annotation, outer), parameter)
+        return tuple([(item.arg, parameter) for item, parameter in found])
 
-        return number, finish
-
-    def _parameters(self, arguments: Iterable[ast.arg], scope: Scope) -> tuple[tuple[str, int], ...]:
-        for item in arguments:
-            scope.names[item.arg] = self.builder.node()
-        return tuple((item.arg, scope.names[item.arg]) for item in arguments)
-
-    def _rest_parameter(self, item: ast.arg | None, kind: ContainerKind, scope: Scope) -> int:
+    def _rest_parameter(self, item: ast.arg | None, scope: Scope, *, is_mapping: bool = False) -> int:
         """The container of `*args` or `**kwargs`."""
-        if item is None:
-            return NOTHING
-        scope.names[item.arg] = self.builder.node()
-        container = self.builder.container(kind)
-        self.builder.seed("container", container, scope.names[item.arg])
-        return container
+        return NOTHING if item is None else self.container(self.bind(scope, item.arg), is_mapping=is_mapping)
+
+    def annotated(self, annotation: ast.expr | None, scope: Scope) -> int:
+        """A variable with the values that an annotation promises: an instance of each class that it names."""
+        match annotation:
+            case ast.Constant(value=str() as text):
+                return self.annotated(_parse_expression(text), scope)
+            case ast.Name() | ast.Attribute():
+                return self.derive(self.value(annotation, scope), "instance")
+            case ast.BinOp(op=ast.BitOr()):
+                sides = (annotation.left, annotation.right)
+                return self.join([self.annotated(side, scope) for side in sides])
+            case ast.Subscript():
+                return self._generic(annotation, scope)
+        return NOTHING
+
+    def _generic(self, annotation: ast.Subscript, scope: Scope) -> int:
+        name = last_name(annotation.value).lower()
+        inner = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+        if name == "type":
+            return self.join([self.value(item, scope) for item in inner])
+        if name not in TRANSPARENT | SEQUENCES | MAPPINGS:
+            return self.annotated(annotation.value, scope)
+        parts = [self.annotated(item, scope) for item in inner]
+        held = parts[-1] if name in MAPPINGS else self.join(parts)
+        if name in TRANSPARENT or held == NOTHING:
+            return held
+        return self.made([(None, held)], is_mapping=name in MAPPINGS)
 
 
-def _literal_kind(node: ast.expr) -> str:
-    match node:
-        case ast.JoinedStr() | ast.Constant(value=str()):
-            return "str"
-        case ast.Dict() | ast.DictComp():
-            return "dict"
-        case ast.List() | ast.ListComp():
-            return "list"
-    return ""
+def constant_key(node: ast.expr | None) -> Key:
+    """The container key that a constant stands for; None for everything else, and for negative positions."""
+    if not isinstance(node, ast.Constant):
+        return None
+    if isinstance(node.value, int) and not isinstance(node.value, bool):
+        return node.value if 0 <= node.value < 1 << 31 else None
+    text = node.value if isinstance(node.value, str) else repr(node.value)[:80]
+    return text.encode(errors="replace").decode()  # a lone surrogate cannot be stored
 
 
-def _is_paired(target: ast.expr, value: ast.expr) -> bool:
-    if not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(value, (ast.Tuple, ast.List)):
-        return False
-    stars = sum(isinstance(element, ast.Starred) for element in target.elts)
-    if any(isinstance(element, ast.Starred) for element in value.elts):
-        return False
-    return len(target.elts) == len(value.elts) if not stars else stars == 1 and len(value.elts) >= len(target.elts) - 1
+def last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _selecting_constant(call: ast.Call) -> Key:
+    """The name in `getattr(thing, name)`, the key in `thing.get(key)`."""
+    position = 0 if isinstance(call.func, ast.Attribute) else 1
+    return constant_key(call.args[position]) if len(call.args) > position else None
+
+
+def _guessable_name(called: ast.expr, scope: Scope) -> str:
+    """The method name to guess a target by: none for imported modules and methods of the same object."""
+    if not isinstance(called, ast.Attribute):
+        return ""
+    root = called.value
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if not isinstance(root, ast.Name):
+        return called.attr
+    binder, method = scope.binder(root.id), scope.method_scope()
+    is_own = root is called.value and method is not None and method.names.get(root.id) == method.receiver
+    is_imported = binder is not None and root.id in binder.imported
+    return "" if is_own or is_imported else called.attr
+
+
+def _parse_expression(text: str) -> ast.expr | None:
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 READERS: dict[type[ast.expr], Callable[..., int]] = {

@@ -1,6 +1,7 @@
 """Values, and the variables that may hold them.
 
 Values are numbered; equal values share a number. The heap spreads values between variables until nothing changes.
+Containers have variables for their keys; the key `None` stands for an unknown key.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from clew.knowledge.code.python_calls.summary import NOTHING, Class, ContainerKind, Function, Key
+from clew.knowledge.code.python_calls.summary import NOTHING, Class, Function, Key
 
 if TYPE_CHECKING:
     from clew.knowledge.code.python_calls.calls import CallRecord
@@ -19,7 +20,6 @@ MAX_VALUES = 64
 MAX_OBJECTS = 12
 """Values of one variable, in all and without callables: a variable that may be nearly anything says nothing and slows
 everything down. Tables of callables are longer than other lists of alternatives."""
-TEMPORARY_FACTOR = 4
 MAX_KEYS = 64
 """Keys of one container with a variable of their own."""
 
@@ -32,14 +32,10 @@ class FunctionValue:
 
     path: str
     qualname: str
-    base: int = 0
-    info: Function | None = None
+    base: int
+    info: Function
     is_gone: bool = False
     visits: dict[tuple[int, int], CallRecord] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        return self.qualname.rpartition(".")[2]
 
 
 @dataclass(slots=True, eq=False)
@@ -48,44 +44,45 @@ class ClassValue:
 
     path: str
     qualname: str
-    base: int = 0
-    info: Class | None = None
+    base: int
+    info: Class
     is_gone: bool = False
     bases: dict[int, list[int]] = field(default_factory=dict)
     mro: tuple[int, ...] | None = None
     subclasses: set[int] = field(default_factory=set)
-    lookups: dict[str, int] = field(default_factory=dict)
+    lookups: dict[tuple[str, int], int] = field(default_factory=dict)
+    """By name and the class after which `super()` looks, or NOTHING."""
     reads: dict[str, int] = field(default_factory=dict)
 
-    def defines(self, attr: str) -> bool:
-        return self.info is not None and attr in self.info.attrs
+    def all_bases(self) -> list[int]:
+        return [base for position in sorted(self.bases) for base in self.bases[position]]
+
+    def variable(self, attr: str) -> int:
+        """The variable of a name that the body defines, or NOTHING."""
+        return self.base + self.info.attrs[attr] if attr in self.info.attrs else NOTHING
 
 
-@dataclass(slots=True, eq=False)
-class InstanceValue:
+class InstanceValue(NamedTuple):
     """The instances of a class, as one value."""
 
     of_class: int
 
 
-@dataclass(slots=True, eq=False)
-class BoundValue:
+class BoundValue(NamedTuple):
     """A method with its receiver."""
 
     function: int
     receiver: int
 
 
-@dataclass(slots=True, eq=False)
-class SuperValue:
+class SuperValue(NamedTuple):
     """`super()` in a method of `of_class` for this receiver."""
 
     of_class: int
     receiver: int
 
 
-@dataclass(slots=True, eq=False)
-class ModuleValue:
+class ModuleValue(NamedTuple):
     """A module of the project: its file, or the folder of a namespace package with a trailing `/`."""
 
     path: str
@@ -95,17 +92,15 @@ class ModuleValue:
 class ContainerValue:
     """A list, dictionary or generator: variables by key, and one that collects all of them."""
 
-    kind: ContainerKind
+    is_mapping: bool
     fields: dict[Key, int] = field(default_factory=dict)
     everything: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class ExternalValue:
+class ExternalValue(NamedTuple):
     """Something outside the project by its dotted name, or an instance of it."""
 
     name: str
-    is_instance: bool
 
 
 Value = (
@@ -114,47 +109,17 @@ Value = (
 CALLABLES = (FunctionValue, BoundValue, ExternalValue)
 
 
-class Values(list[Value]):
-    """All values by number."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._numbers: dict[Hashable, int] = {}
-
-    def number(self, kind: type[Value], *fields: Any, key: Hashable = None) -> int:
-        """The number of a value with these fields, or with this key."""
-        identity = (kind, fields if key is None else key)
-        found = self._numbers.get(identity)
-        if found is None:
-            found = self._numbers[identity] = len(self)
-            self.append(kind(*fields))
-        return found
-
-    def find_function(self, path: str, qualname: str) -> int:
-        """The first function of this name in a file, or NOTHING."""
-        return self._numbers.get((FunctionValue, (path, qualname, 0)), NOTHING)
-
-    def instance(self, of_class: int) -> int:
-        return self.number(InstanceValue, of_class)
-
-    def container(self, kind: ContainerKind, key: Hashable) -> int:
-        return self.number(ContainerValue, kind, key=key)
-
-    def external(self, name: str, *, is_instance: bool = False) -> int:
-        return self.number(ExternalValue, name, is_instance)
-
-
 class Heap:
-    """Variables and their values. Variables of files count up from 0, temporary ones down from -2.
+    """Values and variables. Variables of files count up from 0, temporary ones down from -2.
 
-    Values are only ever added; `settle` and watchers see each new value of a variable once.
+    Values are only ever added to variables; `settle` and watchers see each new value of a variable once.
     """
 
     def __init__(self, settle: Callable[[int, Set[int]], None], blocked: Set[int] = frozenset()) -> None:
-        self.values = Values()
-        self.containers = Containers(self)
+        self.values: list[Value] = []
         self.overfull: set[int] = set(blocked)
         self.held: dict[int, set[int]] = {}
+        self._numbers: dict[Hashable, int] = {}
         self._settle = settle
         self._pending: dict[int, set[int]] = {}
         self._queue: deque[int] = deque()  # first in, first out: new values of a variable gather while it waits
@@ -162,10 +127,43 @@ class Heap:
         self._watchers: defaultdict[int, list[Watcher]] = defaultdict(list)
         self._last = NOTHING
 
+    def number(self, kind: type[Value], *fields: Any, key: Hashable = None) -> int:
+        """The number of a value with these fields, or with this key."""
+        identity = (kind, fields if key is None else key)
+        found = self._numbers.get(identity)
+        if found is None:
+            found = self._numbers[identity] = len(self.values)
+            self.values.append(kind(*fields))
+        return found
+
+    def function(self, path: str, qualname: str) -> int:
+        """The first function of this name in a file, or NOTHING."""
+        return self._numbers.get((FunctionValue, (path, qualname, 0)), NOTHING)
+
+    def instance(self, of_class: int) -> int:
+        return self.number(InstanceValue, of_class)
+
+    def container(self, key: Hashable, *, is_mapping: bool = False) -> int:
+        return self.number(ContainerValue, is_mapping, key=key)
+
+    def external(self, name: str) -> int:
+        return self.number(ExternalValue, name)
+
+    def class_of(self, number: int) -> ClassValue:
+        value = self.values[number]
+        assert isinstance(value, ClassValue)
+        return value
+
     def node(self) -> int:
         """A new temporary variable."""
         self._last -= 1
         return self._last
+
+    def holding(self, value: int) -> int:
+        """A new temporary variable with a value."""
+        node = self.node()
+        self.put(node, value)
+        return node
 
     def of(self, node: int) -> Set[int]:
         return self.held.get(node, frozenset())
@@ -189,7 +187,7 @@ class Heap:
         new = values if held is None else values - held
         if not new:
             return
-        if len(new) + len(held or ()) > MAX_OBJECTS and self._is_too_much(node, new if held is None else held | new):
+        if len(new) + len(held or ()) > MAX_OBJECTS and self._is_too_much(new if held is None else held | new):
             self.overfull.add(node)
             self._pending.pop(node, None)
         elif held is None:
@@ -198,12 +196,9 @@ class Heap:
             held |= new
             self._wait(node, new)
 
-    def _is_too_much(self, node: int, values: Set[int]) -> bool:
-        """Temporary variables hold more, so that the variables of files that copy them become overfull first."""
-        factor = 1 if node >= 0 else TEMPORARY_FACTOR
-        if len(values) > MAX_VALUES * factor:
-            return True
-        return sum(not isinstance(self.values[value], CALLABLES) for value in values) > MAX_OBJECTS * factor
+    def _is_too_much(self, values: Set[int]) -> bool:
+        objects = sum(not isinstance(self.values[value], CALLABLES) for value in values)
+        return len(values) > MAX_VALUES or objects > MAX_OBJECTS
 
     def _set(self, node: int, values: set[int]) -> None:
         self.held[node] = values
@@ -252,75 +247,66 @@ class Heap:
             if node >= 0:
                 self._settle(node, new)
 
+    def forget(self, nodes: Iterable[int]) -> None:
+        for node in nodes:
+            for table in (self.held, self._pending, self._copies, self._watchers):
+                table.pop(node, None)
+
     def clear(self) -> None:
         """Release all memory; the heap is unusable afterwards."""
         for table in (self.held, self._pending, self._copies, self._watchers):
             table.clear()
         self.values.clear()
 
-    def forget(self, nodes: Iterable[int]) -> None:
-        for node in nodes:
-            for table in (self.held, self._pending, self._copies, self._watchers):
-                table.pop(node, None)
-
-
-class Containers:
-    """The variables inside containers. The key `None` stands for an unknown key."""
-
-    def __init__(self, heap: Heap) -> None:
-        self._heap = heap
+    def is_container(self, number: int) -> bool:
+        return isinstance(self.values[number], ContainerValue)
 
     def field(self, container: int, key: Key) -> int:
-        """The variable of one key."""
-        value = self._value(container)
+        """The variable of one key of a container."""
+        value = self._contained(container)
         if key not in value.fields and len(value.fields) >= MAX_KEYS:
             key = None
         if key not in value.fields:
-            value.fields[key] = self._heap.node()
+            value.fields[key] = self.node()
             if value.everything:
-                self._heap.copy(value.fields[key], value.everything)
+                self.copy(value.fields[key], value.everything)
         return value.fields[key]
 
     def everything(self, container: int) -> int:
         """The variable with the values of all keys."""
-        value = self._value(container)
+        value = self._contained(container)
         if not value.everything:
-            value.everything = self._heap.node()
+            value.everything = self.node()
             for node in value.fields.values():
-                self._heap.copy(node, value.everything)
+                self.copy(node, value.everything)
         return value.everything
 
-    def read(self, container: int, key: Key, into: int) -> None:
-        if into == NOTHING:
-            return
+    def read_item(self, container: int, key: Key, into: int) -> None:
         if key is None:
-            self._heap.copy(self.everything(container), into)
-            return
-        self._heap.copy(self.field(container, key), into)
-        self._heap.copy(self.field(container, None), into)
+            self.copy(self.everything(container), into)
+        elif into != NOTHING:
+            self.copy(self.field(container, key), into)
+            self.copy(self.field(container, None), into)
 
-    def elements(self, container: int, into: int) -> None:
+    def read_elements(self, container: int, into: int) -> None:
         """Iterate; the keys of a dictionary are never callable here."""
-        if self._value(container).kind != "mapping":
-            self._heap.copy(self.everything(container), into)
+        if not self._contained(container).is_mapping:
+            self.copy(self.everything(container), into)
 
-    def merge(self, source: int, into: int, shift: int = 0) -> None:
-        """Copy the fields of one container into another, positions shifted."""
-        if source == into:
-            return
-        for key, node in tuple(self._value(source).fields.items()):
-            self._heap.copy(node, self.field(into, key + shift if isinstance(key, int) else key))
-        self._heap.copy(self.field(source, None), self.field(into, None))
+    def merge(self, source: int, into: int) -> None:
+        """Copy the fields of one container into another."""
+        if source != into:
+            for key in (*self._contained(source).fields, None):
+                self.copy(self.field(source, key), self.field(into, key))
 
-    def slice(self, container: int, start: int, stop: int | None, into: int) -> None:
-        """Fill a container with the fields between two positions of another."""
-        for key, node in tuple(self._value(container).fields.items()):
-            if key is None:
-                self._heap.copy(node, self.field(into, None))
-            elif isinstance(key, int) and key >= start and (stop is None or key < stop):
-                self._heap.copy(node, self.field(into, key - start))
+    def extend(self, source: int, into: int) -> None:
+        """As `merge`; elements of a sequence get unknown positions."""
+        if self._contained(source).is_mapping:
+            self.merge(source, into)
+        else:
+            self.copy(self.everything(source), self.field(into, None))
 
-    def _value(self, container: int) -> ContainerValue:
-        value = self._heap.values[container]
+    def _contained(self, container: int) -> ContainerValue:
+        value = self.values[container]
         assert isinstance(value, ContainerValue)
         return value

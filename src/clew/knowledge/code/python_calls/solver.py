@@ -7,16 +7,15 @@ the lower ones.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from clew.knowledge.code.python_calls.attributes import Attributes
-from clew.knowledge.code.python_calls.builtins import iterate
+from clew.knowledge.code.python_calls.attributes import Exports
+from clew.knowledge.code.python_calls.builtins import MODELS, iterate
 from clew.knowledge.code.python_calls.calls import CallRecord, Calls
 from clew.knowledge.code.python_calls.heap import (
     ClassValue,
-    ContainerValue,
     ExternalValue,
     FunctionValue,
     Heap,
@@ -24,14 +23,13 @@ from clew.knowledge.code.python_calls.heap import (
     ModuleValue,
     SuperValue,
 )
-from clew.knowledge.code.python_calls.modules import Exports, Modules
+from clew.knowledge.code.python_calls.modules import Modules
 from clew.knowledge.code.python_calls.summary import NOTHING, Class, Function, ModuleImport, Operation, Summary, Use
 
 SHIFT = 20
 MASK = (1 << SHIFT) - 1
-MODELLED_MODULES = ("functools", "typing", "copy")
-"""Modules outside the project with models in `builtins`."""
-DECORATOR_ROUNDS = 4
+MODELLED_MODULES = frozenset(name.rpartition(".")[0] for name in MODELS)
+DECORATOR_ROUNDS = 2
 
 
 @dataclass(slots=True, eq=False)
@@ -45,36 +43,118 @@ class LoadedFile:
     summary: Summary
     functions: list[int] = field(default_factory=list)
     classes: list[int] = field(default_factory=list)
+    records: dict[int, CallRecord] = field(default_factory=dict)
+
+    def named_variables(self) -> Iterator[tuple[tuple[str, str, str], int]]:
+        """Module variables, parameters and results, by names that survive a change of the file."""
+        yield from (((self.path, "", name), self.base + node) for name, node in self.summary.names.items())
+        for function in self.summary.functions:
+            for name, node in (*function.parameters, *function.keyword_only, ("return", function.returned)):
+                yield (self.path, function.qualname, name), self.base + node
 
 
 class Solver:
     """A program of Python files. With `has_externals`, calls of functions outside the project are recorded too."""
 
-    def __init__(
-        self,
-        modules: Modules,
-        *,
-        has_externals: bool = False,
-        blocked: Set[int] = frozenset(),
-        records: Mapping[int, CallRecord] | None = None,
-    ) -> None:
-        """`blocked` variables hold nothing; `records` come from a solver that loaded the same files."""
+    def __init__(self, modules: Modules, *, has_externals: bool = False, blocked: Set[int] = frozenset()) -> None:
+        """`blocked` variables hold nothing; their numbers come from a solver that loaded the same files."""
         self.heap = Heap(self._settle, blocked)
         self.exports = Exports(self.heap, modules)
-        self.attributes = Attributes(self.heap, has_externals=has_externals)
-        self.calls = Calls(self.heap, self.attributes, self.exports, has_externals=has_externals)
-        self.calls.records.update(records or {})
+        self.calls = Calls(self.heap, self.exports, has_externals=has_externals)
+        self.attributes = self.calls.attributes
         self.files: dict[str, LoadedFile] = {}
         self.by_number: dict[int, LoadedFile] = {}
-        self.importers: defaultdict[str, set[str]] = defaultdict(set)
-        self.missing: defaultdict[str, set[str]] = defaultdict(set)
-        """Files by the last word of an import that could not be resolved."""
-        self.last = 0
+        self._importers: defaultdict[str, set[str]] = defaultdict(set)
+        self._visits: list[tuple[int, int, CallRecord]] = []
+        """Calls of functions that were loaded again, with their receivers."""
+        self._last = 0
         self._waiting: list[tuple[LoadedFile, Use, int]] | None = None
 
     def load(self, summaries: Mapping[str, Summary]) -> None:
-        """Load or reload files and follow their values."""
-        loaded = [self._enter(path, summary) for path, summary in summaries.items()]
+        """Load files and follow their values."""
+        self._follow([self._enter(path, summary) for path, summary in summaries.items()])
+
+    def reload(self, changed: Mapping[str, Summary], removed: Set[str]) -> set[str]:
+        """Load changed files again, and return the files whose calls may differ.
+
+        Other files keep the values that a changed file no longer provides.
+        """
+        counts = {number: len(edges) for number, edges in self.calls.edges.items()}
+        importers = self._importers_of({*changed, *removed})
+        again = {path: self.files[path].summary for path in sorted(self._outdated(changed.keys(), removed))}
+        old = [self.files[path] for path in (*again, *sorted(changed), *sorted(removed)) if path in self.files]
+        overfull = {name for file in old for name, node in file.named_variables() if node in self.heap.overfull}
+        callers = {module for file in old for module in self._unload(file)}
+        loaded = [self._enter(path, summary) for path, summary in {**again, **changed}.items()]
+        named = [known for file in loaded for known in file.named_variables()]
+        self.heap.overfull.update(node for name, node in named if name in overfull)
+        self._follow(loaded)
+        self._connect_again(loaded, importers - again.keys())
+        grown = {number for number, edges in self.calls.edges.items() if len(edges) != counts.get(number, 0)}
+        touched = {file.path for number, file in self.by_number.items() if number in grown | callers}
+        return touched | {*changed, *removed, *importers, *again}
+
+    def _importers_of(self, paths: Set[str]) -> set[str]:
+        return {importer for path in paths for importer in self._importers[path] if importer in self.files} - paths
+
+    def _outdated(self, changed: Set[str], removed: Set[str]) -> set[str]:
+        """Unchanged files to load again: they import a removed or formerly missing file, or `*` from a changed one."""
+        words = {self.exports.modules.name(path).rpartition(".")[2] for path in changed - self.files.keys()}
+        missing = {path for path, file in self.files.items() if any(_names_module(file, word) for word in words)}
+        stars = {path for path in self._importers_of(changed) if self.exports.stars[path]}
+        return (missing | stars | self._importers_of(removed)) - changed - removed
+
+    def _unload(self, file: LoadedFile) -> set[int]:
+        """Take a file out of the program: its definitions are gone. Return the numbers of the files that call them."""
+        del self.files[file.path], self.by_number[file.number]
+        self.calls.edges.pop(file.number, None)
+        self.exports.leave(file.path)
+        callers: set[int] = set()
+        for number in (*file.functions, *file.classes):
+            value = self.heap.values[number]
+            if isinstance(value, FunctionValue):
+                value.is_gone = True
+                callers.update(record.module for record in value.visits.values())
+            elif isinstance(value, ClassValue):
+                value.bases, value.mro, value.is_gone = {}, None, True
+        return callers
+
+    def _connect_again(self, loaded: Sequence[LoadedFile], importers: Set[str]) -> None:
+        """Bind calls, imports and subclasses in other files to the new variables of loaded files."""
+        visits, self._visits = self._visits, []
+        for function, receiver, record in visits:
+            if record.module in self.by_number:
+                self.calls.enter(function, record, receiver)
+        paths = {file.path for file in loaded}
+        for importer in sorted(importers):
+            for item in self.files[importer].summary.imports:
+                if self.exports.modules.resolve(item.module, item.level, importer) in paths:
+                    self._bind_import(self.files[importer], item)
+        for of_class in [number for file in loaded for number in file.classes]:
+            self.attributes.reconnect(of_class)
+        self.heap.run()
+
+    def _enter(self, path: str, summary: Summary) -> LoadedFile:
+        self._last += 1
+        file = LoadedFile(path, self._last, self._last << SHIFT, summary)
+        self.files[path] = self.by_number[self._last] = file
+        self.exports.enter(path, file.base, summary)
+        ordinals: defaultdict[str, int] = defaultdict(int)
+        defined: list[Class | Function] = [*summary.classes, *summary.functions]
+        for known in defined:
+            kind = FunctionValue if isinstance(known, Function) else ClassValue
+            identity = (path, known.qualname, ordinals[known.qualname])
+            number = self.heap.number(kind, path, known.qualname, file.base, known, key=identity)
+            value: Any = self.heap.values[number]
+            value.base, value.info, value.is_gone = file.base, known, False
+            if isinstance(value, FunctionValue) and value.visits:
+                self._visits += [(number, receiver, record) for (_, receiver), record in value.visits.items()]
+                value.visits = {}
+            (file.functions if isinstance(known, Function) else file.classes).append(number)
+            ordinals[known.qualname] += 1
+        return file
+
+    def _follow(self, loaded: Sequence[LoadedFile]) -> None:
         self._waiting = []  # calls and type tests wait until the bases of all classes are known
         for file in loaded:
             self._seed(file)
@@ -85,90 +165,50 @@ class Solver:
         self.heap.run()
         self._undecorate(loaded)
 
-    def _enter(self, path: str, summary: Summary) -> LoadedFile:
-        self.last += 1
-        file = LoadedFile(path, self.last, self.last << SHIFT, summary)
-        self.files[path] = self.by_number[self.last] = file
-        self.exports.enter(path, file.base, summary)
-        ordinals: defaultdict[str, int] = defaultdict(int)
-        defined: list[Class | Function] = [*summary.classes, *summary.functions]
-        for known in defined:
-            kind = FunctionValue if isinstance(known, Function) else ClassValue
-            identity = (path, known.qualname, ordinals[known.qualname])
-            number = self.heap.values.number(kind, *identity[:2], key=identity)
-            value: Any = self.heap.values[number]
-            value.base, value.info, value.is_gone = file.base, known, False
-            (file.functions if isinstance(known, Function) else file.classes).append(number)
-            ordinals[known.qualname] += 1
-        return file
-
     def _seed(self, file: LoadedFile) -> None:
         """Give the variables of a file their initial values."""
-        base, summary, values = file.base, file.summary, self.heap.values
-        numbers = {"function": file.functions, "class": file.classes}
-        for seed in summary.seeds:
-            if seed.kind == "container":
-                self.heap.put(base + seed.into, self._container(file, seed.number))
-            elif seed.kind in numbers:
-                self.heap.put(base + seed.into, numbers[seed.kind][seed.number])
-            elif self.calls.has_externals:
-                self.heap.put(base + seed.into, values.external(seed.kind, is_instance=True))
-        for function in summary.functions:
-            self._seed_receiver(file, function)
-            if function.generator != NOTHING:
-                self._container(file, function.generator)
+        base, summary = file.base, file.summary
+        for number, known in zip(file.classes, summary.classes, strict=True):
+            self.heap.put(base + known.node, number)
+        for number, function in zip(file.functions, summary.functions, strict=True):
+            self.heap.put(base + function.node, number)
+            if function.receiver != NOTHING:  # code outside the program may call a method
+                of_class = file.classes[function.of_class]
+                value = of_class if function.kind == "class" else self.heap.instance(of_class)
+                self.heap.seed(base + function.receiver, value)
+        for number, container in enumerate(summary.containers):
+            made = self.heap.container((base, number), is_mapping=container.is_mapping)
+            self.heap.put(base + container.node, made)
+            for key, node in container.fields:
+                self.heap.copy(base + node, self.heap.field(made, key))
         for item in summary.imports:
-            self.bind_import(file, item)
+            self._bind_import(file, item)
         for name, node in summary.free.items():
-            found = self.exports.through_stars(file.path, name)
+            found = self.exports.exported(file.path, name)
             self.heap.copy(found, base + node)
             if found == NOTHING:
-                self.heap.put(base + node, values.external(name))
+                self.heap.put(base + node, self.heap.external(name))
 
-    def _seed_receiver(self, file: LoadedFile, function: Function) -> None:
-        """Code outside the program may call a method: its receiver is an instance of its class."""
-        if function.of_class == NOTHING or function.kind == "static" or not function.parameters:
-            return
-        number = file.classes[function.of_class]
-        value = number if function.kind == "class" else self.heap.values.instance(number)
-        self.heap.seed(file.base + function.parameters[0][1], value)
-
-    def _container(self, file: LoadedFile, number: int) -> int:
-        info = file.summary.containers[number]
-        made = self.heap.values.container(info.kind, (file.base, number))
-        for key, node in info.fields:
-            self.heap.copy(file.base + node, self.heap.containers.field(made, key))
-        return made
-
-    def bind_import(self, file: LoadedFile, item: ModuleImport) -> None:
+    def _bind_import(self, file: LoadedFile, item: ModuleImport) -> None:
         """Bind the variable of an import."""
         modules = self.exports.modules
         found = modules.resolve(item.module, item.level, file.path)
-        if found:
-            self.importers[found].add(file.path)
-        if item.name == "*" or item.into == NOTHING:
+        self._importers[found].add(file.path)
+        if item.into == NOTHING:
             return
         into = file.base + item.into
         if not found:
-            self.missing[item.module.rpartition(".")[2] or item.name].add(file.path)
-            self._import_external(item, into)
+            if not item.level and (self.calls.has_externals or item.module in MODELLED_MODULES):
+                name = f"{item.module}.{item.name}" if item.name else item.module
+                self.heap.put(into, self.heap.external(name))
         elif not item.name:
-            self.heap.put(into, self.heap.values.number(ModuleValue, found))
+            self.heap.put(into, self.heap.number(ModuleValue, found))
         else:
+            self._importers[modules.submodule(found, item.name)].add(file.path)
             source = self.exports.find(found, item.name)
             if source == into:  # `from . import name` in a package: the variable is not its own source
                 source = self.exports.submodule(found, item.name)
             self.heap.copy(source, into)
-            if source == NOTHING:
-                self.missing[item.name].add(file.path)
-            submodule = modules.submodule(found, item.name)
-            if submodule:
-                self.importers[submodule].add(file.path)
-
-    def _import_external(self, item: ModuleImport, into: int) -> None:
-        if not item.level and (self.calls.has_externals or item.module in MODELLED_MODULES):
-            name = f"{item.module}.{item.name}" if item.name else item.module
-            self.heap.put(into, self.heap.values.external(name))
 
     def _undecorate(self, files: Sequence[LoadedFile]) -> None:
         """A decorator with an unknown result returns its argument. Decorators outside the project come first: a
@@ -202,7 +242,7 @@ class Solver:
         if self._waiting is not None:
             self._waiting.append((file, use, value))
             return
-        record = self.calls.records.get(file.base + use.node) or self._record(file, use.node)
+        record = file.records.get(use.node) or self._record(file, use.node)
         if record.attr:
             self.calls.call_attr(value, record.attr, record)
         else:
@@ -211,7 +251,7 @@ class Solver:
     def _record(self, file: LoadedFile, position: int) -> CallRecord:
         """A site with variables of the whole program."""
         site, base = file.summary.sites[position], file.base
-        record = self.calls.records[base + position] = CallRecord(
+        record = file.records[position] = CallRecord(
             base + position,
             file.number,
             site.caller,
@@ -219,9 +259,8 @@ class Solver:
             site.attr,
             tuple([base + node if node != NOTHING else NOTHING for node in site.args]),
             base + site.result if site.result != NOTHING else NOTHING,
-            tuple([(name, base + node) for name, node in site.keywords]),
             tuple([base + node for node in site.starred]),
-            tuple([base + node for node in site.double_starred]),
+            tuple([(name, base + node) for name, node in site.keywords]),
             site.constant,
         )
         return record
@@ -234,14 +273,14 @@ class Solver:
         self.calls.store(value, str(use.key), _node(file, use), _place(file, use))
 
     def _item(self, file: LoadedFile, use: Use, value: int) -> None:
-        if isinstance(self.heap.values[value], ContainerValue):
-            self.heap.containers.read(value, use.key, _node(file, use))
+        if self.heap.is_container(value):
+            self.heap.read_item(value, use.key, _node(file, use))
         else:
             self.calls.call_special(value, "__getitem__", _place(file, use), result=_node(file, use))
 
     def _set_item(self, file: LoadedFile, use: Use, value: int) -> None:
-        if isinstance(self.heap.values[value], ContainerValue):
-            self.heap.copy(_node(file, use), self.heap.containers.field(value, use.key))
+        if self.heap.is_container(value):
+            self.heap.copy(_node(file, use), self.heap.field(value, use.key))
         else:
             self.calls.call_special(value, "__setitem__", _place(file, use), args=(NOTHING, _node(file, use)))
 
@@ -250,8 +289,8 @@ class Solver:
 
     def _enter_with(self, file: LoadedFile, use: Use, value: int) -> None:
         known, into, record = self.heap.values[value], _node(file, use), _place(file, use)
-        if isinstance(known, ContainerValue):
-            self.heap.containers.elements(value, into)
+        if self.heap.is_container(value):
+            self.heap.read_elements(value, into)
         elif isinstance(known, InstanceValue):
             enters = ("__enter__", "__aenter__")
             if all(self.attributes.definer(known.of_class, name) == NOTHING for name in enters):
@@ -262,36 +301,34 @@ class Solver:
     def _instance(self, file: LoadedFile, use: Use, value: int) -> None:
         known = self.heap.values[value]
         if isinstance(known, ClassValue):
-            self.heap.put(_node(file, use), self.heap.values.instance(value))
+            self.heap.put(_node(file, use), self.heap.instance(value))
         elif isinstance(known, ExternalValue) and self.calls.has_externals:
-            self.heap.put(_node(file, use), self.heap.values.external(known.name, is_instance=True))
+            self.heap.put(_node(file, use), value)
 
     def _super(self, file: LoadedFile, use: Use, value: int) -> None:
-        if use.other is not None and isinstance(self.heap.values[value], (InstanceValue, ClassValue)):
-            self.heap.put(_node(file, use), self.heap.values.number(SuperValue, file.classes[use.other], value))
+        if isinstance(use.key, int) and isinstance(self.heap.values[value], (InstanceValue, ClassValue)):
+            self.heap.put(_node(file, use), self.heap.number(SuperValue, file.classes[use.key], value))
 
     def _base(self, file: LoadedFile, use: Use, value: int) -> None:
         known = self.heap.values[value]
-        is_outside = isinstance(known, ExternalValue) and (self.calls.has_externals or "." not in known.name)
-        if is_outside or isinstance(known, ClassValue):  # `typing.Generic` and its like define nothing
-            self.attributes.rebase(file.classes[use.node], use.other or 0, value)
-
-    def _slice(self, file: LoadedFile, use: Use, value: int) -> None:
-        if isinstance(self.heap.values[value], ContainerValue):
-            made = self.heap.values.container("sequence", (_node(file, use), "slice", value))
-            start = use.key if isinstance(use.key, int) else 0
-            self.heap.containers.slice(value, start, use.other, made)
-            self.heap.put(_node(file, use), made)
+        is_outside = isinstance(known, ExternalValue) and self.calls.has_externals
+        if isinstance(use.key, int) and (is_outside or isinstance(known, ClassValue)):
+            self.attributes.rebase(file.classes[use.node], use.key, value)
 
     def _narrow(self, file: LoadedFile, use: Use, value: int) -> None:
         """An unknown class tells nothing about the value."""
         if self._waiting is not None:
             self._waiting.append((file, use, value))
             return
-        known, classes = self.heap.values[value], self.heap.of(file.base + (use.other or 0))
+        known, classes = self.heap.values[value], self.heap.of(file.base + int(use.key or 0))
         is_instance = isinstance(known, InstanceValue) and not classes.isdisjoint(self.attributes.order(known.of_class))
         if not classes or is_instance == (use.op == "narrow"):
             self.heap.put(_node(file, use), value)
+
+
+def _names_module(file: LoadedFile, word: str) -> bool:
+    """Whether an import of a file may mean a module with this last word."""
+    return any(word in (item.module.rpartition(".")[2], item.name) for item in file.summary.imports)
 
 
 def _node(file: LoadedFile, use: Use) -> int:
@@ -310,7 +347,6 @@ HANDLERS: dict[Operation, Callable[[Solver, LoadedFile, Use, int], None]] = {
     "set_item": Solver._set_item,
     "iterate": Solver._iterate,
     "enter": Solver._enter_with,
-    "slice": Solver._slice,
     "super": Solver._super,
     "call": Solver._call,
     "base": Solver._base,

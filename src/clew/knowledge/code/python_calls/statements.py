@@ -1,47 +1,35 @@
-"""Statements and annotations of a Python file: `summarize` turns a file into its summary."""
+"""Statements of a Python file: `summarize` turns a file into its summary."""
 
 from __future__ import annotations
 
 import ast
+import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from clew.knowledge.code.python_calls.expressions import Expressions
-from clew.knowledge.code.python_calls.scopes import BODIES, FUNCTIONS, Scope, SummaryBuilder, names_bound_by
+from clew.knowledge.code.python_calls.expressions import Expressions, last_name
+from clew.knowledge.code.python_calls.scopes import Scope
 from clew.knowledge.code.python_calls.summary import NOTHING, Class, FunctionKind, ModuleImport, Summary
-from clew.knowledge.code.python_calls.syntax import parse_expression, parse_module
 
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 DECORATOR_KINDS: dict[str, FunctionKind] = {
     "staticmethod": "static",
     "classmethod": "class",
-    "property": "property",
-    "cached_property": "property",
-    "abstractproperty": "property",
-    "getter": "property",
-    "setter": "setter",
-    "deleter": "setter",
+    **dict.fromkeys(("property", "cached_property", "abstractproperty", "getter"), "property"),
+    **dict.fromkeys(("setter", "deleter"), "setter"),
 }
 """The kind of method that a decorator with this last name makes."""
-TRANSPARENT = frozenset(
-    {
-        "Optional", "Union", "Annotated", "Final", "ClassVar", "Required", "NotRequired", "Awaitable", "InitVar",
-    }
-)  # fmt: skip
-SEQUENCES = frozenset(
-    {
-        "list", "List", "tuple", "Tuple", "set", "Set", "frozenset", "FrozenSet", "AbstractSet", "deque", "Deque",
-        "Sequence", "MutableSequence", "Iterable", "Iterator", "Collection", "Generator",
-        "AsyncIterator", "AsyncIterable", "AsyncGenerator",
-    }
-)  # fmt: skip
-MAPPINGS = frozenset(("dict", "Dict", "Mapping", "MutableMapping", "defaultdict", "DefaultDict", "OrderedDict"))
 LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
-MAX_TYPE_TESTS = 200
-"""`isinstance` conditions of one scope that are followed: each scans the statements that it applies to."""
-MAX_ANNOTATION_DEPTH = 6
 MAX_BYTES = 4_000_000
 """A larger file was hardly written by a person."""
+
+_INNER = r"(?:[^\[\]]|\[(?:[^\[\]]|\[[^\[\]]*+\])*+\])*+"
+_ALIAS = re.compile(rf"^([ \t]*+)type[ \t]++(\w++)[ \t]*+(?:\[{_INNER}\])?+[ \t]*+=(?!=)", re.MULTILINE)
+_LAZY = re.compile(r"^([ \t]*+)lazy[ \t]++(?=import\b|from\b)", re.MULTILINE)
+_EXCEPT = re.compile(r"^([ \t]*+except\*?)[ \t]++([\w.]++(?:[ \t]*+,[ \t]*+[\w.]++)++)[ \t]*+:", re.MULTILINE)
+_PARAMETERS = re.compile(
+    rf"^([ \t]*+(?:(?:async[ \t]++)?+def|class)[ \t]++\w++)[ \t]*+\[({_INNER})\](\(?)", re.MULTILINE
+)
+"""Type parameters, with brackets nested up to three deep."""
 
 
 def summarize(content: bytes) -> Summary:
@@ -51,7 +39,7 @@ def summarize(content: bytes) -> Summary:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return Statements().read_file(parse_module(content))
+            return Statements().read_file(_parse(content))
     except SyntaxError as error:
         return Summary(error=f"line {error.lineno or 0}: {error.msg}"[:200])
     except ValueError as error:
@@ -60,263 +48,217 @@ def summarize(content: bytes) -> Summary:
         return Summary(error="nested too deeply or too large")
 
 
-class Statements:
+def _parse(content: bytes) -> ast.Module:
+    """The syntax tree of a file, also of one with newer syntax than that of the running interpreter."""
+    try:
+        return ast.parse(content)
+    except SyntaxError as error:
+        try:
+            return ast.parse(downgrade_syntax(content.decode("utf-8-sig", errors="replace")))
+        except SyntaxError:
+            raise error from None
+
+
+def downgrade_syntax(text: str) -> str:
+    """Rewrite newer syntax into older syntax with the same lines: type aliases, type parameters, lazy imports and bare
+    lists of exceptions."""
+    text = _EXCEPT.sub(r"\1 (\2):", _LAZY.sub(r"\1", text))
+    return _PARAMETERS.sub(_drop_parameters, _ALIAS.sub(r"\1\2 =", text))
+
+
+def _drop_parameters(found: re.Match[str]) -> str:
+    """A definition without its type parameters; their line ends move into the arguments or bases."""
+    lines = "\n" * found[2].count("\n")
+    return f"{found[1]}({lines}" + ("" if found[3] else ")")
+
+
+class Statements(Expressions):
     """Reads the statements of one file into a summary."""
 
-    def __init__(self) -> None:
-        self.builder = SummaryBuilder()
-        self.expressions = Expressions(self.builder)
-
     def read_file(self, tree: ast.Module) -> Summary:
-        scope = Scope("module", None, caller=0, qualname="")
-        self.builder.bind(scope, tree.body)
-        self.run(tree.body, scope)
-        return self.builder.build(scope)
+        self.run(tree.body, self.module)
+        while self.pending:
+            node, scope = self.pending.popleft()
+            if isinstance(node, ast.Lambda):
+                self.copy(self.value(node.body, scope), scope.returned)
+            else:
+                self.run(node.body, scope)
+            if scope.yields:
+                self.container(scope.returned, scope.yields)
+        return self.build()
 
     def run(self, body: Sequence[ast.stmt], scope: Scope) -> None:
-        before: dict[str, int] = {}
-        for position, statement in enumerate(body, start=1):
-            reader = READERS.get(type(statement), Statements.run_other)
-            reader(self, statement, scope)
+        narrowed: list[tuple[str, int]] = []
+        for statement in body:
+            READERS.get(type(statement), Statements.run_other)(self, statement, scope)
             if isinstance(statement, ast.Assert):
-                before = self._narrow(statement.test, body[position:], scope) | before
+                narrowed += self._narrow(statement.test, scope)
             elif isinstance(statement, ast.If) and isinstance(statement.body[-1], LEAVING) and not statement.orelse:
-                before = self._narrow(statement.test, body[position:], scope, is_negated=True) | before
-        scope.names.update(before)
+                narrowed += self._narrow(statement.test, scope, is_negated=True)
+        self._widen(narrowed, scope)
 
     def run_other(self, statement: ast.stmt, scope: Scope) -> None:
-        """A statement that moves no value: only its calls and its body matter."""
+        """A statement that moves no value: only its calls and its bodies matter."""
         for child in ast.iter_child_nodes(statement):
             if isinstance(child, ast.expr):
-                self.expressions.value(child, scope, is_wanted=False)
-        for field in BODIES:
-            self.run(getattr(statement, field, ()), scope)
+                self.value(child, scope, is_wanted=False)
+        for body in ("body", "orelse"):
+            self.run(getattr(statement, body, ()), scope)
 
     def run_if(self, node: ast.If, scope: Scope) -> None:
-        self.expressions.value(node.test, scope, is_wanted=False)
+        self.value(node.test, scope, is_wanted=False)
         for body, is_negated in ((node.body, False), (node.orelse, True)):
-            before = self._narrow(node.test, body, scope, is_negated=is_negated)
+            narrowed = self._narrow(node.test, scope, is_negated=is_negated)
             self.run(body, scope)
-            scope.names.update(before)
+            self._widen(narrowed, scope)
 
-    def _narrow(
-        self, test: ast.expr, body: Sequence[ast.stmt], scope: Scope, *, is_negated: bool = False
-    ) -> dict[str, int]:
-        """Give names that a condition tests by `isinstance` narrower variables, unless the body assigns them.
+    def _narrow(self, test: ast.expr, scope: Scope, *, is_negated: bool = False) -> list[tuple[str, int]]:
+        """Give a name that a condition tests by `isinstance` a narrower variable; return it with the previous one."""
+        name, classes, is_negated = _type_test(test, is_negated)
+        found = self.join([self.value(item, scope) for item in classes])
+        if found == NOTHING or name not in scope.names:
+            return []
+        before = scope.names[name]
+        scope.narrowed.setdefault(name, before)
+        scope.names[name] = self.derive(before, "exclude" if is_negated else "narrow", key=found)
+        if not is_negated:
+            self.use(found, "instance", scope.names[name])
+        return [(name, before)]
 
-        Return their previous variables.
-        """
-        before: dict[str, int] = {}
-        for name, classes, is_excluded in type_tests(test, is_negated):
-            scope.type_tests += 1
-            if scope.type_tests > MAX_TYPE_TESTS:
-                break
-            node = scope.names.get(name, NOTHING)
-            found = self.expressions.join([self.expressions.value(item, scope) for item in classes])
-            if NOTHING in (node, found) or name in names_bound_by(body):
-                continue
-            into = scope.names[name] = self.builder.node()
-            before.setdefault(name, node)
-            self.builder.use(node, "exclude" if is_excluded else "narrow", into, other=found)
-            if not is_excluded:
-                self.builder.use(found, "instance", into)
-        return before
+    def _widen(self, narrowed: Sequence[tuple[str, int]], scope: Scope) -> None:
+        for name, before in reversed(narrowed):
+            scope.names[name] = before
+            if scope.narrowed.get(name) == before:
+                del scope.narrowed[name]
 
-    def run_function(self, node: FunctionNode, scope: Scope) -> None:
-        kind, decorators = _split_decorators(node.decorator_list)
-        qualname = scope.qualify(node.name)
-        inner = Scope("function", scope, caller=self.builder.scope(qualname), qualname=qualname)
+    def run_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
+        kinds = [DECORATOR_KINDS[name] for item in node.decorator_list if (name := last_name(item)) in DECORATOR_KINDS]
+        decorators = [item for item in node.decorator_list if last_name(item) not in DECORATOR_KINDS]
         of_class = scope.of_class if scope.kind == "class" else NOTHING
-        number, finish = self.expressions.begin_function(inner, scope, node.lineno, node.args, kind, of_class)
-        positional = [*node.args.posonlyargs, *node.args.args]
-        for item in (*positional, *node.args.kwonlyargs):
-            self.builder.copy(self.annotated(item.annotation, scope), inner.names[item.arg])
-        self.builder.copy(self.annotated(node.returns, scope), inner.returned)
-        if of_class != NOTHING and kind != "static" and positional:
-            inner.receiver, inner.of_class = inner.names[positional[0].arg], of_class
-        self.builder.bind(inner, node.body)
-        self.run(node.body, inner)
-        finish()
-        self._define(node, self.builder.seed("function", number), decorators, scope)
+        value = self.define_function(node, node.name, scope, kinds[-1] if kinds else "plain", of_class)
+        self._define(node.name, value, decorators, scope)
 
     def run_class(self, node: ast.ClassDef, scope: Scope) -> None:
-        number = len(self.builder.classes)
-        self.builder.classes.append(None)
+        number, value, inner = len(self.classes), self.node(), self.inner_scope("class", scope, node.name)
+        self.classes.append(Class(value, inner.qualname, node.lineno, inner.names))
+        inner.of_class = number
         for position, base in enumerate(node.bases):
             plain = base.value if isinstance(base, ast.Subscript) else base
-            self.builder.use(self.expressions.value(plain, scope), "base", number, other=position)
+            self.use(self.value(plain, scope), "base", number, key=position)
         for keyword in node.keywords:
-            self.expressions.value(keyword.value, scope, is_wanted=False)
-        qualname = scope.qualify(node.name)
-        inner = Scope("class", scope, caller=self.builder.scope(qualname), qualname=qualname)
-        inner.of_class = number
-        self.builder.bind(inner, node.body)
+            self.value(keyword.value, scope, is_wanted=False)
         self.run(node.body, inner)
-        self.builder.classes[number] = Class(qualname, node.lineno, inner.names)
-        self._define(node, self.builder.seed("class", number), node.decorator_list, scope)
+        self._define(node.name, value, node.decorator_list, scope)
 
-    def _define(
-        self, node: FunctionNode | ast.ClassDef, value: int, decorators: Sequence[ast.expr], scope: Scope
-    ) -> None:
+    def _define(self, name: str, value: int, decorators: Sequence[ast.expr], scope: Scope) -> None:
         """Assign a definition, as its decorators leave it, to its name."""
         for decorator in reversed(decorators):
-            called = self.expressions.value(decorator, scope)
-            result = self.expressions.call(called, scope, decorator.lineno, args=(value,), decorates=True)
+            result = self.call_plainly(self.value(decorator, scope), scope, decorator.lineno, decorated=value)
             value = value if result == NOTHING else result
-        self.builder.copy(value, self.builder.variable(scope, node.name))
+        self.copy(value, self.bind(scope, name))
 
     def run_assign(self, node: ast.Assign, scope: Scope) -> None:
-        self.expressions.assign_expression(node.targets, node.value, scope)
+        self.assign_expression(node.targets, node.value, scope)
 
     def run_annotated(self, node: ast.AnnAssign, scope: Scope) -> None:
-        self.expressions.assign(node.target, self.annotated(node.annotation, scope), scope)
+        self.assign(node.target, self.annotated(node.annotation, scope), scope)
         if node.value is not None:
-            self.expressions.assign_expression([node.target], node.value, scope)
+            self.assign_expression([node.target], node.value, scope)
 
     def run_augmented(self, node: ast.AugAssign, scope: Scope) -> None:
-        found = self.expressions.value(node.value, scope)
+        found = self.value(node.value, scope)
         if isinstance(node.op, (ast.Add, ast.BitOr)) and found != NOTHING:
-            self.expressions.assign(node.target, found, scope)
+            self.assign(node.target, found, scope)
+
+    def run_declared(self, node: ast.Global | ast.Nonlocal, scope: Scope) -> None:
+        for name in node.names:
+            outer = scope.parent.binder(name) if isinstance(node, ast.Nonlocal) and scope.parent else None
+            scope.declared[name] = outer or self.module
 
     def run_for(self, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
-        source = self.expressions.value(node.iter, scope)
-        if source != NOTHING:
-            each = self.builder.derive(source, "iterate", scope, node.iter.lineno)
-            self.expressions.assign(node.target, each, scope)
-        self.run(node.body, scope)
-        self.run(node.orelse, scope)
+        each = self.derive(self.value(node.iter, scope), "iterate", scope, node.iter.lineno)
+        self.assign(node.target, each, scope)
+        self.run([*node.body, *node.orelse], scope)
 
     def run_with(self, node: ast.With | ast.AsyncWith, scope: Scope) -> None:
         for item in node.items:
-            source = self.expressions.value(item.context_expr, scope)
-            into = self.builder.derive(source, "enter", scope, item.context_expr.lineno)
+            source = self.value(item.context_expr, scope)
+            into = self.derive(source, "enter", scope, item.context_expr.lineno)
             if item.optional_vars is not None:
-                self.expressions.assign(item.optional_vars, into, scope)
+                self.assign(item.optional_vars, into, scope)
         self.run(node.body, scope)
 
     def run_return(self, node: ast.Return, scope: Scope) -> None:
-        self.builder.copy(self.expressions.value(node.value, scope), scope.owner().returned)
+        self.copy(self.value(node.value, scope), scope.returned)
 
     def run_raise(self, node: ast.Raise, scope: Scope) -> None:
         """`raise Error` calls the class, as `raise Error()` does."""
-        found = self.expressions.value(node.exc, scope)
+        found = self.value(node.exc, scope)
         if isinstance(node.exc, (ast.Name, ast.Attribute)):
-            self.expressions.call(found, scope, node.lineno)
-        self.expressions.value(node.cause, scope, is_wanted=False)
+            self.call_plainly(found, scope, node.lineno)
+        self.value(node.cause, scope, is_wanted=False)
 
-    def run_try(self, node: ast.Try, scope: Scope) -> None:
+    def run_try(self, node: ast.Try | ast.TryStar, scope: Scope) -> None:
         self.run(node.body, scope)
         for handler in node.handlers:
             caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-            found = self.expressions.join([self.expressions.value(item, scope) for item in caught])
+            found = self.join([self.value(item, scope) for item in caught])
             if handler.name:
-                self.builder.copy(self.builder.derive(found, "instance"), self.builder.variable(scope, handler.name))
+                self.copy(self.derive(found, "instance"), self.bind(scope, handler.name))
             self.run(handler.body, scope)
-        self.run(node.orelse, scope)
-        self.run(node.finalbody, scope)
+        self.run([*node.orelse, *node.finalbody], scope)
 
     def run_import(self, node: ast.Import, scope: Scope) -> None:
         for alias in node.names:
             top = alias.name.partition(".")[0]
             module = alias.name if alias.asname else top
-            into = self.builder.variable(scope, alias.asname or top)
-            self.builder.imports.append(ModuleImport(module, 0, "", into, node.lineno))
+            self._import(module, 0, "", alias.asname or top, scope)
             if module != alias.name:
-                self.builder.imports.append(ModuleImport(alias.name, 0, "", NOTHING, node.lineno))
+                self.imports.append(ModuleImport(alias.name, 0, "", NOTHING))
 
     def run_import_from(self, node: ast.ImportFrom, scope: Scope) -> None:
         for alias in node.names:
-            into = NOTHING if alias.name == "*" else self.builder.variable(scope, alias.asname or alias.name)
-            self.builder.imports.append(ModuleImport(node.module or "", node.level, alias.name, into, node.lineno))
+            self._import(node.module or "", node.level, alias.name, alias.asname or alias.name, scope)
+
+    def _import(self, module: str, level: int, name: str, bound: str, scope: Scope) -> None:
+        self.has_star = self.has_star or name == "*"
+        into = NOTHING if name == "*" else self.bind(scope, bound)
+        scope.imported.add(bound)
+        self.imports.append(ModuleImport(module, level, name, into))
 
     def run_match(self, node: ast.Match, scope: Scope) -> None:
-        found = self.expressions.value(node.subject, scope)
+        found = self.value(node.subject, scope)
         for case in node.cases:
-            self._bind_pattern(case.pattern, found, scope)
-            self.expressions.value(case.guard, scope, is_wanted=False)
+            for part in ast.walk(case.pattern):
+                if isinstance(part, ast.MatchAs) and part.name is not None:
+                    self.copy(found if part is case.pattern else NOTHING, self.bind(scope, part.name))
+            self.value(case.guard, scope, is_wanted=False)
             self.run(case.body, scope)
 
-    def _bind_pattern(self, pattern: ast.pattern, found: int, scope: Scope) -> None:
-        """A name for the whole subject holds it, or an instance of the class that the pattern names."""
-        if isinstance(pattern, ast.MatchOr):
-            for choice in pattern.patterns:
-                self._bind_pattern(choice, found, scope)
-        if not isinstance(pattern, ast.MatchAs) or pattern.name is None:
-            return
-        if isinstance(pattern.pattern, ast.MatchClass):
-            found = self.builder.derive(self.expressions.value(pattern.pattern.cls, scope), "instance")
-        self.builder.copy(found, self.builder.variable(scope, pattern.name))
 
-    def annotated(self, annotation: ast.expr | None, scope: Scope, *, depth: int = 0) -> int:
-        """A variable with the values that an annotation promises: an instance of each class that it names."""
-        if annotation is None or depth > MAX_ANNOTATION_DEPTH:
-            return NOTHING
-        match annotation:
-            case ast.Constant(value=str() as text):
-                return self.annotated(parse_expression(text), scope, depth=depth + 1)
-            case ast.Name() | ast.Attribute():
-                return self.builder.derive(self.expressions.value(annotation, scope), "instance")
-            case ast.BinOp(op=ast.BitOr()):
-                sides = (annotation.left, annotation.right)
-                return self.expressions.join([self.annotated(side, scope, depth=depth + 1) for side in sides])
-            case ast.Subscript():
-                return self._generic(annotation, scope, depth + 1)
-        return NOTHING
-
-    def _generic(self, annotation: ast.Subscript, scope: Scope, depth: int) -> int:
-        name = _last_name(annotation.value)
-        inner = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
-        if name in ("type", "Type"):
-            classes = [item for item in inner if not isinstance(item, ast.Constant)]
-            return self.expressions.join([self.expressions.value(item, scope) for item in classes])
-        if name not in TRANSPARENT | SEQUENCES | MAPPINGS:
-            return self.annotated(annotation.value, scope, depth=depth)
-        parts = [self.annotated(item, scope, depth=depth) for item in inner]
-        held = parts[-1] if name in MAPPINGS else self.expressions.join(parts)
-        if name in TRANSPARENT or held == NOTHING:
-            return held
-        return self.builder.made("mapping" if name in MAPPINGS else "sequence", [(None, held)])
-
-
-def type_tests(test: ast.expr, is_negated: bool) -> Iterator[tuple[str, Sequence[ast.expr], bool]]:
-    """Names that a condition tests by `isinstance` if it is true (false if `is_negated`): the name, the classes, and
-    whether they are excluded."""
+def _type_test(test: ast.expr, is_negated: bool) -> tuple[str, list[ast.expr], bool]:
+    """The name and the classes of an `isinstance` test, and whether the test must fail."""
     match test:
         case ast.UnaryOp(op=ast.Not()):
-            yield from type_tests(test.operand, not is_negated)
-        case ast.BoolOp():
-            if isinstance(test.op, ast.Or if is_negated else ast.And):
-                for part in test.values:
-                    yield from type_tests(part, is_negated)
+            return _type_test(test.operand, not is_negated)
         case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=name), classes]):
-            yield name, classes.elts if isinstance(classes, ast.Tuple) else [classes], is_negated
-
-
-def _last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-
-
-def _split_decorators(decorators: Sequence[ast.expr]) -> tuple[FunctionKind, list[ast.expr]]:
-    """The kind of function that the decorators make, and the decorators that are called like any other function."""
-    kinds = [DECORATOR_KINDS[name] for item in decorators if (name := _last_name(item)) in DECORATOR_KINDS]
-    return kinds[-1] if kinds else "plain", [item for item in decorators if _last_name(item) not in DECORATOR_KINDS]
+            return name, classes.elts if isinstance(classes, ast.Tuple) else [classes], is_negated
+    return "", [], is_negated
 
 
 READERS: dict[type[ast.stmt], Callable[..., None]] = {
-    **dict.fromkeys(FUNCTIONS, Statements.run_function),
+    **dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef), Statements.run_function),
     ast.ClassDef: Statements.run_class,
     ast.Assign: Statements.run_assign,
     ast.AnnAssign: Statements.run_annotated,
     ast.AugAssign: Statements.run_augmented,
     ast.If: Statements.run_if,
-    ast.For: Statements.run_for,
-    ast.AsyncFor: Statements.run_for,
-    ast.With: Statements.run_with,
-    ast.AsyncWith: Statements.run_with,
+    **dict.fromkeys((ast.Global, ast.Nonlocal), Statements.run_declared),
+    **dict.fromkeys((ast.For, ast.AsyncFor), Statements.run_for),
+    **dict.fromkeys((ast.With, ast.AsyncWith), Statements.run_with),
     ast.Return: Statements.run_return,
     ast.Raise: Statements.run_raise,
-    ast.Try: Statements.run_try,
-    ast.TryStar: Statements.run_try,
+    **dict.fromkeys((ast.Try, ast.TryStar), Statements.run_try),
     ast.Import: Statements.run_import,
     ast.ImportFrom: Statements.run_import_from,
     ast.Match: Statements.run_match,

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-FORMAT = 4
+FORMAT = 5
 """Increase it whenever summaries change: stored summaries of another format are discarded."""
 
 NOTHING = -1
@@ -18,11 +18,9 @@ NOTHING = -1
 Key = int | str | None
 """A constant key of a container; None for an unknown one."""
 Operation = Literal[
-    "load", "store", "item", "set_item", "iterate", "enter", "slice", "super", "call", "base", "instance", "narrow",
-    "exclude",
+    "load", "store", "item", "set_item", "iterate", "enter", "super", "call", "base", "instance", "narrow", "exclude"
 ]  # fmt: skip
 FunctionKind = Literal["plain", "static", "class", "property", "setter"]
-ContainerKind = Literal["sequence", "mapping", "generator"]
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -35,10 +33,9 @@ class Use(_Record, frozen=True):
     | load | `node = watched.key` | store | `watched.key = node` |
     | item | `node = watched[key]` | set_item | `watched[key] = node` |
     | iterate | `for node in watched` | enter | `with watched as node` |
-    | slice | `node = watched[key:other]` | super | `node = super()` in a method of class `other` |
-    | call | the site of number `node` | base | watched is base `other` of class `node` |
-    | instance | `node` is an instance of the watched class |
-    | narrow, exclude | `node` has the watched instances of the classes in `other`, or all other values |
+    | call | the site of number `node` | super | `node = super()` in a method of class `key` |
+    | base | watched is base `key` of class `node` | instance | `node` is an instance of the watched class |
+    | narrow, exclude | `node` has the watched instances of the classes in variable `key`, or all other values |
     """
 
     op: Operation
@@ -46,7 +43,6 @@ class Use(_Record, frozen=True):
     key: Key = None
     caller: int = 0
     line: int = 0
-    other: int | None = None
 
 
 class Site(_Record, frozen=True):
@@ -54,9 +50,9 @@ class Site(_Record, frozen=True):
 
     attr: str
     args: tuple[int, ...]
-    keywords: tuple[tuple[str, int], ...]
     starred: tuple[int, ...]
-    double_starred: tuple[int, ...]
+    keywords: tuple[tuple[str, int], ...]
+    """Named arguments; `**mapping` has an empty name."""
     result: int
     caller: int
     line: int
@@ -68,11 +64,12 @@ class Site(_Record, frozen=True):
 
 
 class Function(_Record, frozen=True):
-    """A function, method or lambda. `scope` is its number among the callers, `of_class` the class around it."""
+    """A function, method or lambda. `of_class` is the class around it."""
 
+    node: int
+    """The variable that holds the function."""
     qualname: str
     line: int
-    scope: int
     kind: FunctionKind
     of_class: int
     parameters: tuple[tuple[str, int], ...]
@@ -82,13 +79,18 @@ class Function(_Record, frozen=True):
     named_rest: int
     """The container of `**kwargs`."""
     returned: int
-    generator: int
-    """The container of the yielded values."""
+
+    @property
+    def receiver(self) -> int:
+        """The variable of `self` or `cls`; NOTHING for a function that is not bound."""
+        is_bound = self.of_class != NOTHING and self.kind != "static" and self.parameters
+        return self.parameters[0][1] if is_bound else NOTHING
 
 
 class Class(_Record, frozen=True):
-    """A class with the variables of its body by name."""
+    """A class with the variables of its body by name; `node` holds the class."""
 
+    node: int
     qualname: str
     line: int
     attrs: dict[str, int]
@@ -97,7 +99,9 @@ class Class(_Record, frozen=True):
 class Container(_Record, frozen=True):
     """A list, tuple, set, dictionary or generator, identified by where it is made, with the variables that fill it."""
 
-    kind: ContainerKind
+    node: int
+    """The variable that holds the container."""
+    is_mapping: bool
     fields: tuple[tuple[Key, int], ...] = ()
 
 
@@ -108,15 +112,6 @@ class ModuleImport(_Record, frozen=True):
     level: int
     name: str
     into: int
-    line: int
-
-
-class Seed(_Record, frozen=True):
-    """The initial value of a variable: a function, class or container by number, or data of a built-in type."""
-
-    into: int
-    kind: Literal["function", "class", "container", "str", "list", "dict"]
-    number: int
 
 
 class Summary(_Record, frozen=True):
@@ -132,7 +127,6 @@ class Summary(_Record, frozen=True):
     """The module's variables by name."""
     free: dict[str, int] = {}
     """Variables of names that the file uses and does not bind."""
-    seeds: tuple[Seed, ...] = ()
     copies: dict[int, tuple[int, ...]] = {}
     uses: dict[int, tuple[Use, ...]] = {}
     sites: tuple[Site, ...] = ()
