@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from clew.knowledge.code.languages.descriptions import describe_comment, describe_docstring
 from clew.knowledge.code.languages.detect import LANGUAGES, load_grammar
-from clew.knowledge.code.languages.walker import Handler, Syntax, Walker, child_at
+from clew.knowledge.code.languages.actions import ACTIONS
+from clew.knowledge.code.languages.walker import Handler, Table, Walker, named_at
 from clew.knowledge.code.models import CUT, FileFacts
 
 if TYPE_CHECKING:
-    from tree_sitter import Language, Node, Parser, Tree
+    from tree_sitter import Language, Node, Parser, Query, Tree
 
 MAX_BYTES = 2_000_000
 MAX_MEAN_LINE = 2_000
@@ -45,8 +46,9 @@ _DOC_NODES = 12
 
 class _Grammar(NamedTuple):
     language: Language
-    handlers: Mapping[int, Handler]
-    syntax: Syntax
+    query: Query
+    table: Table
+    handlers: Mapping[str, Handler]
 
 
 def extract(content: bytes, language: str) -> FileFacts:
@@ -62,9 +64,9 @@ def extract(content: bytes, language: str) -> FileFacts:
     source = _as_utf8(content)
     grammar = _grammar(language)
     tree, is_whole = _parse(source, grammar.language, is_probed=language not in _UNPROBED)
-    walk = Walker(source, grammar.syntax)
+    walk = Walker(source, grammar.table)
     root = tree.root_node
-    walk.run(root, grammar.handlers)
+    walk.run(root, grammar.query, grammar.handlers)
     references = walk.references()
     if not is_whole:
         error = "too hard to parse, read in part"
@@ -108,13 +110,13 @@ def _count_lines(content: bytes) -> int:
 
 @cache
 def _grammar(name: str) -> _Grammar:
-    """A language with its handlers by the numbers of its kinds; one kind may have several numbers."""
-    module = import_module(f"clew.knowledge.code.languages.{_MODULES.get(name, name)}")
+    """A language with its query. Its own handlers come before the shared ones or replace them."""
+    from tree_sitter import Query  # native code, loaded only to read code
+
+    table: Table = import_module(f"clew.knowledge.code.languages.{_MODULES.get(name, name)}").TABLES[name]
     language = load_grammar(name)
-    named = (number for number in range(language.node_kind_count) if language.node_kind_is_named(number))
-    kinds = {number: language.node_kind_for_id(number) or "" for number in named}
-    handlers = {number: module.TABLE[kind] for number, kind in kinds.items() if kind in module.TABLE}
-    return _Grammar(language, handlers, module.SYNTAX)
+    own = {capture: handler for capture, handler in table.handlers.items() if capture not in ACTIONS}
+    return _Grammar(language, Query(language, table.query), table, {**own, **ACTIONS, **table.handlers})
 
 
 def _as_utf8(content: bytes) -> bytes:
@@ -174,7 +176,7 @@ def _describe(source: bytes, root: Node) -> str:
 
 def _describe_before(source: bytes, node: Node, comment: bytes, last: int) -> str:
     """The description, given the first node that is no comment."""
-    string = child_at(node) if node.type == "expression_statement" else None
+    string = named_at(node) if node.type == "expression_statement" else None
     if string is not None and string.type == "string" and string.start_byte == node.start_byte:
         return describe_docstring(source[string.start_byte : string.end_byte])
     is_apart = node.start_point[0] > last + 1
