@@ -47,6 +47,10 @@ _QUERY = """
 (block (expression_statement (assignment)) . (expression_statement . (string) @value_doc))
 (comment) @comment
 """
+_PATTERNS = (
+    "pattern_list tuple_pattern list_pattern list_splat_pattern dictionary_splat_pattern as_pattern_target tuple list type"
+    " default_parameter typed_parameter typed_default_parameter"
+)
 _NAMES_IN_TYPE = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*(?:\.[\w\x80-\xff]+)*")
 
 
@@ -101,10 +105,7 @@ TABLES = {
         _QUERY,
         members={"attribute": ("object", "attribute")},
         calls={"call": "function"},
-        patterns=frozenset(
-            "pattern_list tuple_pattern list_pattern list_splat_pattern dictionary_splat_pattern as_pattern_target tuple"
-            " list type default_parameter typed_parameter typed_default_parameter".split()
-        ),
+        patterns=frozenset(_PATTERNS.split()),
         own=(b"self.", b"cls."),
         builtins=frozenset(name.encode() for name in dir(builtins)) | {b"self", b"cls"},
         handlers={

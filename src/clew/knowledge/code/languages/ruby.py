@@ -30,6 +30,7 @@ _QUERY = """
 (identifier) @name
 (comment) @comment
 """
+_PATTERNS = "optional_parameter keyword_parameter splat_parameter hash_splat_parameter block_parameter"
 _MIXINS = frozenset((b"include", b"extend", b"prepend"))
 _ACCESSORS = frozenset((b"attr_accessor", b"attr_reader", b"attr_writer"))
 _REQUIRES = frozenset((b"require", b"require_relative", b"load", b"autoload"))
@@ -83,9 +84,7 @@ TABLES = {
         calls={"call": "method"},
         wrappers={"parenthesized_statements": ""},
         names=("identifier", "constant"),
-        patterns=frozenset(
-            "optional_parameter keyword_parameter splat_parameter hash_splat_parameter block_parameter".split()
-        ),
+        patterns=frozenset(_PATTERNS.split()),
         own=(b"self.",),
         builtins=frozenset(b"self super nil true false private protected public".split()),
         handlers={
