@@ -57,10 +57,6 @@ def test_a_header_is_known_by_what_is_in_it() -> None:
     assert language_of("a.h", b"class A : public B {\n") == "cpp"
 
 
-def test_translations_are_no_code() -> None:
-    assert language_of("de.ts", b'<?xml version="1.0"?>') == ""
-
-
 def test_a_grammar_is_loaded_once() -> None:
     assert load_grammar("python") is load_grammar("python")
     assert len({load_grammar(each).name or each for each in LANGUAGES}) == len(LANGUAGES)

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from clew.errors import NotFound
-from clew.knowledge.code import index_pass
+from clew.knowledge.code import index_pass, pool
 from clew.knowledge.code.file_content import Job
 from clew.knowledge.code.issue_text import parse_issue_text
 from clew.knowledge.code.languages.extract import extract, is_hard
@@ -139,8 +139,8 @@ def test_more_symbols_than_anybody_writes_are_cut_and_that_is_said() -> None:
 def test_a_content_that_takes_a_parser_long_costs_its_worker(before: bytes) -> None:
     easy = Job(b"def f(): pass\n", "python")
     hard = Job(before + b"a<\n" * 60_000, "java")
-    with Pool(1, seconds=0.5) as pool:
-        first, found, last = run_jobs([easy, hard, easy], pool)
+    with Pool(1, seconds=0.5) as workers:
+        first, found, last = run_jobs([easy, hard, easy], workers)
     assert first == last == run_job(easy)
     assert decode_facts(found.facts).error == "its parser did not survive it"
 
@@ -154,15 +154,15 @@ def bomb(number: int, unit: str = "%w(") -> str:
 def test_what_a_parser_does_not_survive_is_tried_three_times_in_all() -> None:
     hard = [Job(bomb(at).encode(), "go") for at in range(6)]
     easy = [Job(b"package a\n\nfunc F() {}\n", "go"), Job(b"def f(): pass\n", "python")]
-    with Pool(1, seconds=0.5) as pool:
-        found = pool.submit([*hard, *easy]).result()
+    with Pool(1, seconds=0.5) as workers:
+        found = workers.submit([*hard, *easy]).result()
     assert [decode_facts(each.facts).error for each in found[:6]] == [NOT_SURVIVED] * 3 + [GIVEN_UP] * 3
     assert found[6:] == [run_job(job) for job in easy]
 
 
 def test_a_worker_answers_in_time_or_not_at_all_for_the_flow_too() -> None:
-    with Pool(1, seconds=0.0) as pool:
-        (found,) = pool.submit([Job(b"x = 1\n", "python", True)]).result()
+    with Pool(1, seconds=0.0) as workers:
+        (found,) = workers.submit([Job(b"x = 1\n", "python", True)]).result()
     summary = msgspec.msgpack.decode(found.summary, type=Summary)
     assert summary.error in ("", NOT_SURVIVED)
     assert found.summary
@@ -170,9 +170,9 @@ def test_a_worker_answers_in_time_or_not_at_all_for_the_flow_too() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limits of a process are read from /proc")
 def test_a_worker_may_take_a_gigabyte_more_than_it_has() -> None:
-    with Pool(1) as pool:
-        pool.submit([Job(b"x = 1\n", "python")]).result()
-        limits = Path(f"/proc/{pool._all[0]._process.pid}/limits").read_text("ascii")
+    with Pool(1) as workers:
+        workers.submit([Job(b"x = 1\n", "python")]).result()
+        limits = Path(f"/proc/{workers._all[0].process.pid}/limits").read_text("ascii")
     (line,) = (line for line in limits.split("\n") if line.startswith("Max address space"))
     assert MORE_MEMORY < int(line.split()[3]) < 2 * MORE_MEMORY
 
@@ -181,7 +181,7 @@ def test_a_worker_may_take_a_gigabyte_more_than_it_has() -> None:
 async def test_files_that_no_parser_survives_are_told_once_and_remembered(
     files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(index_pass, "Pool", partial(Pool, 1, 0.5))
+    monkeypatch.setattr(pool, "Pool", partial(Pool, 1, 0.5))
     root = make_repository(tmp_path / "r", {f"f{at}.go": bomb(at) for at in range(files)})
     write(root, "easy.go", "package a\n\nfunc Easy() {}\n")
     async with opened(root) as graph:

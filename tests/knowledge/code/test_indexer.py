@@ -176,7 +176,7 @@ def test_a_worker_that_dies_takes_one_file_with_it() -> None:
     try:
         jobs = [Job(b"def f():\n    pass\n", "python"), Job(b"def g():\n    pass\n", "python")]
         pool.submit(jobs[:1]).result()
-        os.kill(pool._all[0]._process.pid, signal.SIGKILL)
+        os.kill(pool._all[0].process.pid, signal.SIGKILL)
         found = [decode_facts(parsed.facts) for parsed in pool.submit(jobs).result()]
         assert [facts.symbols[0].name for facts in found] == ["f", "g"]
     finally:

@@ -124,7 +124,7 @@ def test_calls_types_and_values_are_referred_to_and_local_names_are_not() -> Non
         "20: call pick in -",
         "21: reference Decimal in -",
         "24: decorate registry.register in Shop",
-        "24: reference KEY in Shop",
+        "24: reference KEY in -",
         "25: decorate final in Shop",
         "26: inherit Base in Shop",
         "26: inherit Generic in Shop",

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from clew.knowledge.code import rows
 from clew.knowledge.code.file_content import Content, Job, Readable, make_readable, read_content
 from clew.knowledge.code.files import Tree
-from clew.knowledge.code.pool import GIVEN_UP, IN_FLIGHT, NOT_SURVIVED, POOL_FROM, Pool, batches, run_jobs
+from clew.knowledge.code.pool import GIVEN_UP, NOT_SURVIVED, parse_batches
 from clew.knowledge.code.rows import FileRow, Parsed
 from clew.knowledge.code.search_index import EncodedText, SearchIndex
 from clew.knowledge.code.store import CodeStore, Sql, read_meta, write_meta
@@ -64,20 +62,15 @@ class IndexPass:
         self._unparsed: list[tuple[str, str]] = []
 
     def run(self, paths: Sequence[str]) -> None:
-        is_pooled = len(paths) >= POOL_FROM
-        flying: deque[tuple[list[_Entry], Future[list[Parsed]] | None]] = deque()
-        with Pool() as pool:
-            for batch in batches(paths):
-                if self._is_stopped():
-                    break
-                entries = [self._read(path) for path in batch]
-                jobs = _jobs(entries) if is_pooled else []
-                flying.append((entries, pool.submit(jobs) if jobs else None))
-                if len(flying) > IN_FLIGHT:
-                    self._finish(*flying.popleft(), pool)
-            while flying:
-                self._finish(*flying.popleft(), pool)
+        for entries, results in parse_batches(paths, self._prepare):
+            self._finish(entries, iter(results))
         self._report_unparsed()
+
+    def _prepare(self, paths: Sequence[str]) -> tuple[list[_Entry], list[Job]] | None:
+        if self._is_stopped():
+            return None
+        entries = [self._read(path) for path in paths]
+        return entries, [entry.readable.job for entry in entries if entry.readable is not None and entry.is_unparsed]
 
     def _read(self, path: str) -> _Entry:
         content = read_content(self._tree.root, path)
@@ -93,9 +86,8 @@ class IndexPass:
             facts = rows.find_facts(sql, content.blob, readable.language)
         return _Entry(path, readable, Parsed(facts) if facts else None, is_new=True)
 
-    def _finish(self, entries: list[_Entry], parsing: Future[list[Parsed]] | None, pool: Pool) -> None:
-        """Wait for the workers, or parse here, and write the batch."""
-        results = iter(parsing.result() if parsing else run_jobs(_jobs(entries), pool))
+    def _finish(self, entries: list[_Entry], results: Iterator[Parsed]) -> None:
+        """Write a batch with the results of its unparsed entries."""
         with self._store.writing() as sql:
             before = len(self.changed) + len(self.gone)
             for entry in entries:
@@ -138,10 +130,6 @@ class IndexPass:
             path, reason = self._unparsed[0]
             others = f" and {len(self._unparsed) - 1:,} more" if len(self._unparsed) > 1 else ""
             _log.warning("%s%s: no symbols are known, %s", path, others, reason)
-
-
-def _jobs(entries: Sequence[_Entry]) -> list[Job]:
-    return [entry.readable.job for entry in entries if entry.readable is not None and entry.is_unparsed]
 
 
 def _is_same(row: FileRow, content: Content) -> bool:

@@ -13,9 +13,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections import deque
 from collections.abc import Iterable
-from concurrent.futures import Future
 from pathlib import Path
 
 import msgspec
@@ -26,9 +24,8 @@ from clew.knowledge.code.file_content import Job, read_content, readable_text
 from clew.knowledge.code.imports import Packages
 from clew.knowledge.code.linking import Linker
 from clew.knowledge.code.models import FileFacts
-from clew.knowledge.code.pool import IN_FLIGHT, POOL_FROM, Pool, batches, end_process, run_job
+from clew.knowledge.code.pool import end_process, parse_batches, start_process
 from clew.knowledge.code.python_calls.summary import Summary
-from clew.knowledge.code.rows import Parsed
 from clew.knowledge.code.store import CodeStore, Sql, read_meta, write_meta
 
 WORKER_FROM = 200
@@ -115,33 +112,18 @@ class Links:
                 for path, content in contents.items()
                 if content[1] == _FOLLOWED and self._known.get(path) != content and not rows.find_summary(sql, *content)
             }
-        if not wanted:
-            return
-        flying: deque[tuple[list[str], Future[list[Parsed]] | list[Parsed]]] = deque()
-        with Pool() as pool:
-            for batch in batches(list(wanted.items())):
-                jobs = self._jobs(batch)
-                is_pooled = len(wanted) >= POOL_FROM
-                results = pool.submit([*jobs.values()]) if is_pooled else [run_job(job) for job in jobs.values()]
-                flying.append((list(jobs), results))
-                if len(flying) > IN_FLIGHT:
-                    self._write_summaries(*flying.popleft())
-            while flying:
-                self._write_summaries(*flying.popleft())
+        for blobs, results in parse_batches(list(wanted.items()), self._prepare_summaries):
+            with self._store.writing() as sql:
+                for blob, parsed in zip(blobs, results, strict=True):
+                    rows.write_summary(sql, blob, _FOLLOWED, parsed.summary)
 
-    def _jobs(self, batch: Iterable[tuple[str, str]]) -> dict[str, Job]:
+    def _prepare_summaries(self, batch: Iterable[tuple[str, str]]) -> tuple[list[str], list[Job]]:
         found: dict[str, Job] = {}
         for blob, path in batch:
             content = read_content(self._root, path)
             if content is not None and content.blob == blob:
                 found[blob] = Job(readable_text(content.body).encode("utf-8", errors="replace"), _FOLLOWED, True)
-        return found
-
-    def _write_summaries(self, blobs: list[str], parsing: Future[list[Parsed]] | list[Parsed]) -> None:
-        results = parsing if isinstance(parsing, list) else parsing.result()
-        with self._store.writing() as sql:
-            for blob, parsed in zip(blobs, results, strict=True):
-                rows.write_summary(sql, blob, _FOLLOWED, parsed.summary)
+        return [*found], [*found.values()]
 
     def _packages(self, paths: Iterable[str]) -> Packages:
         """The packages that the manifests among the files declare."""
@@ -183,7 +165,7 @@ class LinkWorker:
         self._store = store
         self._root = root
         self._here = Links(store, root)
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._era = store.era
         self._turn = threading.Lock()
 
@@ -227,26 +209,19 @@ class LinkWorker:
         assert process.stdin is not None
         assert process.stdout is not None
         with contextlib.suppress(OSError, ValueError):
-            process.stdin.write(f"{command}\n")
+            process.stdin.write(f"{command}\n".encode())
             process.stdin.flush()
-            return process.stdout.readline().strip()
+            return process.stdout.readline().decode().strip()
         return ""
 
-    def _running(self) -> subprocess.Popen[str]:
+    def _running(self) -> subprocess.Popen[bytes]:
         """The process; a new one after the store was built again, since the old one has the old file open."""
         if self._era != self._store.era:
             self.close()
             self._era = self._store.era
         with self._turn:
             if self._process is None:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", _START, str(self._store.path), self._root],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    text=True,
-                    start_new_session=True,
-                )
+                self._process = start_process(_START, str(self._store.path), self._root)
             return self._process
 
 

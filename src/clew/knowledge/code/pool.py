@@ -13,9 +13,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -42,10 +41,9 @@ SECONDS = 10.0
 PATIENCE = 6
 """A batch may take this many times SECONDS on the clock; then its current content is tried once more."""
 STRIKES = 3
-"""After this many crashes or very slow contents of a language, hard contents of that language are not parsed."""
+"""After this many crashes of a parser, hard contents of its language are not parsed."""
 MORE_MEMORY = 1 << 30
 """Bytes that a worker may allocate: five times what the largest file of code takes."""
-SLOW_SECONDS, SLOW_SECONDS_A_BYTE = 2.0, 2.5e-6
 NOT_SURVIVED = "its parser did not survive it"
 GIVEN_UP = "it is hard to parse, and the parser did not survive others of its language"
 
@@ -54,19 +52,45 @@ _GC_THRESHOLD = 100_000
 _START = "from clew.knowledge.code.pool import serve; serve()"
 _LENGTH = 8
 T = TypeVar("T")
+P = TypeVar("P")
 
 
 class _Request(NamedTuple):
-    """Contents for a worker, the seconds for each, and the crashes so far by language."""
+    """Contents for a worker, the seconds for each, and the languages whose parsers crashed often."""
 
     jobs: list[Job]
     seconds: float
-    strikes: Mapping[str, int]
+    struck: list[str]
 
 
 _encoder = msgspec.msgpack.Encoder()
 _requests = msgspec.msgpack.Decoder(_Request)
 _results = msgspec.msgpack.Decoder(Parsed)
+
+
+def parse_batches(
+    items: Sequence[T], prepare: Callable[[Sequence[T]], tuple[P, list[Job]] | None]
+) -> Iterator[tuple[P, list[Parsed]]]:
+    """Prepare items in batches and parse their jobs, in workers if there are many. Yields each prepared batch with its
+    results, in order. Ends early when `prepare` returns None."""
+    is_pooled = len(items) >= POOL_FROM
+    size = min(BATCH, -(-len(items) // (2 * WORKERS))) if is_pooled else BATCH
+    flying: deque[tuple[P, Future[list[Parsed]] | list[Parsed]]] = deque()
+    with Pool() as pool:
+        for at in range(0, len(items), size):
+            batch = prepare(items[at : at + size])
+            if batch is None:
+                break
+            prepared, jobs = batch
+            flying.append((prepared, pool.submit(jobs) if is_pooled and jobs else run_jobs(jobs, pool)))
+            if len(flying) > IN_FLIGHT:
+                yield _finished(*flying.popleft())
+        while flying:
+            yield _finished(*flying.popleft())
+
+
+def _finished(prepared: P, results: Future[list[Parsed]] | list[Parsed]) -> tuple[P, list[Parsed]]:
+    return prepared, results if isinstance(results, list) else results.result()
 
 
 def run_jobs(jobs: Sequence[Job], pool: Pool | None = None) -> list[Parsed]:
@@ -79,32 +103,23 @@ def run_jobs(jobs: Sequence[Job], pool: Pool | None = None) -> list[Parsed]:
     return [found[at] for at in range(len(jobs))]
 
 
-def run_job(job: Job) -> Parsed:
-    """Parse a content. Without a known language it has no symbols."""
+def run_job(job: Job, *, is_careful: bool = False) -> Parsed:
+    """Parse a content; if careful, not one that takes a parser long. Without a known language it has no symbols."""
     if job.is_flow:
-        return Parsed(b"", msgspec.msgpack.encode(summarize(job.body)))
+        return Parsed(b"", _encoder.encode(summarize(job.body)))
+    is_code = job.language in LANGUAGES
+    if is_careful and is_code and takes_long(job.body, job.language):
+        return _unparsed(job, GIVEN_UP)
     text = job.body.decode("utf-8", errors="replace")
-    known = extract(job.body, job.language) if job.language in LANGUAGES else None
+    known = extract(job.body, job.language) if is_code else None
     facts = known or FileFacts(language=job.language, lines=text.count("\n") + 1)
     return Parsed(encode_facts(facts), words=encode_text(facts, text))
-
-
-def _run_easy_job(job: Job) -> Parsed:
-    """As `run_job`, without contents that take a parser long."""
-    is_code = not job.is_flow and job.language in LANGUAGES
-    return _unparsed(job, GIVEN_UP) if is_code and takes_long(job.body, job.language) else run_job(job)
 
 
 def _unparsed(job: Job, reason: str) -> Parsed:
     if job.is_flow:
         return Parsed(b"", _encoder.encode(Summary(error=reason)))
     return Parsed(encode_facts(FileFacts(language=job.language, lines=job.body.count(b"\n") + 1, error=reason)))
-
-
-def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Parts of at most BATCH items; smaller ones if every worker gets some only then."""
-    size = min(BATCH, -(-len(items) // (2 * WORKERS))) if len(items) >= POOL_FROM else BATCH
-    return (items[at : at + size] for at in range(0, len(items), size))
 
 
 class Pool:
@@ -131,12 +146,16 @@ class Pool:
         """Wait for the submitted batches, then end the workers."""
         self._threads.shutdown(cancel_futures=True)
         for worker in self._all:
-            worker.close()
+            end_process(worker.process)
 
     def _parse(self, jobs: list[Job]) -> list[Parsed]:
         found: list[Parsed] = []
         while len(found) < len(jobs):
-            found += self._parse_some(jobs[len(found) :], self._worker())
+            try:
+                worker = self._idle.get_nowait()
+            except Empty:
+                worker = self._start()
+            found += self._parse_some(jobs[len(found) :], worker)
         return found
 
     def _parse_some(self, jobs: list[Job], worker: _Worker) -> list[Parsed]:
@@ -144,9 +163,10 @@ class Pool:
         done: list[Parsed] = []
         is_new = worker.is_new
         try:
-            worker.parse(_Request(jobs, self._seconds, dict(self._strikes)), done)
+            struck = [language for language, strikes in self._strikes.items() if strikes >= STRIKES]
+            worker.parse(_Request(jobs, self._seconds, struck), done)
         except (OSError, EOFError, msgspec.DecodeError):
-            worker.close()
+            end_process(worker.process)
         else:
             self._idle.put(worker)
             return done
@@ -156,12 +176,6 @@ class Pool:
             return [*done, _unparsed(culprit, NOT_SURVIVED)]
         return [*done, *self._parse_some([culprit], self._start())]
 
-    def _worker(self) -> _Worker:
-        try:
-            return self._idle.get_nowait()
-        except Empty:
-            return self._start()
-
     def _start(self) -> _Worker:
         worker = _Worker()
         self._all.append(worker)
@@ -169,26 +183,20 @@ class Pool:
 
 
 class _Worker:
-    """One process. Its import path does not have the current folder, which may be a stranger's."""
+    """One process."""
 
     def __init__(self) -> None:
         self.is_new = True
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _START],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        self.process = start_process(_START)
 
     @property
     def has_timed_out(self) -> bool:
         """Whether `_limit_seconds` ended the process."""
-        return sys.platform != "win32" and self._process.returncode == -signal.SIGPROF
+        return sys.platform != "win32" and self.process.returncode == -signal.SIGPROF
 
     def parse(self, request: _Request, done: list[Parsed]) -> None:
         """Append each result to `done` as it arrives. Raises OSError and EOFError if the process ends early."""
-        process = self._process
+        process = self.process
         assert process.stdin is not None
         assert process.stdout is not None
         self.is_new = False
@@ -202,8 +210,16 @@ class _Worker:
         finally:
             limit.cancel()
 
-    def close(self) -> None:
-        end_process(self._process)
+
+def start_process(program: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """Run a Python program. Its import path does not have the current folder, which may be a stranger's."""
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", program, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 def end_process(process: subprocess.Popen[Any]) -> None:
@@ -224,19 +240,15 @@ def serve() -> None:
     os.dup2(nowhere, 1)
     gc.set_threshold(_GC_THRESHOLD)
     _limit_memory()
-    slow: Counter[str] = Counter()
     while True:
         try:
             request = _requests.decode(_receive(source))
         except EOFError:
             return
         for job in request.jobs:
-            begun = time.process_time()
             _limit_seconds(request.seconds)
-            is_tried = request.strikes.get(job.language, 0) + slow[job.language] < STRIKES
-            parsed = run_job(job) if is_tried else _run_easy_job(job)
+            parsed = run_job(job, is_careful=job.language in request.struck)
             _limit_seconds(0)
-            slow[job.language] += time.process_time() - begun > SLOW_SECONDS + SLOW_SECONDS_A_BYTE * len(job.body)
             _send(answers, _encoder.encode(parsed))
 
 

@@ -28,9 +28,7 @@ _EXTENSIONS = {
     }.items()
     for extension in extensions.split()
 }
-_NAMES = dict.fromkeys(
-    ("Rakefile", "Gemfile", "Guardfile", "Vagrantfile", "Podfile", "Brewfile", "Capfile", "Fastfile"), "ruby"
-) | {"SConstruct": "python", "SConscript": "python", "wscript": "python"}
+_NAMES = {"Rakefile": "ruby", "Gemfile": "ruby"}
 _SHEBANG = re.compile(rb"#![^\n]*?[/ \t](?P<name>python|pypy|ruby|node|deno|bun|ts-node|tsx)[\d.]*(?:[ \t\r\n]|\Z)")
 _INTERPRETERS = {b"pypy": "python", b"node": "javascript"} | dict.fromkeys((b"deno", b"bun", b"ts-node"), "typescript")
 _CPLUSPLUS = re.compile(
@@ -38,7 +36,6 @@ _CPLUSPLUS = re.compile(
     rb"|(?:public|private|protected)\s*:)|\w::\w",
     re.MULTILINE,
 )
-_MARKUP = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:\?xml|!DOCTYPE)", re.IGNORECASE)
 
 
 def language_of(path: str, head: bytes = b"") -> str:
@@ -48,11 +45,7 @@ def language_of(path: str, head: bytes = b"") -> str:
     stem, dot, extension = name.rpartition(".")
     if not dot or not stem:
         return _NAMES.get(name) or _interpreter(head)
-    language = _NAMES.get(name) or _EXTENSIONS.get(extension.lower(), "")
-    if extension == "h" and _CPLUSPLUS.search(head):
-        return "cpp"
-    # translations and videos have this extension too
-    return "" if extension == "ts" and _MARKUP.match(head) else language
+    return "cpp" if extension == "h" and _CPLUSPLUS.search(head) else _EXTENSIONS.get(extension.lower(), "")
 
 
 def _interpreter(head: bytes) -> str:

@@ -8,22 +8,20 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
+from clew.knowledge.code.languages.actions import ACTIONS
 from clew.knowledge.code.languages.descriptions import describe_comment, describe_docstring
 from clew.knowledge.code.languages.detect import LANGUAGES, load_grammar
-from clew.knowledge.code.languages.walker import Handler, Syntax, Walker, child_at
+from clew.knowledge.code.languages.walker import Handler, Table, Walker, last_row, named_at
 from clew.knowledge.code.models import CUT, FileFacts
 
 if TYPE_CHECKING:
-    from tree_sitter import Language, Node, Parser, Tree
+    from tree_sitter import Language, Node, Parser, Query, Tree
 
 MAX_BYTES = 2_000_000
 MAX_MEAN_LINE = 2_000
 """Files with longer lines on average are generated."""
 
 _PIECE = 2_048
-_PROBE = 2_048
-_PROBE_SECONDS = 0.1
-"""A hundred times what the first bytes of code take."""
 _UNPROBED = frozenset(("python",))
 """Languages for which no input is known that takes the parser longer than other text."""
 
@@ -45,8 +43,9 @@ _DOC_NODES = 12
 
 class _Grammar(NamedTuple):
     language: Language
-    handlers: Mapping[int, Handler]
-    syntax: Syntax
+    query: Query
+    table: Table
+    handlers: Mapping[str, Handler]
 
 
 def extract(content: bytes, language: str) -> FileFacts:
@@ -61,10 +60,10 @@ def extract(content: bytes, language: str) -> FileFacts:
         return FileFacts(language, lines=lines, error="made by a machine: its lines are too long")
     source = _as_utf8(content)
     grammar = _grammar(language)
-    tree, is_whole = _parse(source, grammar.language, is_probed=language not in _UNPROBED)
-    walk = Walker(source, grammar.syntax)
+    tree, is_whole = _parse(source, grammar.language)
+    walk = Walker(source, grammar.table)
     root = tree.root_node
-    walk.run(root, grammar.handlers)
+    walk.run(root, grammar.query, grammar.handlers)
     references = walk.references()
     if not is_whole:
         error = "too hard to parse, read in part"
@@ -108,13 +107,13 @@ def _count_lines(content: bytes) -> int:
 
 @cache
 def _grammar(name: str) -> _Grammar:
-    """A language with its handlers by the numbers of its kinds; one kind may have several numbers."""
-    module = import_module(f"clew.knowledge.code.languages.{_MODULES.get(name, name)}")
+    """A language with its query. Its own handlers come before the shared ones or replace them."""
+    from tree_sitter import Query  # native code, loaded only to read code
+
+    table: Table = import_module(f"clew.knowledge.code.languages.{_MODULES.get(name, name)}").TABLES[name]
     language = load_grammar(name)
-    named = (number for number in range(language.node_kind_count) if language.node_kind_is_named(number))
-    kinds = {number: language.node_kind_for_id(number) or "" for number in named}
-    handlers = {number: module.TABLE[kind] for number, kind in kinds.items() if kind in module.TABLE}
-    return _Grammar(language, handlers, module.SYNTAX)
+    own = {capture: handler for capture, handler in table.handlers.items() if capture not in ACTIONS}
+    return _Grammar(language, Query(language, table.query), table, {**own, **ACTIONS, **table.handlers})
 
 
 def _as_utf8(content: bytes) -> bytes:
@@ -131,16 +130,10 @@ def _as_utf8(content: bytes) -> bytes:
     return content if b"\r" not in content or b"\n" in content else content.replace(b"\r", b"\n")
 
 
-def _parse(source: bytes, language: Language, *, is_probed: bool) -> tuple[Tree, bool]:
+def _parse(source: bytes, language: Language) -> tuple[Tree, bool]:
     """The tree, and whether it covers the whole source. After the time limit the parser sees the end of the file."""
     from tree_sitter import Parser  # native code, loaded only to read code
 
-    if len(source) > _PROBE and is_probed:
-        # if the first bytes are hard, the parser may not ask for more before it is too late
-        begun = time.thread_time()
-        beginning = Parser(language).parse(source[:_PROBE])
-        if time.thread_time() - begun > _PROBE_SECONDS:
-            return beginning, False
     allowed = _SECONDS + _SECONDS_A_BYTE * len(source)
     deadline, earliest = time.thread_time() + allowed, time.monotonic() + allowed
     end = len(source)
@@ -158,25 +151,25 @@ def _parse(source: bytes, language: Language, *, is_probed: bool) -> tuple[Tree,
 def _describe(source: bytes, root: Node) -> str:
     """The comment at the top of the file, unless it is a licence or belongs to the first definition."""
     start, end, last = 0, 0, -2
-    for index in range(min(root.child_count, _DOC_NODES)):
-        node = root.child(index)
-        if node is None:
-            break
-        if "comment" not in node.type:
-            return _describe_before(source, node, source[start:end], last)
-        is_apart = node.start_point[0] > last + 1
-        if is_apart and (doc := describe_comment(source[start:end])):
-            return doc
-        start, end = node.start_byte if is_apart else start, node.end_byte
-        last = node.end_point[0] - (node.end_point[1] == 0)
+    for index in range(min(root.named_child_count, _DOC_NODES)):
+        node = root.named_child(index)
+        if node is None or "comment" not in node.type:
+            is_apart = node is None or node.start_point[0] > last + 1
+            return _describe_before(source, node, describe_comment(source[start:end]), is_apart=is_apart)
+        if node.start_point[0] > last + 1:
+            if doc := describe_comment(source[start:end]):
+                return doc
+            start = node.start_byte
+        end, last = node.end_byte, last_row(node)
     return describe_comment(source[start:end])
 
 
-def _describe_before(source: bytes, node: Node, comment: bytes, last: int) -> str:
+def _describe_before(source: bytes, node: Node | None, comment: str, *, is_apart: bool) -> str:
     """The description, given the first node that is no comment."""
-    string = child_at(node) if node.type == "expression_statement" else None
+    if node is None:
+        return comment
+    string = named_at(node) if node.type == "expression_statement" else None
     if string is not None and string.type == "string" and string.start_byte == node.start_byte:
         return describe_docstring(source[string.start_byte : string.end_byte])
-    is_apart = node.start_point[0] > last + 1
     is_about_file = is_apart or node.type in _BEFORE_DOC or node.type.startswith(("import", "use_", "preproc"))
-    return describe_comment(comment) if is_about_file else ""
+    return comment if is_about_file else ""

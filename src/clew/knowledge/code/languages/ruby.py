@@ -4,136 +4,94 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.languages import handlers
-from clew.knowledge.code.languages.walker import Handler, Role, Syntax, Walker, named_at
+from clew.knowledge.code.languages import actions
+from clew.knowledge.code.languages.walker import Handler, Role, Table, Walker
 from clew.knowledge.code.models import SymbolKind
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-SYNTAX = Syntax(
-    members={"call": ("receiver", "method"), "scope_resolution": ("scope", "name")},
-    calls={"call": "method"},
-    wrappers={"parenthesized_statements": ""},
-    own=(b"self.",),
-    builtins=frozenset(b"self super nil true false private protected public".split()),
-)
+_QUERY = """
+(class) @open_class
+(module) @open_module
+[(method) (singleton_method)] @def
+(superclass [(constant) (scope_resolution)] @base)
+(call) @call
+(assignment left: (constant)) @constant
+(program (assignment left: (identifier)) @value)
+(assignment left: (identifier) @bind)
+(assignment left: (left_assignment_list (identifier) @bind))
+(method_parameters (_) @bind)
+(block_parameters (_) @bind)
+(lambda_parameters (_) @bind)
+(exception_variable (identifier) @bind)
+[(block) (do_block) (lambda)] @anonymous
+[(scope_resolution) (constant)] @type
+(identifier) @name
+(comment) @comment
+"""
+_PATTERNS = "optional_parameter keyword_parameter splat_parameter hash_splat_parameter block_parameter"
 _MIXINS = frozenset((b"include", b"extend", b"prepend"))
 _ACCESSORS = frozenset((b"attr_accessor", b"attr_reader", b"attr_writer"))
 _REQUIRES = frozenset((b"require", b"require_relative", b"load", b"autoload"))
 
 
-def _symbol(kind: SymbolKind, role: Role) -> Handler:
-    def handle(walk: Walker, node: Node, start: int) -> bool:
+def _open(kind: SymbolKind, role: Role) -> Handler:
+    def handle(walk: Walker, node: Node, start: int) -> None:
         name = node.child_by_field_name("name")
         if name is None:
-            return True
+            return
         walk.claim(name)
         is_method = kind == "function" and walk.scope.role != "function" and walk.scope.name
         head = node.child_by_field_name("parameters") or node.child_by_field_name("superclass") or name
         # without a body the signature ends at the word that ends the definition
         until = node.child_by_field_name("body") or head.next_sibling
-        text = walk.text(name).replace("::", ".")
-        walk.enter(walk.define("method" if is_method else kind, text, node, until=until), node.end_byte, role)
-        return True
+        walk.enter(walk.define("method" if is_method else kind, walk.label(name), node, until=until), node, role)
 
     return handle
 
 
-def _superclass(walk: Walker, node: Node, start: int) -> bool:
-    base = named_at(node)
-    if base is not None and (target := walk.pure_target(base)):
-        walk.inherit(target, base)
-    return True
-
-
-def _call(walk: Walker, node: Node, start: int) -> bool:
-    method, receiver = node.child_by_field_name("method"), node.child_by_field_name("receiver")
-    if method is None:
-        return True
-    walk.claim(method)
-    name = walk.raw(method)
-    if receiver is None:
-        return _bare_call(walk, node, name)
-    before = walk.pure_target(receiver)
-    if before and receiver.type != "call":
-        walk.claim(receiver)
-    walk.call(before + b"." + name if before else walk.target_of(node), node)
-    return True
-
-
-def _bare_call(walk: Walker, node: Node, name: bytes) -> bool:
-    arguments = node.child_by_field_name("arguments")
+def _call(walk: Walker, node: Node, start: int) -> None:
+    """`require`, `include` and `attr_reader` are methods of Ruby with a meaning of their own."""
+    method, arguments = node.child_by_field_name("method"), node.child_by_field_name("arguments")
+    name = walk.raw(method) if method is not None and node.child_by_field_name("receiver") is None else b""
     given = arguments.named_children if arguments is not None else []
     if name in _REQUIRES and given:
-        return _require(walk, node, name, given)
-    if name in _MIXINS and walk.scope.role != "function":
-        for each in given:
-            walk.inherit(walk.pure_target(each), each)
-    elif name in _ACCESSORS and walk.scope.role != "function":
-        for each in given:
-            walk.define_value(walk.text(each).lstrip(":"), node, is_constant=False)
-    else:
-        walk.call(name, node)
-    return True
+        _require(walk, node, name, given)
+    elif walk.scope.role == "function" or name not in _MIXINS | _ACCESSORS:
+        actions.call(walk, node, start)
+        return
+    for each in given if name in _MIXINS else ():
+        walk.relate("inherit", walk.pure_target(each), each)
+        walk.claim(each)
+    for each in given if name in _ACCESSORS else ():
+        walk.define_value(walk.text(each).lstrip(":"), node, is_constant=False)
+    walk.claim(method)
 
 
-def _require(walk: Walker, node: Node, name: bytes, given: list[Node]) -> bool:
-    if given[-1].type != "string":
-        return True
-    path = walk.text(given[-1]).strip("'\"")
-    if name == b"require_relative" and not path.startswith("."):
-        path = f"./{path}"
-    walk.add_import(path, walk.text(given[0]).lstrip(":") if name == b"autoload" else "", "", node)
-    return False
+def _require(walk: Walker, node: Node, name: bytes, given: list[Node]) -> None:
+    if given[-1].type == "string":
+        path = walk.label(given[-1])
+        if name == b"require_relative" and not path.startswith("."):
+            path = f"./{path}"
+        walk.add_import(path, walk.text(given[0]).lstrip(":") if name == b"autoload" else "", "", node)
 
 
-def _assignment(walk: Walker, node: Node, start: int) -> bool:
-    left = node.child_by_field_name("left")
-    if left is None:
-        return True
-    for name in left.named_children if left.type == "left_assignment_list" else [left]:
-        if name.type == "constant":
-            walk.claim(name)
-            walk.define_value(walk.text(name), node, is_constant=True)
-        elif name.type == "identifier":
-            walk.bind(name)
-            if walk.scope.role == "module" and not walk.scope.name:
-                walk.define_value(walk.text(name), node, is_constant=False)
-    return True
-
-
-def _parameter_names(node: Node) -> list[Node]:
-    names = (each.child_by_field_name("name") or each for each in node.named_children)
-    return [name for name in names if name.type == "identifier"]
-
-
-def _exception_name(node: Node) -> list[Node]:
-    name = named_at(node)
-    return [name] if name is not None and name.type == "identifier" else []
-
-
-def _scope_resolution(walk: Walker, node: Node, start: int) -> bool:
-    target = walk.pure_target(node)
-    if target and start not in walk.claimed:
-        walk.relate("reference", target.removeprefix(b"."), node)
-    return not target
-
-
-TABLE = handlers.by_kind(
-    {
-        _symbol("class", "class"): "class",
-        _symbol("module", "class"): "module",
-        _symbol("function", "function"): "method singleton_method",
-        _superclass: "superclass",
-        _call: "call",
-        _assignment: "assignment",
-        handlers.bind(_parameter_names): "method_parameters block_parameters lambda_parameters",
-        handlers.bind(_exception_name): "exception_variable",
-        handlers.anonymous: "block do_block lambda",
-        _scope_resolution: "scope_resolution",
-        handlers.name: "identifier",
-        handlers.type_name: "constant",
-        handlers.comment: "comment",
-    }
-)
+TABLES = {
+    "ruby": Table(
+        _QUERY,
+        members={"call": ("receiver", "method"), "scope_resolution": ("scope", "name")},
+        calls={"call": "method"},
+        wrappers={"parenthesized_statements": ""},
+        names=("identifier", "constant"),
+        patterns=frozenset(_PATTERNS.split()),
+        own=(b"self.",),
+        builtins=frozenset(b"self super nil true false private protected public".split()),
+        handlers={
+            "open_class": _open("class", "class"),
+            "open_module": _open("module", "class"),
+            "def": _open("function", "function"),
+            "call": _call,
+        },
+    )
+}

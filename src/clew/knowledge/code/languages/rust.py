@@ -5,99 +5,77 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from clew.knowledge.code.languages import handlers
-from clew.knowledge.code.languages.walker import Syntax, Walker, named_at
+from clew.knowledge.code.languages.walker import Table, Walker, named_at
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-SYNTAX = Syntax(
-    members={
-        "field_expression": ("value", "field"),
-        "scoped_identifier": ("path", "name"),
-        "scoped_type_identifier": ("path", "name"),
-    },
-    calls={"call_expression": "function"},
-    wrappers={
-        "generic_type": "type",
-        "generic_type_with_turbofish": "type",
-        "generic_function": "function",
-        "reference_type": "type",
-        "parenthesized_expression": "",
-        "try_expression": "",
-        "await_expression": "",
-        "bracketed_type": "",
-        "dynamic_type": "trait",
-    },
-    own=(b"self.", b"Self."),
-    builtins=frozenset(b"self Self Some None Ok Err Option Result Vec String Box _ super crate".split()),
-)
+_QUERY = """
+[(struct_item) (union_item) (enum_item) (type_item)] @class
+(trait_item) @interface
+[(function_item) (function_signature_item) (macro_definition)] @function
+(mod_item body: (_)) @module
+(mod_item !body name: (_) @module_file)
+(impl_item type: (_)) @impl
+(trait_item bounds: (trait_bounds (_) @base))
+[(const_item) (static_item) (enum_variant)] @constant
+[(field_declaration) (associated_type)] @variable
+(attribute_item) @attribute
+(inner_attribute_item) @skip
+(use_declaration argument: (_) @use)
+(extern_crate_declaration) @extern
+(let_declaration pattern: (_) @bind)
+(let_condition pattern: (_) @bind)
+(for_expression pattern: (_) @bind)
+(match_arm pattern: (_) @bind)
+(parameter pattern: (_) @bind)
+(closure_parameters (_) @bind)
+(type_parameter name: (_) @type_parameter)
+(closure_expression) @anonymous
+[(call_expression) (macro_invocation)] @call
+(token_tree (identifier) @token_call . (token_tree . "("))
+[(field_expression) (scoped_identifier)] @dotted
+[(type_identifier) (scoped_type_identifier)] @type
+(identifier) @name
+[(line_comment) (block_comment)] @comment
+"""
 _PATTERNS = (
     "tuple_pattern slice_pattern ref_pattern mut_pattern reference_pattern captured_pattern or_pattern match_pattern"
-    " tuple_struct_pattern struct_pattern field_pattern remaining_field_pattern"
+    " tuple_struct_pattern struct_pattern field_pattern remaining_field_pattern parameter"
 )
 
 
-def _inner_patterns(node: Node) -> list[Node]:
-    """The parts of a pattern without the type that it matches."""
-    kind = node.child_by_field_name("type")
-    return [each for each in node.named_children if each != kind]
-
-
-_names = handlers.names_in(("identifier", "shorthand_field_identifier"), frozenset(_PATTERNS.split()), _inner_patterns)
-
-
-def _module(walk: Walker, node: Node, start: int) -> bool:
+def _module_file(walk: Walker, node: Node, start: int) -> None:
     """A module without a body is another file."""
-    name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
-    if name is None:
-        return True
-    walk.claim(name)
-    if body is None:
-        walk.add_import(f"self::{walk.text(name)}", "", "", node)
-    else:
-        walk.enter(walk.define("module", walk.text(name), node, until=body), node.end_byte, "module")
-    return True
+    walk.claim(node)
+    walk.add_import(f"self::{walk.text(node)}", "", "", node)
 
 
-def _impl(walk: Walker, node: Node, start: int) -> bool:
+def _impl(walk: Walker, node: Node, start: int) -> None:
     kind, trait = node.child_by_field_name("type"), node.child_by_field_name("trait")
     walk.lead = None
-    if kind is None:
-        return True
-    walk.enter(walk.qualify(walk.dotted(kind).lstrip(".")), node.end_byte, "class")
+    if kind is not None:
+        walk.enter(walk.qualify(walk.target_of(kind).decode("utf-8", "replace").lstrip(".")), node, "class")
+        walk.claim(kind)
     if trait is not None:
-        walk.inherit(walk.target_of(trait), trait)
-    walk.claim(kind)
-    return True
+        walk.relate("inherit", walk.target_of(trait), trait)
+        walk.claim(trait)
 
 
-def _bounds(walk: Walker, node: Node, start: int) -> bool:
-    last = walk.symbols[-1] if walk.symbols else None
-    is_trait = last is not None and last.kind == "interface" and last.qualname == walk.scope.name
-    if is_trait and walk.scope.role == "class":
-        for each in node.named_children:
-            walk.inherit(walk.target_of(each), each)
-    return True
-
-
-def _attribute(walk: Walker, node: Node, start: int) -> bool:
+def _attribute(walk: Walker, node: Node, start: int) -> None:
     attribute = named_at(node)
-    if attribute is None:
-        return False
-    name, arguments = named_at(attribute), attribute.child_by_field_name("arguments")
-    targets = [walk.pure_target(name)] if name is not None else []
-    if targets == [b"derive"] and arguments is not None:
-        targets = [walk.raw(each) for each in arguments.named_children if each.type == "identifier"]
-    walk.add_lead(node, [(target, node.start_point[0]) for target in targets if target])
-    return False
+    name = named_at(attribute)
+    target = walk.pure_target(name) if name is not None else b""
+    arguments = attribute.child_by_field_name("arguments") if attribute is not None and target == b"derive" else None
+    derived = arguments.named_children if arguments is not None else ()
+    walk.add_lead(node, [walk.raw(each) for each in derived if each.type == "identifier"] or [target])
+    walk.skip(node)
 
 
-def _use(walk: Walker, node: Node, start: int) -> bool:
-    argument = node.child_by_field_name("argument")
-    for module, name, alias, at in _use_tree(walk, argument) if argument is not None else ():
+def _use(walk: Walker, node: Node, start: int) -> None:
+    for module, name, alias, at in _use_tree(walk, node):
         walk.add_import(module, name, alias, at)
-    return False
+    walk.skip(node)
 
 
 def _use_tree(walk: Walker, argument: Node) -> Iterator[tuple[str, str, str, Node]]:
@@ -115,7 +93,7 @@ def _use_tree(walk: Walker, argument: Node) -> Iterator[tuple[str, str, str, Nod
             is_renamed = node.type == "use_as_clause"
             alias = node.child_by_field_name("alias") if is_renamed else None
             path = node.child_by_field_name("path") if is_renamed else node
-            whole = _join(before, walk.text(path or node)).removesuffix("::self")
+            whole = _join(before, walk.text(path)).removesuffix("::self")
             module, _, name = whole.rpartition("::")
             yield module or whole, name if module else "", walk.text(alias), node
 
@@ -125,80 +103,50 @@ def _join(before: str, after: str) -> str:
     return f"{before}::{after}" if before and after else before or after
 
 
-def _extern(walk: Walker, node: Node, start: int) -> bool:
-    name = node.child_by_field_name("name")
-    if name is not None:
-        walk.add_import(walk.text(name), "", walk.text(node.child_by_field_name("alias")), node)
-    return False
+def _extern(walk: Walker, node: Node, start: int) -> None:
+    name, alias = node.child_by_field_name("name"), node.child_by_field_name("alias")
+    walk.add_import(walk.text(name), "", walk.text(alias), node)
+    walk.skip(node)
 
 
-def _macro(walk: Walker, node: Node, start: int) -> bool:
-    name = node.child_by_field_name("macro")
-    if name is not None:
-        walk.claim(name)
-        walk.call(walk.pure_target(name), node)
-    return True
+def _token_call(walk: Walker, node: Node, start: int) -> None:
+    """The grammar does not parse the arguments of macros: a name before a parenthesis counts as a call."""
+    if walk.source[node.end_byte : node.end_byte + 1] in (b"(", b"!"):
+        walk.claim(node)
+        walk.call(walk.raw(node), node)
 
 
-def _tokens(walk: Walker, node: Node, start: int) -> bool:
-    """The grammar does not parse macros: a name before a parenthesis counts as a call."""
-    end, name = walk.last_name
-    if end == start and walk.source[start : start + 1] == b"(":
-        walk.call(name, node)
-    return True
-
-
-def _name(walk: Walker, node: Node, start: int) -> bool:
-    if start not in walk.claimed:
-        end = node.end_byte
-        text = walk.source[start:end]
-        walk.last_name = (end, text)
-        if walk.source[end : end + 1] != b"(":
-            walk.mention(text, node, start)
-    return False
-
-
-def _type_path(walk: Walker, node: Node, start: int) -> bool:
-    if start not in walk.claimed:
-        walk.relate("reference", walk.target_of(node), node)
-    return False
-
-
-def _closure(walk: Walker, node: Node, start: int) -> bool:
-    walk.enter_anonymous(node)
-    parameters = node.child_by_field_name("parameters")
-    for each in parameters.named_children if parameters is not None else ():
-        for name in _names(each):
-            walk.bind(name)
-    return True
-
-
-_FUNCTIONS = "function_item function_signature_item macro_definition"
-_BINDINGS = "let_declaration let_condition for_expression match_arm parameter"
-TABLE = handlers.by_kind(
-    {
-        handlers.symbol("class", "class", bind=True): "struct_item union_item enum_item type_item",
-        handlers.symbol("interface", "class", bind=True): "trait_item",
-        handlers.symbol("function", "function", bind=True): _FUNCTIONS,
-        _module: "mod_item",
-        _impl: "impl_item",
-        _bounds: "trait_bounds",
-        handlers.value(is_constant=True, bind=True): "const_item static_item enum_variant",
-        handlers.value(is_constant=False, bind=True): "field_declaration associated_type",
-        _attribute: "attribute_item",
-        _use: "use_declaration",
-        _extern: "extern_crate_declaration",
-        handlers.call: "call_expression",
-        _macro: "macro_invocation",
-        _tokens: "token_tree",
-        _name: "identifier",
-        handlers.dotted(): "field_expression scoped_identifier",
-        handlers.type_name: "type_identifier",
-        _type_path: "scoped_type_identifier",
-        handlers.bind(_names, "pattern"): _BINDINGS,
-        _closure: "closure_expression",
-        handlers.type_parameter: "type_parameter",
-        handlers.skip: "string_literal",
-        handlers.comment: "line_comment block_comment",
-    }
-)
+TABLES = {
+    "rust": Table(
+        _QUERY,
+        members={
+            "field_expression": ("value", "field"),
+            "scoped_identifier": ("path", "name"),
+            "scoped_type_identifier": ("path", "name"),
+        },
+        calls={"call_expression": "function", "macro_invocation": "macro"},
+        wrappers={
+            "generic_type": "type",
+            "generic_type_with_turbofish": "type",
+            "generic_function": "function",
+            "reference_type": "type",
+            "parenthesized_expression": "",
+            "try_expression": "",
+            "await_expression": "",
+            "bracketed_type": "",
+            "dynamic_type": "trait",
+        },
+        names=("identifier", "shorthand_field_identifier", "field_identifier", "type_identifier"),
+        patterns=frozenset(_PATTERNS.split()),
+        own=(b"self.", b"Self."),
+        builtins=frozenset(b"self Self Some None Ok Err Option Result Vec String Box _ super crate".split()),
+        handlers={
+            "module_file": _module_file,
+            "impl": _impl,
+            "attribute": _attribute,
+            "use": _use,
+            "extern": _extern,
+            "token_call": _token_call,
+        },
+    )
+}

@@ -1,20 +1,23 @@
 """The walk over the syntax tree of one file.
 
-A language gives a table of handlers by kind of node, and a `Syntax`. The walker keeps the scopes, so that each fact
-names the symbol around it and local variables are left out. It does not recurse: trees can be deep.
+A language is a `Table`: a tree-sitter query whose captures say what a node is (`@function`, `@call`, `@bind`), and the
+shapes of dotted names in its grammar. `actions` has a handler for each capture. The walker visits the captured nodes in
+the order of the file and keeps the scopes, so that each fact names the symbol around it and local variables are left
+out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from clew.knowledge.code.languages.descriptions import describe_comment, sign, sign_value
 from clew.knowledge.code.models import Import, Reference, ReferenceKind, Symbol, SymbolKind
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Node, Query
 
 MAX_NAME = 200
 MAX_SCOPE = 600
@@ -26,24 +29,35 @@ MAX_SYMBOLS, MAX_IMPORTS, MAX_REFERENCES = 10_000, 10_000, 200_000
 _JOINT = re.compile(rb"\s*(?:\?\.|!\.|&\.|->|::|\.)\s*")
 _PLAIN = re.compile(rb"[@$]{0,2}[\w\x80-\xff]+(?:\.[\w\x80-\xff]+)*")
 _PURE = re.compile(rb"[@$#]{0,2}[\w$\x80-\xff]+[!?]?(?:\.[\w$#\x80-\xff]+[!?]?)*")
+_BITS, _RANK_BITS = 32, 6
+_RANKS = (1 << _RANK_BITS) - 1
+_BOUND_FIELDS = ("pattern", "name", "left", "value")
 
 Role = Literal["module", "class", "function"]
 Uses = dict[bytes, list[tuple[bytes, str, int]]]
 """Uses of names that no scope has bound yet, by the first part of the name: target, qualname of the user, row."""
-Handler = Callable[["Walker", "Node", int], bool]
-"""Records the facts of a node that starts at a byte. Returns whether to visit the nodes below it."""
+Handler = Callable[["Walker", "Node", int], None]
+"""Records the facts of a captured node, which starts at a byte."""
 
 
-class Syntax(NamedTuple):
-    """How a grammar writes `a.b` and `a()`: kinds of nodes with the fields of their object and their name."""
+class Table(NamedTuple):
+    """A language: its query, and how its grammar writes `a.b`, `a()` and patterns of names."""
 
+    query: str
     members: Mapping[str, tuple[str, str]] = {}
+    """Kinds of nodes for `a.b`, with the fields of the object and the name."""
     calls: Mapping[str, str] = {}
+    """Kinds of calls, with the field of the function."""
     wrappers: Mapping[str, str] = {}
     """Kinds with the field that holds their name: `List<T>`, `f::<T>`. An empty field is the first child."""
+    names: Collection[str] = ("identifier",)
+    patterns: Collection[str] = ()
+    """Kinds of nodes that bind the names in them."""
     own: tuple[bytes, ...] = ()
     """Prefixes that mean the object itself: `self.`."""
     builtins: Collection[bytes] = ()
+    handlers: Mapping[str, Handler] = {}
+    """Handlers of captures that only this language has."""
 
 
 class Scope:
@@ -82,7 +96,6 @@ class Lead(NamedTuple):
 class Comment(NamedTuple):
     """Consecutive lines of comment."""
 
-    first_row: int
     last_row: int
     start: int
     end: int
@@ -92,48 +105,50 @@ class Comment(NamedTuple):
 class Walker:
     """The state of one walk, and the operations for handlers."""
 
-    def __init__(self, source: bytes, syntax: Syntax) -> None:
+    def __init__(self, source: bytes, table: Table) -> None:
         self.source = source
-        self.syntax = syntax
+        self.table = table
         self.symbols: list[Symbol] = []
         self.imports: list[Import] = []
         self.is_cut = False
         """Whether the file has more facts than the limits allow."""
         self.claimed: set[int] = set()
         """Start bytes of nodes that a node above has recorded."""
-        self.entered: set[int] = set()
-        """Start bytes of definitions whose scope a node above has entered."""
         self.type_parameters: set[bytes] = set()
-        self.typed_until = 0
-        """Names up to this byte are types, which are never local variables."""
         self.comment: Comment | None = None
         self.lead: Lead | None = None
-        self.last_name: tuple[int, bytes] = (-1, b"")
+        self.skip_until = 0
         self.scope = Scope("", len(source) + 1, "module", {})
         self._scopes = [self.scope]
         self._values: set[str] = set()
         self._found: dict[tuple[ReferenceKind, bytes, str], int] = {}
         self._calls: set[tuple[int, ReferenceKind, bytes, str]] = set()
 
-    def run(self, root: Node, handlers: Mapping[int, Handler]) -> None:
-        cursor = root.walk()
-        find, go_down = handlers.get, cursor.goto_first_child
-        go_on, go_up = cursor.goto_next_sibling, cursor.goto_parent
-        while (node := cursor.node) is not None:
-            handler = find(node.kind_id)
-            if handler is None:
-                descend = True
-            else:
-                start = node.start_byte
+    def run(self, root: Node, query: Query, handlers: Mapping[str, Handler]) -> None:
+        """Visit the captured nodes, outer before inner ones; of equal ones, in the order of `handlers`."""
+        from tree_sitter import QueryCursor  # native code, loaded only to read code
+
+        captured = QueryCursor(query).captures(root)
+        last = len(self.source)
+        visits = [
+            ((node.start_byte << _BITS | last - node.end_byte) << _RANK_BITS | rank, node)
+            for rank, name in enumerate(handlers)
+            for node in captured.pop(name, ())
+        ]
+        visits.sort(key=itemgetter(0))
+        ranked = [*handlers.values()]
+        for key, node in visits:
+            start = key >> _BITS + _RANK_BITS
+            if start >= self.skip_until:
                 while start >= self.scope.end:
                     self._leave()
-                descend = handler(self, node, start)
-            if descend and go_down():
-                continue
-            while not go_on():
-                if not go_up():
-                    self._finish()
-                    return
+                ranked[key & _RANKS](self, node, start)
+        while self._scopes:
+            self._leave()
+
+    def skip(self, node: Node) -> None:
+        """Do not visit the nodes in this one."""
+        self.skip_until = node.end_byte
 
     def raw(self, node: Node) -> bytes:
         return self.source[node.start_byte : node.end_byte]
@@ -143,6 +158,13 @@ class Walker:
         if node is None:
             return ""
         return self.source[node.start_byte : min(node.end_byte, node.start_byte + MAX_NAME)].decode("utf-8", "replace")
+
+    def label(self, node: Node | None) -> str:
+        """The text of a name without quotes, type arguments, or brackets around it, with dots."""
+        if node is not None and node.type in self.table.wrappers:
+            node = _unwrap(node, self.table.wrappers[node.type])
+        text = self.text(node).strip("'\"`").replace("::", ".")
+        return text[1:-1].strip("'\"`") if text[:1] == "[" and len(text) > 2 and text[-1] == "]" else text
 
     def target_of(self, node: Node) -> bytes:
         """The dotted name of an expression: `a.b` as it is, `f(x).b` as `f().b`, `.b` where the object has no name;
@@ -161,13 +183,9 @@ class Walker:
         text = _JOINT.sub(b".", text)
         return text if _PURE.fullmatch(text) else b""
 
-    def dotted(self, node: Node) -> str:
-        """`target_of` as text."""
-        return self.target_of(node).decode("utf-8", "replace")
-
     def _chain(self, node: Node) -> bytes:
         """The name of a chain of members and calls."""
-        members, calls, wrappers, *_ = self.syntax
+        members, calls, wrappers = self.table.members, self.table.calls, self.table.wrappers
         parts: list[bytes] = []
         called = b""
         at: Node | None = node
@@ -198,57 +216,58 @@ class Walker:
     def _last_name(self, node: Node) -> bytes:
         """The name at the end of a chain, without type arguments."""
         for _ in range(MAX_CHAIN):
-            below = _unwrap(node, self.syntax.wrappers[node.type]) if node.type in self.syntax.wrappers else None
+            below = _unwrap(node, self.table.wrappers[node.type]) if node.type in self.table.wrappers else None
             if below is None:
                 break
             node = below
         return self.pure_target(node)
 
-    def enter(self, name: str, end: int, role: Role) -> None:
-        """Open a scope up to a byte. `name` is the full qualname; an inner function of the same name shares calls."""
-        calls = self.scope.calls if name == self.scope.name and role == "function" else {}
-        self.scope = Scope(name, min(end, self.scope.end), role, calls)
-        self._scopes.append(self.scope)
+    def names(self, node: Node) -> Iterator[Node]:
+        """The names that a pattern binds."""
+        pending = [node]
+        while pending:
+            at = pending.pop()
+            if at.type in self.table.names:
+                yield at
+            elif at.type in self.table.patterns:
+                bound = next((each for field in _BOUND_FIELDS if (each := at.child_by_field_name(field))), None)
+                kind = at.child_by_field_name("type")
+                pending += [bound] if bound is not None else [each for each in at.named_children[::-1] if each != kind]
 
-    def enter_anonymous(self, node: Node) -> None:
-        """Open the scope of a function without a name. Its uses belong to the symbol around it."""
-        self.enter(self.scope.name, node.end_byte, "function")
+    def enter(self, name: str, node: Node, role: Role) -> None:
+        """Open a scope up to the end of a node. `name` is the full qualname; an inner function of the same name shares
+        calls."""
+        calls = self.scope.calls if name == self.scope.name and role == "function" else {}
+        self.scope = Scope(name, min(node.end_byte, self.scope.end), role, calls)
+        self._scopes.append(self.scope)
 
     def _leave(self) -> None:
         scope = self._scopes.pop()
-        self.scope = above = self._scopes[-1]
-        if scope.calls is not above.calls:
-            self._add_calls(scope)
+        above = self._scopes[-1] if self._scopes else None
+        if above is None or scope.calls is not above.calls:
+            for target, rows in scope.calls.items():
+                self._calls.update((row + 1, "call", target, scope.name) for row in rows)
         unbound = scope.unbound
         if scope.role == "function":
             for name in scope.bound:
                 unbound.pop(name, None)
         for target, row in scope.uses.items():
             head = target.partition(b".")[0]
-            if head not in scope.bound and head not in self.syntax.builtins:
+            if head not in self.table.builtins and (above is None or head not in scope.bound):
                 unbound.setdefault(head, []).append((target, scope.name, row))
-        if len(self._scopes) > 1:
+        if above is not None:
+            self.scope = above
             above.merge(unbound)
             return
         for uses in unbound.values():
             for target, inside, row in uses:
-                self._found.setdefault(("reference", target, inside), row)
+                key: tuple[ReferenceKind, bytes, str] = ("reference", target, inside)
+                self._found[key] = min(row, self._found.get(key, row))
 
-    def _finish(self) -> None:
-        while len(self._scopes) > 1:
-            self._leave()
-        self._add_calls(self.scope)
-        for target, row in self.scope.uses.items():
-            if target not in self.syntax.builtins:
-                self._found.setdefault(("reference", target, ""), row)
-
-    def _add_calls(self, scope: Scope) -> None:
-        for target, rows in scope.calls.items():
-            self._calls.update((row + 1, "call", target, scope.name) for row in rows)
-
-    def claim(self, node: Node) -> None:
+    def claim(self, node: Node | None) -> None:
         """Keep the handler of a node below from recording it again."""
-        self.claimed.add(node.start_byte)
+        if node is not None:
+            self.claimed.add(node.start_byte)
 
     def bind(self, name: Node) -> None:
         """Make a name local to the current scope."""
@@ -259,26 +278,17 @@ class Walker:
         if target:
             self.scope.calls.setdefault(target, []).append(node.start_point[0])
 
-    def mention(self, target: bytes, node: Node, start: int) -> None:
-        """Record a name that is used as a value or a type."""
-        if not target:
-            return
-        if start < self.typed_until:
-            self.relate("reference", target, node)
-        elif target not in self.scope.uses:
+    def mention(self, target: bytes, node: Node) -> None:
+        """Record a name that is used as a value."""
+        if target and target not in self.scope.uses:
             self.scope.uses[target] = node.start_point[0]
-            if target.startswith(self.syntax.own):
+            if target.startswith(self.table.own):
                 self.relate("reference", target, node)
 
     def relate(self, kind: ReferenceKind, target: bytes, node: Node, inside: str | None = None) -> None:
-        if target and target not in self.syntax.builtins and target not in self.type_parameters:
+        if target and target not in self.table.builtins:
             key = (kind, target, self.scope.name if inside is None else inside)
             self._found.setdefault(key, node.start_point[0])
-
-    def inherit(self, target: bytes, node: Node) -> None:
-        """Record a base of the class whose scope is open."""
-        self.relate("inherit", target, node)
-        self.claim(node)
 
     def add_import(self, module: str, name: str, alias: str, node: Node) -> None:
         if len(self.imports) < MAX_IMPORTS:
@@ -286,13 +296,12 @@ class Walker:
         else:
             self.is_cut = True
 
-    def add_lead(self, node: Node, targets: list[tuple[bytes, int]]) -> None:
-        """Record a decorator that stands before the definition that it belongs to."""
+    def add_lead(self, node: Node, targets: list[bytes]) -> None:
+        """Record the decorators in a node that stands before their definition."""
         row = node.start_point[0]
-        lead = self.lead if self.lead is not None and self.lead.last_row >= row - 1 else None
-        if lead is not None:
-            lead.targets.extend(targets)  # in place: a hostile file may have very many
-        self.lead = Lead(lead.first_row if lead else row, node.end_point[0], lead.targets if lead else targets)
+        lead = self.lead if self.lead is not None and self.lead.last_row >= row - 1 else Lead(row, row, [])
+        lead.targets.extend((target, row) for target in targets if target and target not in self.table.builtins)
+        self.lead = Lead(lead.first_row, node.end_point[0], lead.targets)
 
     def qualify(self, name: str) -> str:
         """The name with the enclosing names before it. Past the limit of nesting it is the enclosing name."""
@@ -300,18 +309,9 @@ class Walker:
             return self.scope.name
         return f"{self.scope.name}.{name}" if self.scope.name else name
 
-    def define(
-        self,
-        kind: SymbolKind,
-        name: str,
-        node: Node,
-        *,
-        until: Node | None = None,
-        doc: str = "",
-        outer: Node | None = None,
-    ) -> str:
-        """Record a symbol in the current scope and return its qualname. The signature ends before `until`; `outer` is
-        the node with the decorators. A symbol without a name, as in broken code, is not recorded."""
+    def define(self, kind: SymbolKind, name: str, node: Node, *, until: Node | None = None) -> str:
+        """Record a symbol in the current scope and return its qualname. The signature ends before `until`. A symbol
+        without a name, as in broken code, is not recorded."""
         name = name[:MAX_NAME].strip()
         qualname = self.qualify(name)
         if not name or qualname == self.scope.name:
@@ -319,13 +319,13 @@ class Walker:
         if len(self.symbols) >= MAX_SYMBOLS:
             self.is_cut = True
             return qualname
-        first = (outer or node).start_point[0]
+        first = node.start_point[0]
         if self.lead is not None:
             first = self._take_lead(first, qualname)
         head = self.source[node.start_byte : until.start_byte if until is not None else node.end_byte]
         signature = sign_value(head) if kind in ("constant", "variable") else sign(head)
-        described = doc or self._comment_above(first)
-        self.symbols.append(Symbol(kind, name, qualname, first + 1, last_row(node) + 1, signature, described))
+        doc = self._comment_above(first) or self._comment_above(node.start_point[0])
+        self.symbols.append(Symbol(kind, name, qualname, first + 1, last_row(node) + 1, signature, doc))
         return qualname
 
     def define_value(self, name: str, node: Node, *, is_constant: bool) -> None:
@@ -338,7 +338,7 @@ class Walker:
     def references(self) -> list[Reference]:
         """All references by line, then kind and name."""
         named = ((row + 1, kind, target, inside) for (kind, target, inside), row in self._found.items())
-        found = sorted({*named, *self._calls})
+        found = sorted({*(each for each in named if each[2] not in self.type_parameters), *self._calls})
         self.is_cut |= len(found) > MAX_REFERENCES
         del found[MAX_REFERENCES:]
         return [Reference(kind, target.decode("utf-8", "replace"), inside, row) for row, kind, target, inside in found]
@@ -356,10 +356,6 @@ class Walker:
         if comment is None or comment.last_row != first - 1:
             return ""
         return describe_comment(self.source[comment.start : comment.end])
-
-
-def child_at(node: Node, index: int = 0) -> Node | None:
-    return node.child(index) if index < node.child_count else None
 
 
 def named_at(node: Node | None, index: int = 0) -> Node | None:
