@@ -86,7 +86,7 @@ class ToolDiscovery:
         """
         request = self._check(request)
         files = await asyncio.to_thread(ProjectFiles, self._root, request.target_path)
-        state = {
+        state: State = {
             "checkout": await asyncio.to_thread(checkout_of, Path(self._root)),
             "files": await asyncio.to_thread(files.fingerprint),
             "user_overrides": await self._read_choices(request),

@@ -41,15 +41,6 @@ _CASES = {
 }
 _ONE_WORD = {"lowercase": ("snake_case", "camelCase", "kebab-case"), "UPPERCASE": ("UPPER_SNAKE_CASE",)}
 """A single word fits all of these; it is a case of its own only where no other name is there."""
-_LOCALS = {
-    "python": re.compile(r"^[ \t]+([A-Za-z_]\w*)(?:[ \t]*:[^=\n]{1,80})?[ \t]*=(?!=)", re.MULTILINE),
-    "javascript": re.compile(
-        r"^[ \t]+(?:const|let|var)[ \t]+([A-Za-z_$][\w$]*)[^=\n]{0,80}=(?![^\n]*=>)", re.MULTILINE
-    ),
-    "go": re.compile(r"^[ \t]+(\w+)[^=\n]{0,80}:=", re.MULTILINE),
-    "rust": re.compile(r"^[ \t]+let[ \t]+(?:mut[ \t]+)?(\w+)", re.MULTILINE),
-    "ruby": re.compile(r"^[ \t]+([a-z_]\w*)[ \t]*=(?![=~>])", re.MULTILINE),
-}
 FAMILY = {"typescript": "javascript", "tsx": "javascript"}
 _ROLES = {"function": "functions", "method": "functions", "class": "types", "interface": "types"}
 _LITERAL = re.compile(r"^[^=]*=\s*(?:-?[\d._]+\w*|'[^']*'|\"[^\"]*\"|true|false|True|False)\s*;?$")
@@ -174,8 +165,9 @@ def _count(code: CodeGraph, language: str, files: Sequence[FileInfo], own: froze
     for file in read_files(code, own_files(files, MAX_FILES)):
         plain = strip_code(file.text, language)
         tally.files += 1
-        for aspect, way, line in (*_names(file, plain.text, family), *_ways(plain.text, family)):
-            tally.add(file, aspect, way, line)
+        for aspect, way, line in (*_names(file, family), *_ways(plain.text, family)):
+            if way:
+                tally.add(file, aspect, way, line)
         _count_layout(plain, family, tally.counts)
         imports = sorted(file.facts.imports, key=lambda each: each.line)
         origins = (group_of(each.module, family, own) for each in imports if each.module != "__future__")
@@ -273,20 +265,17 @@ def _case(counts: Counter[str]) -> str:
     return told.most_common(1)[0][0]
 
 
-def _names(file: FileText, plain: str, family: str) -> Iterator[tuple[str, str, int]]:
+def _names(file: FileText, family: str) -> Iterator[tuple[str, str, int]]:
     """Each name that a file defines, as (role, case, line), and the components that are functions."""
     for symbol in file.facts.symbols:
         role = _role(file, symbol, family)
-        if role and (case := case_of(symbol.name)):
-            yield role, case, symbol.line_start
+        if role:
+            yield role, case_of(symbol.name), symbol.line_start
         if role == "components" and symbol.kind != "class":
             yield "component_style", "functional", symbol.line_start
-    for found in _LOCALS[family].finditer(plain) if family in _LOCALS else ():
-        if case := case_of(found[1]):
-            yield "variables", case, plain.count("\n", 0, found.start(1)) + 1
     stem = file.path.rpartition("/")[2].partition(".")[0]
-    if stem.lower() not in _GENERIC_FILES and not stem.startswith("__") and (case := case_of(stem)):
-        yield "files", case, 1
+    if stem.lower() not in _GENERIC_FILES and not stem.startswith("__"):
+        yield "files", case_of(stem), 1
 
 
 def _role(file: FileText, symbol: Symbol, family: str) -> str:
@@ -373,10 +362,12 @@ def _shapes(family: str) -> list[tuple[str, str, re.Pattern[str]]]:
 
 
 def _ways(plain: str, family: str) -> Iterator[tuple[str, str, int]]:
-    """Each line that follows a known pattern, as (aspect, pattern, line)."""
+    """Each line that follows a known pattern, as (aspect, pattern, line). The pattern of a variable is its case."""
     for number, line in enumerate(plain.split("\n"), 1):
-        if line and len(line) <= MAX_LINE:
-            yield from ((aspect, way, number) for aspect, way, shape in _shapes(family) if shape.search(line))
+        for aspect, way, shape in _shapes(family) if line and len(line) <= MAX_LINE else ():
+            if found := shape.search(line):
+                way = case_of(found[1]) if aspect == "variables" else way
+                yield aspect, way, number
 
 
 def group_of(module: str, family: str, own: frozenset[str]) -> str:

@@ -101,26 +101,18 @@ class DesignToken(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.category}.{self.name}"
 
 
-class DesignTokens(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens in the order of their files and lines, and these files."""
-
-    tokens: Sequence[DesignToken]
-    sources: Sequence[str]
-
-
 class TokenMatches(msgspec.Struct, frozen=True, kw_only=True):
     found: bool
     matches: Sequence[DesignToken]
 
 
-async def get_design_tokens(code: CodeGraph, category: str = "all") -> DesignTokens:
-    """Return the tokens of one category, or all. Raises InvalidInput for an unknown category."""
+async def get_design_tokens(code: CodeGraph, category: str = "all") -> list[DesignToken]:
+    """Return the tokens of one category, or all, in the order of files and lines. Raises InvalidInput for an unknown
+    category."""
     if category not in (*CATEGORIES, "all"):
         hint = f"Categories are {', '.join(CATEGORIES)} and all"
         raise InvalidInput("category", f"{category[:40]!r} is none", hint=hint)
-    chosen = [token for token in await _read(code) if category in (token.category, "all")]
-    paths = dict.fromkeys(token.source.rpartition(":")[0] for token in chosen)
-    return DesignTokens(tokens=chosen, sources=list(paths))
+    return [token for token in await _read(code) if category in (token.category, "all")]
 
 
 async def find_design_token(code: CodeGraph, value: str) -> TokenMatches:
