@@ -208,7 +208,7 @@ def test_a_question_of_any_shape_is_read(text: str) -> None:
 
 
 def test_a_name_of_capitals_has_a_case_or_none() -> None:
-    assert not any(shape.fullmatch("a" + "A" * 190 + "$") for _, shape in _CASES)
+    assert not any(shape.fullmatch("a" + "A" * 190 + "$") for shape in _CASES.values())
 
 
 def test_facts_of_nothing_are_nothing() -> None:

@@ -25,8 +25,8 @@ async def test_a_modal_is_found_for_a_confirmation_dialog(tmp_path: Path) -> Non
         Prop(name="message", type="string"),
         Prop(name="onConfirm", type="() => void"),
         Prop(name="onCancel", type="() => void", required=False),
-        Prop(name="confirmText", type="string", required=False, default="Confirm"),
-        Prop(name="variant", type="'danger' | 'warning' | 'info'", required=False, default="warning"),
+        Prop(name="confirmText", type="string", required=False),
+        Prop(name="variant", type="'danger' | 'warning' | 'info'", required=False),
     ]
     assert modal.variants == ["danger", "warning", "info"]
     assert modal.usage_example.startswith('<ConfirmModal\n          title="Delete?"')

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from clew.errors import InvalidInput, NotFound
-from clew.knowledge.project.dependencies import analyze_dependencies, check_dependency, list_packages
+from clew.knowledge.project.dependencies import analyze_dependencies, check_dependency
+from clew.knowledge.project.manifests import parse_manifest
 from tests.knowledge.project.samples import PYTHON, REACT, line_at, project
 
 MANIFESTS = {
@@ -27,12 +28,11 @@ MANIFESTS = {
     ),
     "Gemfile": "source 'x'\ngem 'rails', '~> 7.1'\ngroup :development, :test do\n  gem 'rspec'\nend\ngem 'pg'\n",
     "pom.xml": (
-        "<project><properties><gson.version>2.10</gson.version></properties><dependencyManagement><dependency>\n"
-        "<groupId>com.google.code.gson</groupId><artifactId>gson</artifactId><version>${gson.version}</version>\n"
-        "</dependency><dependency><groupId>org.managed</groupId><artifactId>only</artifactId></dependency>\n"
-        "</dependencyManagement><dependencies>\n<dependency>\n"
+        "<project><properties><gson.version>2.10</gson.version></properties><dependencyManagement><dependencies>\n"
+        "<dependency><groupId>org.managed</groupId><artifactId>only</artifactId></dependency>\n"
+        "</dependencies></dependencyManagement><dependencies>\n<dependency>\n"
         "<groupId>com.google.code.gson</groupId>\n<artifactId>gson</artifactId>\n"
-        "</dependency>\n<dependency><groupId>junit</groupId>"
+        "<version>${gson.version}</version></dependency>\n<dependency><groupId>junit</groupId>"
         "<artifactId>junit</artifactId><scope>test</scope></dependency></dependencies></project>\n"
     ),
 }
@@ -92,9 +92,9 @@ async def test_what_is_not_available_comes_with_suggestions_of_the_ecosystem(tmp
 
 
 @pytest.mark.req("SYL-108")
-async def test_all_manifests_are_parsed_with_version_type_and_line(tmp_path: Path) -> None:
-    async with project(tmp_path, MANIFESTS) as code:
-        found = {(each.ecosystem, each.name): each for each in await list_packages(code)}
+def test_all_manifests_are_parsed_with_version_type_and_line() -> None:
+    packages = [each for path, text in MANIFESTS.items() for each in parse_manifest(path, text).packages]
+    found = {(each.ecosystem, each.name): each for each in packages if each.is_direct}
     assert {(*key, each.version, each.type) for key, each in found.items()} == {
         ("npm", "date-fns", "^2.30.0", "runtime"),
         ("npm", "react", "^18.2.0", "runtime"),
@@ -140,11 +140,10 @@ async def test_broken_and_hostile_manifests_declare_nothing(tmp_path: Path) -> N
         "requirements.txt": "\x00\x01\x02",
     }
     async with project(tmp_path, files) as code:
-        assert await list_packages(code) == []
         answer = await check_dependency(code, "date formatting")
         assert not answer.already_available
         assert {each.partition(" ")[0] for each in answer.problems} == {
-            "package.json", "a/package.json", "Cargo.toml",
+            "package.json", "a/package.json", "Cargo.toml", "pom.xml",
         }  # fmt: skip
         with pytest.raises(InvalidInput, match="need"):
             await check_dependency(code, "")

@@ -1,8 +1,8 @@
-"""Discovery by its three tiers: what the project says, what research says, what the user says; and what is kept."""
+"""Discovery by its three tiers: the project, research, the user; and its cache."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,33 +14,26 @@ from clew.clock import ManualClock
 from clew.errors import InvalidInput, SourceError
 from clew.knowledge.history.lessons import UserPreferences
 from clew.knowledge.project.devtools import SCHEMA, ToolDiscovery
-from clew.knowledge.project.tool_records import (
-    DiscoveredTool,
-    Recommendation,
-    ToolChoice,
-    ToolDiscoveryEntry,
-    ToolDiscoveryRequest,
-)
+from clew.knowledge.project.tools import ToolDiscoveryEntry, ToolDiscoveryRequest
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
 from tests.knowledge.git.repository import Repository
 
 
 class Library:
-    """Says the same to all who ask, and counts them."""
+    """Gives everybody the same advice, and counts the questions."""
 
-    def __init__(self, said: Recommendation | Exception) -> None:
-        self.said = said
-        self.asked: list[ToolDiscoveryRequest] = []
+    def __init__(self, advice: tuple[str, str] | Exception | None) -> None:
+        self.advice = advice
+        self.asked: list[tuple[str, str]] = []
 
-    async def __call__(self, request: ToolDiscoveryRequest, found: Sequence[DiscoveredTool]) -> Recommendation:
-        self.asked.append(request)
-        if isinstance(self.said, Exception):
-            raise self.said
-        return self.said
+    async def __call__(self, category: str, language: str) -> tuple[str, str] | None:
+        self.asked.append((category, language))
+        if isinstance(self.advice, Exception):
+            raise self.advice
+        return self.advice
 
 
-AMBIGUOUS = Recommendation(satisfactory=False)
 Open = Callable[..., ToolDiscovery]
 
 
@@ -61,7 +54,7 @@ def ask(session: str = "s1", **given: Any) -> ToolDiscoveryRequest:
 @pytest.mark.req("SYL-35", "SYL-36")
 async def test_a_configuration_stops_at_the_first_tier(root: Path, begin: Open) -> None:
     (root / "ruff.toml").touch()
-    library = Library(AMBIGUOUS)
+    library = Library(None)
     response = await begin(library).discover(ask())
     assert (response.tier, response.confidence, response.requires_user) == (1, "high", False)
     assert [(tool.name, tool.source) for tool in response.tools] == [("ruff", "config_file")]
@@ -71,15 +64,14 @@ async def test_a_configuration_stops_at_the_first_tier(root: Path, begin: Open) 
 @pytest.mark.req("SYL-35", "SYL-36")
 async def test_clear_research_stops_at_the_second_tier(root: Path, begin: Open) -> None:
     (root / "a.py").touch()
-    tool = DiscoveredTool(name="ruff", category="linter", language="")
-    library = Library(Recommendation(tools=(tool,), satisfactory=True))
+    library = Library(("ruff", "it is recommended"))
     discovery = begin(library)
     response = await discovery.discover(ask(languages=("Py",)))
     assert (response.tier, response.confidence, response.requires_user) == (2, "low", False)
     [found] = response.tools
     assert (found.source, found.language, found.run_command) == ("academic_research", "python", "ruff check .")
     assert found.install_cmd == "uv pip install ruff || pip install ruff"
-    assert library.asked[0].languages == ("python",)
+    assert library.asked == [("linter", "python")]
     assert await discovery.discover(ask("s2", languages=("python",))) == response
     assert (len(library.asked), discovery.scans) == (1, 1)
 
@@ -88,9 +80,7 @@ async def test_research_that_agrees_with_the_project_keeps_its_places(root: Path
     (root / "a.go").touch()
     (root / "go.mod").write_text("module x\n\nrequire github.com/stretchr/testify v1.9.0\n")
     (root / "Makefile").write_text("test:\n\tgo test ./...\n")
-    advised = DiscoveredTool(name="go test", category="test_framework", language="go", rationale="recommended")
-    library = Library(Recommendation(tools=(advised,), satisfactory=True))
-    response = await begin(library).discover(ask(tool_category="test_framework"))
+    response = await begin(Library(("go test", "it is recommended"))).discover(ask(tool_category="test_framework"))
     assert (response.tier, response.confidence) == (2, "medium")
     [found] = response.tools
     assert (found.source, found.run_command, found.version) == ("package_manifest", "make test", "")
@@ -101,7 +91,7 @@ async def test_research_that_agrees_with_the_project_keeps_its_places(root: Path
 async def test_an_empty_project_asks_once_and_not_again_next_session(
     begin: Open, trail: Trail, me: Principal, clock: ManualClock
 ) -> None:
-    library = Library(AMBIGUOUS)
+    library = Library(None)
     first = await begin(library).discover(ask())
     assert (first.tier, first.requires_user, first.confidence) == (3, True, "low")
     for option in first.user_options:
@@ -110,7 +100,7 @@ async def test_an_empty_project_asks_once_and_not_again_next_session(
     assert [option.recommended for option in first.user_options].count(True) == 1
     assert first.user_options[-1].tool.name == "custom"
 
-    assert await begin().prefer("linter", ToolChoice(name="ruff")) == ""
+    assert await begin().prefer("linter", "ruff") == ""
     later = begin(library)
     for force in (False, True):
         response = await later.discover(ask("s2"), force_refresh=force)
@@ -124,8 +114,7 @@ async def test_an_empty_project_asks_once_and_not_again_next_session(
 @pytest.mark.req("SYL-35")
 async def test_a_tool_of_ones_own_is_stored_with_its_command(root: Path, begin: Open) -> None:
     (root / "a.go").touch()
-    choice = ToolChoice(name="house-lint", run_command="house-lint  --all: yes")
-    assert await begin().prefer("linter", choice) == "go"
+    assert await begin().prefer("linter", "house-lint", "house-lint  --all: yes") == "go"
     for force in (False, True):
         response = await begin().discover(ask("s2"), force_refresh=force)
         assert [(tool.name, tool.run_command) for tool in response.tools] == [("house-lint", "house-lint --all: yes")]
@@ -150,7 +139,7 @@ async def test_what_dependencies_hint_at_is_recommended_with_medium_confidence(r
     response = await begin().discover(ask())
     assert (response.tier, response.confidence) == (3, "medium")
     assert (response.user_options[0].tool.name, response.user_options[0].recommended) == ("eslint", True)
-    await begin().prefer("linter", ToolChoice(name="eslint"))
+    await begin().prefer("linter", "eslint")
     [chosen] = (await begin().discover(ask("s2"))).tools
     assert (chosen.source, chosen.run_command) == ("user_choice", "npm run lint")
 
@@ -199,7 +188,7 @@ async def test_the_entry_has_the_fields_that_were_promised(
     root: Path, begin: Open, trail: Trail, me: Principal, stranger: Principal, clock: ManualClock
 ) -> None:
     (root / "a.py").touch()
-    await begin().prefer("linter", ToolChoice(name="ruff"))
+    await begin().prefer("linter", "ruff")
     await begin().discover(ask())
     [kept] = (await trail.records.list(Selector(schema_name=SCHEMA), by=me)).items
     entry = msgspec.convert(kept.context, ToolDiscoveryEntry)
@@ -215,7 +204,7 @@ async def test_another_preference_is_followed_at_once(
 ) -> None:
     (root / "a.py").touch()
     discovery = begin()
-    await discovery.prefer("linter", ToolChoice(name="ruff"))
+    await discovery.prefer("linter", "ruff")
     await discovery.discover(ask())
     await UserPreferences(trail, me, clock).set_preference("devtools/linter/python", "pylint")
     assert [tool.name for tool in (await discovery.discover(ask())).tools] == ["pylint"]
@@ -231,5 +220,5 @@ async def test_a_target_outside_of_the_project_is_refused(root: Path, begin: Ope
 @pytest.mark.parametrize("name", ["", "custom", "  "])
 async def test_a_choice_without_a_tool_is_refused_and_not_kept(begin: Open, name: str) -> None:
     with pytest.raises(InvalidInput, match="names no tool"):
-        await begin().prefer("linter", ToolChoice(name=name))
+        await begin().prefer("linter", name)
     assert (await begin().discover(ask())).requires_user

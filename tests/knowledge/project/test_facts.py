@@ -145,7 +145,7 @@ jobs:
 """
 MAKEFILE = "VERSION := 1\n.PHONY: test\ntest: build  ## run all tests\n\tpytest -x\n\techo done\n\ncheck: test lint\n"
 SETUP = (
-    "from setuptools import setup\n\nNAME = 'old'\n\nsetup(\n    name=NAME,\n    version='1.0',\n"
+    "from setuptools import setup\n\nNAME = 'old'\n\nsetup(\n    name='old',\n    version='1.0',\n"
     "    python_requires='>=3.8',\n    install_requires=[\n        'attrs>=22',\n    ],\n"
     "    description=open('README').read(),\n)\n"
 )
@@ -231,7 +231,7 @@ def test_package_json_states_engines_scripts_and_groups_of_packages() -> None:
         ("go.mod", GO, "dependency", [("github.com/spf13/cobra", "v1.8.1", 6, 6), ("x.org/y", "v0.1.0", 7, 7)]),
         ("pom.xml", POM, "runtime", [("java", "17", 5, 5)]),
         ("pom.xml", POM, "dependency", [("com.google.code.gson:gson", "2.10", 11, 11)]),
-        ("pom.xml", POM, "metadata", [("version", "2.14.1", 3, 3), ("name", "jar", 2, 2)]),
+        ("pom.xml", POM, "metadata", [("name", "jar", 2, 2), ("version", "2.14.1", 3, 3)]),
         ("build.gradle.kts", GRADLE, "runtime", [("java", "21", 5, 5)]),
         (
             "build.gradle.kts",
@@ -254,10 +254,10 @@ def test_package_json_states_engines_scripts_and_groups_of_packages() -> None:
          "dependency", [("pytest", "==8.1", 3, 3)]),
         ("tox.ini", TOX, "script",
          [("envlist", "py310, lint", 2, 2), ("testenv", "pytest {posargs}", 5, 5), ("lint", "flake8 src", 8, 9)]),
-        ("noxfile.py", NOX, "script", [("tests", "pytest -q", 4, 5)]),
+        ("noxfile.py", NOX, "script", [("tests", "session.run(pytest -q)", 5, 6)]),
         ("justfile", "test *args:\n    pytest {{args}}\n", "script", [("test", "pytest {{args}}", 1, 2)]),
         (".pre-commit-config.yaml", "repos:\n- repo: https://x.org/ruff\n  hooks:\n  - id: ruff-format\n", "tool",
-         [("ruff-format", "https://x.org/ruff", 4, 4), ("pre-commit", "task runner", 1, 1)]),
+         [("ruff-format", "pre-commit hook", 4, 4), ("pre-commit", "task runner", 1, 1)]),
         (".github/workflows/ci.yml", WORKFLOW, "runtime", [("python", "3.10, 3.12", 8, 8)]),
         (".golangci.yml", "linters:\n", "tool", [("golangci-lint", "linter", 1, 1)]),
         (".rubocop.yml", "AllCops:\n", "tool", [("rubocop", "linter", 1, 1)]),

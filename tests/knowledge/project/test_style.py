@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import InvalidInput
-from clew.knowledge.project.patterns import detect_patterns, strip_code
-from clew.knowledge.project.style import Formatting, Naming, Patterns, case_of, get_style_guide
+from clew.knowledge.project.style import case_of, detect_patterns, get_style_guide, strip_code
 from tests.knowledge.project.samples import PYTHON, REACT, line_at, project
 
 
@@ -16,24 +15,28 @@ from tests.knowledge.project.samples import PYTHON, REACT, line_at, project
 async def test_the_style_of_a_react_project_is_inferred(tmp_path: Path) -> None:
     async with project(tmp_path, REACT) as code:
         (style,) = await get_style_guide(code, "typescript")
-    assert style.naming == Naming(
-        functions="camelCase",
-        variables="camelCase",
-        constants="UPPER_SNAKE_CASE",
-        types="PascalCase",
-        files="kebab-case",
-        components="PascalCase",
-    )
-    assert style.formatting == Formatting(
-        indent_style="spaces", indent_size=2, quote_style="single", semicolons=False, trailing_comma="es5"
-    )
-    assert style.patterns == Patterns(
-        error_handling="try-catch with custom errors",
-        async_style="async-await",
-        component_style="functional with hooks",
-        export_style="named",
-        import_order=["react", "external", "internal", "relative", "styles"],
-    )
+    assert style.naming == {
+        "functions": "camelCase",
+        "variables": "camelCase",
+        "constants": "UPPER_SNAKE_CASE",
+        "types": "PascalCase",
+        "files": "kebab-case",
+        "components": "PascalCase",
+    }
+    assert style.formatting == {
+        "indent_style": "spaces",
+        "indent_size": 2,
+        "quote_style": "single",
+        "semicolons": False,
+        "trailing_comma": "es5",
+    }
+    assert style.patterns == {
+        "error_handling": "try-catch with custom errors",
+        "async_style": "async-await",
+        "component_style": "functional with hooks",
+        "export_style": "named",
+        "import_order": ["react", "external", "internal", "relative", "styles"],
+    }
 
 
 @pytest.mark.req("SYL-102")
@@ -41,20 +44,25 @@ async def test_the_style_of_a_python_project_is_inferred(tmp_path: Path) -> None
     async with project(tmp_path, PYTHON) as code:
         (style,) = await get_style_guide(code)
     assert style.language == "python"
-    assert style.naming == Naming(
-        functions="snake_case",
-        variables="snake_case",
-        constants="UPPER_SNAKE_CASE",
-        types="PascalCase",
-        files="snake_case",
-    )
-    assert style.formatting == Formatting(
-        indent_style="spaces", indent_size=4, quote_style="double", semicolons=False, trailing_comma="all"
-    )
-    assert style.patterns.error_handling == "try-except with custom errors"
-    assert style.patterns.async_style == "async-await"
-    assert style.patterns.component_style == ""
-    assert style.patterns.import_order == ["builtin", "external", "internal"]
+    assert style.naming == {
+        "functions": "snake_case",
+        "variables": "snake_case",
+        "constants": "UPPER_SNAKE_CASE",
+        "types": "PascalCase",
+        "files": "snake_case",
+        "components": "",
+    }
+    assert style.formatting == {
+        "indent_style": "spaces",
+        "indent_size": 4,
+        "quote_style": "double",
+        "semicolons": False,
+        "trailing_comma": "all",
+    }
+    assert style.patterns["error_handling"] == "try-except with custom errors"
+    assert style.patterns["async_style"] == "async-await"
+    assert style.patterns["component_style"] == ""
+    assert style.patterns["import_order"] == ["builtin", "external", "internal"]
     assert style.counts["functions"]["snake_case"] >= 3
 
 
@@ -81,14 +89,18 @@ async def test_the_opposite_choices_are_seen_too(tmp_path: Path) -> None:
     )
     async with project(tmp_path, {"web/Panel.jsx": source}) as code:
         (style,) = await get_style_guide(code, "javascript")
-    assert style.formatting == Formatting(
-        indent_style="tabs", indent_size=1, quote_style="double", semicolons=True, trailing_comma="all"
-    )
-    assert style.patterns.error_handling == "promise-catch"
-    assert style.patterns.async_style == "promises"
-    assert style.patterns.component_style == "class"
-    assert style.patterns.export_style == "default"
-    assert style.naming.files == "PascalCase"
+    assert style.formatting == {
+        "indent_style": "tabs",
+        "indent_size": 1,
+        "quote_style": "double",
+        "semicolons": True,
+        "trailing_comma": "all",
+    }
+    assert style.patterns["error_handling"] == "promise-catch"
+    assert style.patterns["async_style"] == "promises"
+    assert style.patterns["component_style"] == "class"
+    assert style.patterns["export_style"] == "default"
+    assert style.naming["files"] == "PascalCase"
 
 
 async def test_a_language_that_is_not_there_has_no_style_and_one_that_is_not_known_is_refused(tmp_path: Path) -> None:

@@ -22,8 +22,15 @@ from clew.fences import clean
 from clew.knowledge.code.file_content import Content, blob_id, read_content, readable_text
 from clew.knowledge.documents.sections import MAX_PIECES, Piece, markdown_pieces, plain_pieces, restructured_pieces
 from clew.knowledge.documents.store import Document, Saved, find_saved, save_version
-from clew.knowledge.project.manifests import normal_name
-from clew.knowledge.project.packages import Declared, Manifest, Place, find_npm, find_python, read_manifests
+from clew.knowledge.project.manifests import (
+    Declared,
+    Manifest,
+    Place,
+    find_npm,
+    find_python,
+    normal_name,
+    read_manifests,
+)
 from clew.secrecy import mask_document
 from clew.trail.kinds import NodeType, Trust, Verification
 from clew.trail.store import Trail

@@ -9,11 +9,10 @@ import msgspec
 
 from clew.catalog.text import inline
 from clew.knowledge.domains.shown import READS
-from clew.knowledge.project.tool_records import (
+from clew.knowledge.project.tools import (
     CATEGORIES,
     DiscoveredTool,
     ToolCategory,
-    ToolChoice,
     ToolDiscoveryRequest,
     ToolDiscoveryResponse,
     ToolOption,
@@ -63,8 +62,7 @@ def devtools_tools(known: OpenKnowledge) -> Sequence[Tool]:
     ) -> str:
         """Remember which tool the user wants, for all sessions to come. Ask the user first. The configuration of the
         project still comes before it."""
-        choice = ToolChoice(name=name, run_command=run_command)
-        found = await (await known()).discovery(ctx.by).prefer(category, choice, language)
+        found = await (await known()).discovery(ctx.by).prefer(category, name, run_command, language)
         return f"Remembered for all sessions: {name} as {worded(category)} for {found or 'any language'}."
 
     return discover_tools, prefer_tool

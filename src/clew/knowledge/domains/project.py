@@ -35,7 +35,7 @@ def project_tools(known: OpenKnowledge) -> Sequence[Tool]:
     async def detect_patterns(language: Language = "") -> Any:
         """Detect the patterns that the code follows, with examples: error handling, concurrency, exports and design
         patterns."""
-        from clew.knowledge.project.patterns import detect_patterns as read
+        from clew.knowledge.project.style import detect_patterns as read
 
         return await read((await known()).code, language or None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import msgspec
 
@@ -16,14 +16,13 @@ from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.refs import node_id
 from clew.knowledge.code.rows import find_symbols
 from clew.knowledge.lines import clip
-from clew.knowledge.project.needs import Need, alike, read_need, terms_in
 from clew.knowledge.project.style import is_component
-from clew.knowledge.project.texts import FileText, read_file
+from clew.knowledge.project.texts import FileText, Need, read_file, read_need, terms_in
 from clew.trail.text import split_word
 
 ComponentType = Literal["ui", "hook", "utility", "pattern"]
 TYPES: tuple[str, ...] = get_args(ComponentType)
-MAX_MATCHES = 5
+MAX_MATCHES, MAX_PROPS = 5, 40
 MAX_CANDIDATES = 50_000
 
 _LOOKED_AT = 30
@@ -39,18 +38,14 @@ _WRAPPED = re.compile(r"\b(?:forwardRef|memo|styled|observer|lazy)\b")
 _USES = ("calls", "references")
 _SCRIPTS = ("javascript", "typescript", "tsx")
 _PARTS = "WHERE s.kind IN ('function', 'class', 'interface', 'variable') AND s.qualname = s.name LIMIT ?"
-
-MAX_PROPS = 40
 _HEAD_LINES, _USE_LINES = 30, 12
-_PROPS_TYPE = re.compile(
-    r"(?:\}|\w)\s*:\s*(?:Readonly<)?(\w+)\b|\b(?:FC|FunctionComponent|forwardRef|Component)<[^>]*?(\w+)>"
-)
-_DEFAULT = re.compile(r"\b(\w+)(?:\s*:\s*\w+)?\s*=\s*([^,{}()=>\n][^,\n]{0,80}?)\s*(?=[,}\n])")
+_COMMA = re.compile(r",(?![^(\[{<]*[)\]}>])")
+"""A comma outside of brackets."""
 _PROP = re.compile(r"(?:readonly\s+)?([\w$'\"-]+)(\?)?\s*:\s*(.+?)[;,]?$")
 _DESTRUCTURED = re.compile(r"\(\s*\{([^{}]{0,1000})\}")
 _CHOICE = re.compile(r"[\"']([^\"']{1,40})[\"']")
 _VARIANT = ("variant", "kind", "type", "size", "color", "tone", "severity", "status")
-_PYTHON_SKIPPED = ("self", "cls", "*", "/")
+_MAKERS = ("__init__", "constructor", "initialize")
 
 
 class Prop(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +54,6 @@ class Prop(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     type: str = ""
     required: bool = True
-    default: str = ""
 
 
 class Component(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,38 +78,32 @@ class ComponentAnswer(msgspec.Struct, frozen=True, kw_only=True):
     suggestion: str = ""
 
 
-class _Candidate(NamedTuple):
-    row: SymbolRow
-    score: float
-
-
 async def find_component(code: CodeGraph, need: str, type: str = "any") -> ComponentAnswer:
     """Return the components that fit a need, best first, or a suggestion. Raises InvalidInput for a need without words
     and for an unknown type."""
-    if type not in (*TYPES, "any", ""):
+    if type not in (*TYPES, "any"):
         raise InvalidInput("type", f"{type[:40]!r} is none", hint=f"Types are {', '.join(TYPES)} and any")
     wanted = read_need(need, _KINDS)
     await code.look()
     hits = frozenset(hit.node.id for hit in await code.search(" ".join(wanted.words), limit=_LOOKED_AT))
     candidates = await asyncio.to_thread(_candidates, code, wanted, hits)
     matches: list[Component] = []
-    for candidate in candidates[:_LOOKED_AT]:
-        part = await asyncio.to_thread(_describe, code, candidate, wanted)
-        if part is not None and type in (part.type, "any", ""):
+    for score, row in candidates[:_LOOKED_AT]:
+        part = await asyncio.to_thread(_describe, code, row, score, wanted)
+        if part is not None and type in (part.type, "any"):
             matches.append(await _with_use(code, part))
         if len(matches) >= MAX_MATCHES:
             break
-    if matches:
-        return ComponentAnswer(found=True, matches=matches)
-    return ComponentAnswer(found=False, suggestion="No existing component does this. You may need to create it.")
+    suggestion = "" if matches else "No existing component does this. You may need to create it."
+    return ComponentAnswer(found=bool(matches), matches=matches, suggestion=suggestion)
 
 
-def _candidates(code: CodeGraph, need: Need, hits: frozenset[str]) -> list[_Candidate]:
+def _candidates(code: CodeGraph, need: Need, hits: frozenset[str]) -> list[tuple[float, SymbolRow]]:
     with code.store.reading() as sql:
         rows = find_symbols(sql, _PARTS, (MAX_CANDIDATES,))
-    scored = [_Candidate(row, _score(need, row, hits)) for row in rows if _is_part(row)]
-    fitting = [each for each in scored if each.score >= _ENOUGH]
-    return sorted(fitting, key=lambda each: (-each.score, each.row.path, each.row.line_start))
+    scored = [(_score(need, row, hits), row) for row in rows if _is_part(row)]
+    fitting = [each for each in scored if each[0] >= _ENOUGH]
+    return sorted(fitting, key=lambda each: (-each[0], each[1].path, each[1].line_start))
 
 
 def _is_part(row: SymbolRow) -> bool:
@@ -126,41 +114,41 @@ def _is_part(row: SymbolRow) -> bool:
 
 def _score(need: Need, row: SymbolRow, hits: frozenset[str]) -> float:
     """The share of a need that a component covers; 0 where its name does not name the thing, unless name and
-    description cover the whole need, and 0 for a thing of that kind with another purpose."""
+    description cover the whole need, and 0 for a thing of that kind with another purpose: `BaseModal` is any modal,
+    `ImageModal` one for images."""
     in_name = need.matched(terms_in(row.name))
     in_text = need.matched(terms_in(f"{row.doc} {row.path}"))
     worth = [_IN_NAME if name else _IN_TEXT * text for name, text in zip(in_name, in_text, strict=True)]
-    says_what = in_name[need.head] or (any(in_name) and all(worth))
-    is_for_other = len(worth) > 1 and sum(map(bool, worth)) == 1 and not _is_general(need, row.name)
-    if not says_what or is_for_other:
+    names_it = in_name[need.head] or (any(in_name) and all(worth))
+    is_general = all(part in _GENERAL or any(need.matched(terms_in(part))) for part in split_word(row.name))
+    is_for_other = len(worth) > 1 and sum(map(bool, worth)) == 1 and not is_general
+    if not names_it or is_for_other:
         return 0.0
     return sum(worth) / len(worth) + _FOUND * (node_id(row.path, row.qualname) in hits)
 
 
-def _is_general(need: Need, name: str) -> bool:
-    """Whether a name has no word beyond the need: `BaseModal` is any modal, `ImageModal` one for images."""
-    return all(part in _GENERAL or any(need.matched(terms_in(part))) for part in split_word(name))
-
-
-def _describe(code: CodeGraph, candidate: _Candidate, need: Need) -> Component | None:
+def _describe(code: CodeGraph, row: SymbolRow, score: float, need: Need) -> Component | None:
     """A component as its file has it now; None when it is gone."""
-    row = candidate.row
     file = read_file(code, row.path)
     symbol = next((each for each in file.facts.symbols if each.qualname == row.qualname), None) if file else None
     if file is None or symbol is None:
         return None
     type = _type_of(file, symbol)
-    props = read_props(file, symbol, type == "ui")
+    props = list(_ui_props(file, symbol) if type == "ui" else _parameters(file, symbol))[:MAX_PROPS]
+    choices = {prop.name: prop.type for prop in props if prop.name in _VARIANT and "|" in prop.type}
+    variants = next((_CHOICE.findall(choices[name]) for name in _VARIANT if name in choices), [])
+    named = need.matched(terms_in(symbol.name))
+    asked = [word for word, is_named in zip(need.words, named, strict=True) if is_named]
     return Component(
         name=symbol.name,
         type=type,
         path=file.path,
         source=file.source(symbol.line_start),
-        score=round(min(1.0, candidate.score), 3),
+        score=round(min(1.0, score), 3),
         description=clip(symbol.doc, 300),
         props=props,
-        tags=_tags(symbol, type, need),
-        variants=read_variants(props),
+        tags=list(dict.fromkeys((type, *split_word(symbol.name), *asked))),
+        variants=variants,
     )
 
 
@@ -172,13 +160,6 @@ def _type_of(file: FileText, symbol: Symbol) -> ComponentType:
     return "utility" if symbol.kind == "function" else "pattern"
 
 
-def _tags(symbol: Symbol, type: ComponentType, need: Need) -> list[str]:
-    """The words of the name, and those of the need that mean the same."""
-    named = terms_in(symbol.name)
-    asked = [word for word in need.words if not alike(word).isdisjoint(named)]
-    return list(dict.fromkeys((type, *split_word(symbol.name), *asked)))
-
-
 async def _with_use(code: CodeGraph, part: Component) -> Component:
     """A component with a line of the project that uses it, preferably outside of tests."""
     try:
@@ -188,61 +169,39 @@ async def _with_use(code: CodeGraph, part: Component) -> Component:
     uses = [(link.node.path or "", link.line) for link in links if link.edge_type in _USES and not link.is_guess]
     for path, line in sorted(uses, key=lambda use: (kind_of(use[0]) & TEST, use)):
         file = await asyncio.to_thread(read_file, code, path)
-        shown = cut_use(file, line, part.name) if file else ""
+        shown = _cut_use(file, line, part.name) if file else ""
         if part.name in shown:
             return msgspec.structs.replace(part, usage_example=shown, usage_source=f"{path}:{line}")
     return part
 
 
-# -- the parts of a component -----------------------------------------------------------------------------------
-
-
-def read_props(file: FileText, symbol: Symbol, is_ui: bool) -> list[Prop]:
-    """The properties or parameters, in their order, as far as the file itself states them."""
-    head = "\n".join(file.lines[symbol.line_start - 1 : symbol.line_start - 1 + _HEAD_LINES])
-    if not is_ui:
-        return list(_parameters(_maker(file, symbol)))[:MAX_PROPS]
-    defaults = _defaults(head)
-    members = _members(file, symbol, head)
-    if not members:
-        found = _DESTRUCTURED.search(head)
-        names = [part.split("=")[0].split(":")[0].strip() for part in (found[1] if found else "").split(",")]
-        return [_with_default(Prop(name=name), defaults) for name in names if name.isidentifier()][:MAX_PROPS]
-    return [_with_default(prop, defaults) for prop in members][:MAX_PROPS]
-
-
-def read_variants(props: Sequence[Prop]) -> list[str]:
-    """The choices of a property such as `variant`."""
-    for name in _VARIANT:
-        for prop in props:
-            if prop.name == name and "|" in prop.type:
-                return list(dict.fromkeys(_CHOICE.findall(prop.type)))
-    return []
-
-
-def cut_use(file: FileText, line: int, name: str) -> str:
+def _cut_use(file: FileText, line: int, name: str) -> str:
     """The lines of a use: a whole element of markup, or one line."""
-    if not 1 <= line <= len(file.lines):
-        return ""
-    first = file.lines[line - 1]
+    first, *more = file.lines[line - 1 : line + _USE_LINES] or [""]
     at = first.find(f"<{name}")
-    if at < 0:
-        return clip(first)
-    lines = [first[at:], *file.lines[line : line + _USE_LINES]]
-    for number, text in enumerate(lines):
+    lines = [first[at:], *more] if at >= 0 else []
+    for number, text in enumerate(lines, 1):
         if re.search(r"/>|(?<!=)>\s*$", text):
-            return "\n".join(part[:200].rstrip() for part in lines[: number + 1])
+            return "\n".join(part[:200].rstrip() for part in lines[:number])
     return clip(first)
 
 
-def _members(file: FileText, symbol: Symbol, head: str) -> list[Prop]:
-    """The members of the type of the properties."""
-    named = [name for found in _PROPS_TYPE.findall(head) for name in found if name]
-    for owner in (f"{symbol.name}Props", *named, "Props"):
-        inside = [each for each in file.facts.symbols if each.qualname.rpartition(".")[0] == owner]
-        if inside:
-            return [_member(each) for each in inside]
-    return []
+# -- properties and parameters ---------------------------------------------------------------------------------
+
+
+def _ui_props(file: FileText, symbol: Symbol) -> Iterator[Prop]:
+    """The members of the type `…Props`, or else the names that the head takes apart."""
+    owners = (f"{symbol.name}Props", "Props")
+    members = [each for each in file.facts.symbols if each.qualname.rpartition(".")[0] in owners]
+    if members:
+        yield from map(_member, members)
+        return
+    head = "\n".join(file.lines[symbol.line_start - 1 : symbol.line_start - 1 + _HEAD_LINES])
+    found = _DESTRUCTURED.search(head)
+    for part in (found[1] if found else "").split(","):
+        name = re.split("[=:]", part)[0].strip()
+        if name.isidentifier():
+            yield Prop(name=name, required="=" not in part)
 
 
 def _member(symbol: Symbol) -> Prop:
@@ -252,47 +211,16 @@ def _member(symbol: Symbol) -> Prop:
     return Prop(name=symbol.name, type=clip(found[3], 120), required=found[2] is None)
 
 
-def _defaults(head: str) -> dict[str, str]:
-    end = re.search(r"\)\s*(?::[^{=]{1,100})?(?:=>|\{)", head)
-    return {name: value.strip("\"'` ;") for name, value in _DEFAULT.findall(head[: end.end() if end else 0])}
-
-
-def _with_default(prop: Prop, defaults: dict[str, str]) -> Prop:
-    if prop.name not in defaults:
-        return prop
-    return msgspec.structs.replace(prop, required=False, default=clip(defaults[prop.name], 80))
-
-
-def _maker(file: FileText, symbol: Symbol) -> Symbol | None:
-    """The function to call, or the constructor of a class; None for a class without its own."""
-    if symbol.kind not in ("class", "interface"):
-        return symbol
-    makers = [f"{symbol.qualname}.{name}" for name in ("__init__", "constructor", "initialize", symbol.name)]
-    return next((each for each in file.facts.symbols if each.qualname in makers), None)
-
-
-def _parameters(symbol: Symbol | None) -> Iterator[Prop]:
-    signature = symbol.signature if symbol else ""
-    start = signature.find("(", max(0, signature.find(symbol.name))) if symbol else -1
-    for part in _split(signature[start + 1 :]) if start >= 0 else ():
-        left, has_default, default = part.partition("=") if "=>" not in part else (part, "", "")
-        name, _, type = left.partition(":")
-        bare = name.strip().lstrip("*&.").removesuffix("?")
-        if bare and name.strip() not in _PYTHON_SKIPPED:
-            required = not has_default and not name.strip().endswith("?")
-            yield Prop(name=clip(bare, 80), type=clip(type, 120), required=required, default=clip(default, 80))
-
-
-def _split(text: str) -> Iterator[str]:
-    """The items of a list up to its closing bracket; commas within brackets do not divide it."""
-    depth, start = 0, 0
-    for at, char in enumerate(text):
-        if char in "([{<":
-            depth += 1
-        elif char in ")]}" or (char == ">" and text[at - 1 : at] not in "=-"):
-            depth -= 1
-        if depth < 0 or (char == "," and depth == 0):
-            yield text[start:at].strip()
-            start = at + 1
-        if depth < 0:
-            return
+def _parameters(file: FileText, symbol: Symbol) -> Iterator[Prop]:
+    """The parameters of a function, or of the constructor of a class; none for a class without its own."""
+    if symbol.kind in ("class", "interface"):
+        makers = [f"{symbol.qualname}.{name}" for name in (*_MAKERS, symbol.name)]
+        symbol = next((each for each in file.facts.symbols if each.qualname in makers), symbol)
+    inside = symbol.signature.partition(symbol.name)[2].partition("(")[2].rpartition(")")[0]
+    for part in _COMMA.split(inside) if symbol.kind not in ("class", "interface") else ():
+        left, has_default, _ = part.partition("=") if "=>" not in part else (part, "", "")
+        name, _, type = (each.strip() for each in left.partition(":"))
+        bare = name.lstrip("*&.").removesuffix("?")
+        if bare and name not in ("self", "cls", "/"):
+            is_required = not has_default and not name.endswith("?")
+            yield Prop(name=clip(bare, 80), type=clip(type, 120), required=is_required)

@@ -9,10 +9,9 @@ import hashlib
 import os
 import re
 import shlex
-from collections.abc import Iterable, Sequence
-from functools import cache
-from itertools import islice
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -23,19 +22,22 @@ from clew.errors import ClewError, InvalidInput, SourceError
 from clew.knowledge.evidence.citations import citation_of
 from clew.knowledge.git.run import find_head, run_git
 from clew.knowledge.history.lessons import UserPreferences
-from clew.knowledge.project.tool_records import (
+from clew.knowledge.project.tool_scan import ProjectFiles, is_installed, scan_project
+from clew.knowledge.project.tools import (
     DiscoveredTool,
-    Recommendation,
-    Research,
+    KnownTool,
     ToolCategory,
-    ToolChoice,
     ToolDiscoveryEntry,
     ToolDiscoveryRequest,
     ToolDiscoveryResponse,
     ToolOption,
+    command_of,
+    default_toolsets,
+    install_of,
+    known_tools,
+    normal_language,
+    tools_for,
 )
-from clew.knowledge.project.tool_scan import ProjectFiles, Scan, is_installed, scan_project
-from clew.knowledge.project.tool_signs import command_of, default_toolsets, install_of, known_tools, normal_language
 from clew.knowledge.shelves import Shelf
 from clew.knowledge.upsert import find_keyed, keep_keyed, keyed_id
 from clew.secrecy import mask_keys
@@ -60,13 +62,10 @@ _PURPOSE: dict[ToolCategory, str] = {
     "lsp": r"language server|\blsp\b",
 }
 
-
-class CacheKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The state that a discovery is valid for: branch and commit, content of the files, choices of the user."""
-
-    checkout: str
-    files: dict[str, str]
-    user_overrides: dict[str, str]
+Research = Callable[[ToolCategory, str], Awaitable[tuple[str, str] | None]]
+"""Finds the tool that is clearly recommended for a category and a language, and the reason."""
+State = dict[str, Any]
+"""The state that a discovery is valid for: `checkout` (branch and commit), content of `files`, and `user_overrides`."""
 
 
 class ToolDiscovery:
@@ -86,79 +85,81 @@ class ToolDiscovery:
         Raises InvalidInput for a target outside of the project.
         """
         request = self._check(request)
-        preferences = UserPreferences(self._trail, self._by, self._clock, request.session_id)
         files = await asyncio.to_thread(ProjectFiles, self._root, request.target_path)
-        state = CacheKey(
-            checkout=await asyncio.to_thread(checkout_of, Path(self._root)),
-            files=await asyncio.to_thread(files.fingerprint),
-            user_overrides=await ToolPreferences(preferences, request.tool_category).read(),
-        )
+        state: State = {
+            "checkout": await asyncio.to_thread(checkout_of, Path(self._root)),
+            "files": await asyncio.to_thread(files.fingerprint),
+            "user_overrides": await self._read_choices(request),
+        }
         cached = None if force_refresh else await self._find_cached(request, state)
         if cached is not None:
             return cached
-        response = await self._discover(request, files, state.user_overrides)
+        response = await self._discover(request, files, state["user_overrides"])
         if not response.requires_user:
             await self._store(request, state, response)
         return response
 
-    async def prefer(self, category: ToolCategory, choice: ToolChoice, language: str = "") -> str:
-        """Store the choice of the user for all sessions and return its language: the given one, that of most files, or
-        none. Raises InvalidInput for a choice that names no tool."""
-        checked = check_choice(choice)
+    async def prefer(self, category: ToolCategory, name: str, run_command: str = "", language: str = "") -> str:
+        """Store the tool that the user chose, for all sessions, and return its language: the given one, that of most
+        files, or none. Raises InvalidInput for an empty name and for a long command."""
+        name = inline(mask_keys(name), MAX_NAME).partition(": ")[0].strip()
+        if not name or name == CUSTOM:
+            raise InvalidInput("name", "names no tool", hint="Name one of the options, or a tool of your own")
+        command = " ".join(mask_keys(run_command).split())
+        if len(command) > MAX_COMMAND:
+            raise InvalidInput("run_command", f"is over {MAX_COMMAND} characters")
         files = await asyncio.to_thread(ProjectFiles, self._root, "")
         found = normal_language(language) or next(iter(await asyncio.to_thread(files.languages)), "")
         preferences = UserPreferences(self._trail, self._by, self._clock)
-        await ToolPreferences(preferences, category).write(found, checked)
+        said = f"{name}: {command}" if command else name
+        await preferences.set_preference(f"devtools/{category}/{found or _UNKNOWN}", said)
         return found
+
+    async def _read_choices(self, request: ToolDiscoveryRequest) -> dict[str, str]:
+        """The choices of the user by language: the name of a tool, and its command after a colon."""
+        preferences = UserPreferences(self._trail, self._by, self._clock, request.session_id)
+        known, prefix = await preferences.get_preferences(), f"devtools/{request.tool_category}/"
+        names = {*known.explicit, *known.implicit, *known.session_overrides}
+        chosen = {name: known.effective(name) for name in sorted(names) if name.startswith(prefix)}
+        return {name.removeprefix(prefix): value for name, value in chosen.items() if value}
 
     async def _discover(
         self, request: ToolDiscoveryRequest, files: ProjectFiles, chosen: dict[str, str]
     ) -> ToolDiscoveryResponse:
+        """The project decides where it configures a tool; else the choice of the user, then research, then options."""
         self.scans += 1
         scan = await asyncio.to_thread(scan_project, files, request.tool_category, request.languages)
+        response = ToolDiscoveryResponse(tier=1, confidence=scan.confidence, tools=scan.tools)
         if scan.confidence == "high":
-            return ToolDiscoveryResponse(tier=1, confidence="high", tools=scan.tools)
+            return response
+        language = scan.open_language
+        offer = Offer(self._root, request.tool_category, language, request.target_path)
         settled = [tool for tool in scan.tools if tool.config_path]
-        answers = [await self._settle(request, each, scan, chosen) for each in scan.open_languages or ("",)]
+        inferred = [tool for tool in scan.tools if tool not in settled]
+        name, _, command = chosen.get(language or _UNKNOWN, "").partition(": ")
+        if name:
+            tool = offer.chosen(name, command, inferred)
+            return msgspec.structs.replace(response, tier=3, tools=(*settled, tool))
+        advice = await self._recommend(request.tool_category, language)
+        if advice is not None:
+            agreed = [tool for tool in inferred if tool.name == advice[0]]  # these name their place in the project
+            tools = agreed or [offer.tool(advice[0], language, advice[1])]
+            return msgspec.structs.replace(response, tier=2, tools=(*settled, *tools))
+        tools = inferred or offer.usual((language,))
+        options = offer.options(inferred)
         return ToolDiscoveryResponse(
-            tier=max(answer.tier for answer in answers),
+            tier=3,
             confidence=scan.confidence,
-            tools=tuple(dict.fromkeys((*settled, *(tool for answer in answers for tool in answer.tools)))),
-            requires_user=any(answer.requires_user for answer in answers),
-            user_options=tuple(option for answer in answers for option in answer.user_options),
+            tools=(*settled, *tools),
+            requires_user=True,
+            user_options=options,
         )
 
-    async def _settle(
-        self, request: ToolDiscoveryRequest, language: str, scan: Scan, chosen: dict[str, str]
-    ) -> ToolDiscoveryResponse:
-        """The second and third tier for one language, which may be unknown."""
-        offer = Offer(self._root, request.tool_category, language, request.target_path)
-        inferred = scan.tools_for(language)
-        response = ToolDiscoveryResponse(tier=3, confidence=scan.confidence)
-        if (choice := find_choice(chosen, language)) is not None:
-            return msgspec.structs.replace(response, tools=(offer.chosen(choice, inferred),))
-        request = msgspec.structs.replace(request, languages=(language,) if language else ())
-        advice = await self._recommend(request, offer, inferred)
-        if advice.satisfactory and advice.tools:
-            named = {tool.name for tool in advice.tools}
-            agreed = tuple(tool for tool in inferred if tool.name in named)  # these name their place in the project
-            return msgspec.structs.replace(response, tier=2, tools=agreed or advice.tools)
-        usual = offer.default()
-        tools = inferred or ((usual,) if usual is not None else ())
-        options = offer.options(inferred, advice.tools)
-        return msgspec.structs.replace(response, tools=tools, requires_user=True, user_options=options)
-
-    async def _recommend(
-        self, request: ToolDiscoveryRequest, offer: Offer, inferred: Sequence[DiscoveredTool]
-    ) -> Recommendation:
-        if self._research is None:
-            return Recommendation()
+    async def _recommend(self, category: ToolCategory, language: str) -> tuple[str, str] | None:
         try:
-            found = await self._research(request, inferred)
+            return await self._research(category, language) if self._research else None
         except ClewError:
-            return Recommendation()  # the user decides where research fails
-        tools = tuple(offer.completed(tool) for tool in found.tools if tool.name.strip())
-        return msgspec.structs.replace(found, tools=tools)
+            return None  # the user decides where research fails
 
     def _check(self, request: ToolDiscoveryRequest) -> ToolDiscoveryRequest:
         try:
@@ -171,17 +172,16 @@ class ToolDiscovery:
         languages = tuple(dict.fromkeys(filter(None, map(normal_language, request.languages))))
         return msgspec.structs.replace(request, target_path="" if target == "." else target, languages=languages)
 
-    async def _find_cached(self, request: ToolDiscoveryRequest, state: CacheKey) -> ToolDiscoveryResponse | None:
-        """The cached response, where it is valid; what is installed is looked up again."""
+    async def _find_cached(self, request: ToolDiscoveryRequest, state: State) -> ToolDiscoveryResponse | None:
+        """The cached response where it is valid; installed programs are looked up again."""
         found = await find_keyed(self._trail, self._key(request), by=self._by)
+        if found is None or found.schema_name != SCHEMA:
+            return None
         try:
-            is_entry = found is not None and found.schema_name == SCHEMA
-            entry = msgspec.convert(found.context, ToolDiscoveryEntry) if found and is_entry else None
+            entry = msgspec.convert(found.context, ToolDiscoveryEntry)
         except msgspec.ValidationError:
             return None  # somebody else wrote something there
-        if entry is None or state != CacheKey(
-            checkout=entry.checkout, files=entry.files, user_overrides=entry.user_overrides
-        ):
+        if any(getattr(entry, name) != value for name, value in state.items()):
             return None
         tools = await asyncio.to_thread(lambda: tuple(map(self._refresh, entry.tools)))
         return ToolDiscoveryResponse(tier=entry.tier, confidence=entry.confidence, tools=tools)
@@ -189,7 +189,7 @@ class ToolDiscovery:
     def _refresh(self, tool: DiscoveredTool) -> DiscoveredTool:
         return msgspec.structs.replace(tool, is_installed=is_installed(self._root, tool.name, tool.run_command))
 
-    async def _store(self, request: ToolDiscoveryRequest, state: CacheKey, response: ToolDiscoveryResponse) -> None:
+    async def _store(self, request: ToolDiscoveryRequest, state: State, response: ToolDiscoveryResponse) -> None:
         """Replace the cache entry of a request, if the caller may write at all."""
         key = self._key(request)
         entry = ToolDiscoveryEntry(
@@ -199,10 +199,8 @@ class ToolDiscovery:
             discovered_at=self._clock.now(),
             tools=response.tools,
             tier=response.tier,
-            user_overrides=state.user_overrides,
             confidence=response.confidence,
-            checkout=state.checkout,
-            files=state.files,
+            **state,
         )
         draft = Draft(title=f"Tools: {request.tool_category}", context=msgspec.to_builtins(entry), schema_name=SCHEMA)
         await keep_keyed(self._trail, key, draft, by=self._by)
@@ -222,90 +220,34 @@ def checkout_of(root: Path) -> str:
     return f"{branch} {find_head(root) or ''}".strip()
 
 
-# -- the second tier: documents ---------------------------------------------------------------------------------
-
-
 def shelf_research(shelf: Shelf, by: Principal) -> Research:
     """Research in the documents that a principal sees. A document recommends a tool where a line names it together
     with its purpose; a tool that several documents name, and twice as many as the next, is clearly recommended."""
 
-    async def research(request: ToolDiscoveryRequest, inferred: Sequence[DiscoveredTool]) -> Recommendation:
-        category, language = request.tool_category, next(iter(request.languages), "")
+    async def research(category: ToolCategory, language: str) -> tuple[str, str] | None:
         await shelf.catch_up()
         question = f"recommended {category.replace('_', ' ')} for {language}"
         found = [each.node for each in await shelf.search(question, by=by, limit=MAX_SEARCHED)]
-        named = {name: _naming(found, name, category) for name in _known_for(category, language)}
+        named = {name: _naming(found, name, category) for name in tools_for(category, language)}
         ranked = sorted((name for name in named if named[name]), key=lambda name: -len(named[name]))
-        counts = [len(named[name]) for name in ranked]
-        is_clear = bool(counts) and counts[0] >= ENOUGH and (len(counts) == 1 or counts[0] >= 2 * counts[1])
-        tools = [
-            DiscoveredTool(name=name, category=category, language=language, rationale=_cited(name, named[name]))
-            for name in ranked
-        ]
-        return Recommendation(tools=tuple(tools[:1] if is_clear else tools), satisfactory=is_clear)
+        counts = [*(len(named[name]) for name in ranked), 0, 0]
+        if counts[0] < ENOUGH or counts[0] < 2 * counts[1]:
+            return None
+        cited = ", ".join(citation_of(node) for node in named[ranked[0]][:ENOUGH])
+        return ranked[0], inline(f"{ranked[0]} is recommended in {cited}")
 
     return research
 
 
-def _known_for(category: ToolCategory, language: str) -> list[str]:
-    return [name for name, known in known_tools().items() if category in known.run and language in known.languages]
-
-
 def _naming(nodes: Sequence[Node], name: str, category: ToolCategory) -> list[Node]:
     """The nodes, one a document, that name a tool together with its purpose."""
-    tool, purpose = _word(name), re.compile(_PURPOSE[category], re.IGNORECASE)
+    tool = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])", re.IGNORECASE)
+    purpose = re.compile(_PURPOSE[category], re.IGNORECASE)
     found: dict[str, Node] = {}
     for node in nodes:
         if any(tool.search(line) and purpose.search(line) for line in node.content.splitlines()):
             found.setdefault(node.path or node.url or node.id, node)
     return list(found.values())
-
-
-def _cited(name: str, nodes: Sequence[Node]) -> str:
-    return inline(f"{name} is recommended in {', '.join(citation_of(node) for node in nodes[:ENOUGH])}")
-
-
-@cache
-def _word(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])", re.IGNORECASE)
-
-
-# -- the third tier: the choice of the user ---------------------------------------------------------------------
-
-
-class ToolPreferences:
-    """The choices of the user for one category, by language; `any` where the language is not known."""
-
-    def __init__(self, preferences: UserPreferences, category: ToolCategory) -> None:
-        self._preferences, self._prefix = preferences, f"devtools/{category}/"
-
-    async def read(self) -> dict[str, str]:
-        """Choices as stored: the name of a tool, and its command after a colon."""
-        known = await self._preferences.get_preferences()
-        names = {*known.explicit, *known.implicit, *known.session_overrides}
-        chosen = {name: known.effective(name) for name in sorted(names) if name.startswith(self._prefix)}
-        return {name.removeprefix(self._prefix): value for name, value in chosen.items() if value}
-
-    async def write(self, language: str, choice: ToolChoice) -> None:
-        said = f"{choice.name}: {choice.run_command}" if choice.run_command else choice.name
-        await self._preferences.set_preference(f"{self._prefix}{language or _UNKNOWN}", said)
-
-
-def find_choice(chosen: dict[str, str], language: str) -> ToolChoice | None:
-    """The stored choice for a language."""
-    name, _, command = chosen.get(language or _UNKNOWN, "").partition(": ")
-    return ToolChoice(name=name, run_command=command) if name else None
-
-
-def check_choice(choice: ToolChoice) -> ToolChoice:
-    """The choice on one line and without keys. Raises InvalidInput for one that names no tool."""
-    name = inline(mask_keys(choice.name), MAX_NAME).partition(": ")[0].strip()
-    if not name or name == CUSTOM:
-        raise InvalidInput("choice", "names no tool", hint="Name one of the options, or a tool of your own")
-    command = " ".join(mask_keys(choice.run_command).split())
-    if len(command) > MAX_COMMAND:
-        raise InvalidInput("run_command", f"is over {MAX_COMMAND} characters")
-    return ToolChoice(name=name, run_command=command)
 
 
 class Offer:
@@ -316,79 +258,54 @@ class Offer:
         self._path = shlex.quote(target or ".")
         self._worded = {"lsp": "language server"}.get(category, category.replace("_", " "))
 
-    def default(self, language: str = "") -> DiscoveredTool | None:
-        """The usual tool of a language, if it has one."""
-        language = language or self._language
-        toolset = default_toolsets().get(language)
-        name = toolset.default(self._category).name if toolset else ""
-        return self._known(name, language, f"The usual {self._worded} for {language}") if name else None
-
-    def options(
-        self, inferred: Sequence[DiscoveredTool], recommended: Sequence[DiscoveredTool]
-    ) -> tuple[ToolOption, ...]:
-        """Each tool once: inferred ones, recommended ones, the usual one, others, and last a tool of the user's own.
-        The first is recommended."""
-        language = self._language
-        usual = filter(None, map(self.default, [language] if language else _COMMON))
-        others = (
-            self._known(name, language, f"Another {self._worded} for {language}")
-            for name in _known_for(self._category, language)
-        )
-        found = dict[str, DiscoveredTool]()
-        for tool in (*inferred, *recommended, *usual, *others):
-            found.setdefault(tool.name, tool)
-        listed = [_option(tool, recommended=at == 0) for at, tool in enumerate(islice(found.values(), MAX_OPTIONS))]
-        own = DiscoveredTool(name=CUSTOM, category=self._category, language=language, source="user_choice")
-        return (*listed, ToolOption(tool=own, pros=("Whatever fits",), cons=("Its command has to be given",)))
-
-    def chosen(self, choice: ToolChoice, known: Iterable[DiscoveredTool]) -> DiscoveredTool:
-        """The tool that a choice means: a known one, or one of the user's own."""
-        usual = self._known(choice.name, self._language, "")
-        tool = next((each for each in known if each.name == choice.name), usual)
-        command = choice.run_command or tool.run_command
-        return msgspec.structs.replace(
-            tool,
-            run_command=command,
-            is_installed=is_installed(self._root, tool.name, command),
-            source="user_choice",
-            rationale="The user chose it",
-        )
-
-    def completed(self, tool: DiscoveredTool) -> DiscoveredTool:
-        """A recommended tool with all that is known of it."""
-        known = self._known(tool.name, self._language, tool.rationale)
-        command = tool.run_command or known.run_command
-        return msgspec.structs.replace(
-            known,
-            language=tool.language or self._language,
-            version=tool.version,
-            run_command=command,
-            install_cmd=tool.install_cmd or known.install_cmd,
-            is_installed=is_installed(self._root, tool.name, command),
-        )
-
-    def _known(self, name: str, language: str, rationale: str) -> DiscoveredTool:
+    def tool(self, name: str, language: str, rationale: str) -> DiscoveredTool:
+        """A tool as the table knows it."""
         command = command_of(name, self._category, self._path)
-        known = known_tools().get(name)
         return DiscoveredTool(
             name=name,
             category=self._category,
-            language=language or (known.languages[0] if known else ""),
+            language=language or next(iter(known_tools().get(name, KnownTool()).languages), ""),
             run_command=command,
-            install_cmd=install_of(name, self._category, language),
+            install_cmd=install_of(name, language),
             is_installed=is_installed(self._root, name, command),
             source="academic_research",
             rationale=rationale,
         )
 
+    def usual(self, languages: Iterable[str]) -> list[DiscoveredTool]:
+        """The usual tools of languages that have one."""
+        names = [(each, default_toolsets().get(each, {}).get(self._category, "")) for each in languages]
+        return [self.tool(name, each, f"The usual {self._worded} for {each}") for each, name in names if name]
 
-def _option(tool: DiscoveredTool, *, recommended: bool) -> ToolOption:
-    known = known_tools().get(tool.name)
-    pros = [*known.pros] if known else []
-    cons = [*known.cons] if known else []
-    if tool.source in ("package_manifest", "config_file"):
-        pros.insert(0, tool.rationale)
-    if tool.is_installed:
-        pros.append("Installed here")
-    cons.append("Not configured here yet" if tool.is_installed else "Not installed here")
-    return ToolOption(tool=tool, pros=tuple(pros) or (tool.rationale,), cons=tuple(cons), recommended=recommended)
+    def chosen(self, name: str, command: str, inferred: Sequence[DiscoveredTool]) -> DiscoveredTool:
+        """The tool that a choice means: an inferred or known one, or one of the user's own."""
+        usual = self.tool(name, self._language, "")
+        tool = next((each for each in inferred if each.name == name), usual)
+        command = command or tool.run_command
+        installed = is_installed(self._root, name, command)
+        return msgspec.structs.replace(
+            tool, run_command=command, is_installed=installed, source="user_choice", rationale="The user chose it"
+        )
+
+    def options(self, inferred: Sequence[DiscoveredTool]) -> tuple[ToolOption, ...]:
+        """Each tool once: inferred ones, the usual one, others, and last a tool of the user's own. The first is
+        recommended."""
+        language = self._language
+        usual = self.usual([language] if language else _COMMON)
+        why = f"Another {self._worded} for {language}"
+        others = [self.tool(name, language, why) for name in tools_for(self._category, language)]
+        found: dict[str, DiscoveredTool] = {}
+        for tool in (*inferred, *usual, *others):
+            found.setdefault(tool.name, tool)
+        listed = [_option(tool) for tool in found.values()][:MAX_OPTIONS]
+        listed[:1] = [msgspec.structs.replace(option, recommended=True) for option in listed[:1]]
+        own = DiscoveredTool(name=CUSTOM, category=self._category, language=language, source="user_choice")
+        return (*listed, ToolOption(tool=own, pros=("Whatever fits",), cons=("Its command has to be given",)))
+
+
+def _option(tool: DiscoveredTool) -> ToolOption:
+    known = known_tools().get(tool.name, KnownTool())
+    first = [tool.rationale] if tool.source == "package_manifest" or not known.pros else []
+    pros = (*first, *known.pros, *(["Installed here"] if tool.is_installed else []))
+    against = "Not configured here yet" if tool.is_installed else "Not installed here"
+    return ToolOption(tool=tool, pros=pros, cons=(*known.cons, against))

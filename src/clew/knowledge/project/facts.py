@@ -11,12 +11,9 @@ import msgspec
 
 from clew.knowledge.lines import clip
 from clew.knowledge.project.formats import TextFile, load_table, parse, table
-from clew.knowledge.project.manifests import Kind, Reader, Statement, reader_of
-from clew.knowledge.project.packages import is_copied
-from clew.knowledge.project.people import people_reader_of
-from clew.knowledge.project.scripts import script_reader_of
-from clew.knowledge.project.tool_records import CATEGORIES
-from clew.knowledge.project.tool_signs import config_rules, detection, find_configured, used_tools
+from clew.knowledge.project.manifests import Kind, Statement, is_copied, reader_of
+from clew.knowledge.project.tool_scan import find_configured, sign_rules, used_tools
+from clew.knowledge.project.tools import CATEGORIES
 
 MAX_TEXT = 500_000
 """Of a larger file only its name is read."""
@@ -44,10 +41,9 @@ class Fact(msgspec.Struct, frozen=True):
 
 def is_fact_file(path: str) -> bool:
     """Whether a file of this name may state facts of its project."""
-    if is_copied(path):
-        return False
     name = path.rpartition("/")[2]
-    return name in config_rules() or path.startswith(_WORKFLOWS) or bool(_readers(path))
+    is_known = name in sign_rules() or path.startswith(_WORKFLOWS) or reader_of(path) is not None
+    return is_known and not is_copied(path)
 
 
 def read_facts(files: Iterable[tuple[str, bytes]]) -> list[Fact]:
@@ -58,27 +54,21 @@ def read_facts(files: Iterable[tuple[str, bytes]]) -> list[Fact]:
 def _read(path: str, body: bytes) -> Iterator[Fact]:
     text = body.decode("utf-8-sig", "replace") if len(body) <= MAX_TEXT else ""
     file = TextFile(path, text)
-    for read in (*_readers(path), _read_tools):
-        for each in read(file):
-            yield _to_fact(file, each)
-
-
-def _readers(path: str) -> list[Reader]:
-    found = (reader_of(path), script_reader_of(path), people_reader_of(path))
-    return [read for read in found if read is not None]
+    read = reader_of(path)
+    for stated in (*(read(file) if read else ()), *_read_tools(file)):
+        yield _to_fact(file, stated)
 
 
 def _read_tools(file: TextFile) -> Iterator[Statement]:
     """The tools that a file configures. A section `tool` of `pyproject.toml` counts though the tool is not known."""
     for sign in find_configured(file):
-        if sign.is_config:
-            line = max(1, sign.line)
-            yield Statement("tool", sign.tool, sign.category.replace("_", " "), line, line, sign.category)
+        line = max(1, sign.line)
+        yield Statement("tool", sign.tool, sign.category.replace("_", " "), line, line, sign.category)
     if file.path.startswith(_WORKFLOWS):
         yield Statement("tool", "GitHub Actions", "CI", 1, 1, "CI")
     if file.name == "pyproject.toml":
         parsed = parse(file)
-        known = {rule.section.split(".")[1] for rule in config_rules()[file.name]}
+        known = {rule.part.split("/")[1] for rule in sign_rules()[file.name]}
         for name in table(parsed.data.get("tool")):
             if name not in known:
                 line = parsed.span(("tool", name))[0]
@@ -126,6 +116,6 @@ def _load_keywords() -> dict[str, str]:
 def _tool_packages() -> dict[str, set[str]]:
     """The categories of the tools that packages bring."""
     found: dict[str, set[str]] = {}
-    for rule in detection().packages:
-        found.setdefault(rule.package, set()).add(rule.category)
+    for rule in (rule for rules in sign_rules().values() for rule in rules):
+        found.setdefault(rule.path.partition(":")[2], set()).add(rule.category)
     return found

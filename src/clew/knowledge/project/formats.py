@@ -1,9 +1,8 @@
-"""Bounded parsers of TOML, JSON, INI and `setup.py` that keep the lines of every value. No parser raises or runs
-anything: a text that is broken has no values and states its problem."""
+"""Bounded parsers of TOML, JSON, XML, YAML and INI that keep the lines of every value. No parser raises or runs
+anything: a broken text has no values and a problem."""
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import tomllib
@@ -13,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeVar
+from xml.parsers import expat
 
 import msgspec
 
@@ -21,20 +21,23 @@ from clew.secrecy import mask_keys
 
 MAX_PARTS = 100
 MAX_DEPTH = 20
-"""Keys further in have the lines of what is around them."""
-MAX_PYTHON = 100_000
+"""Deeper keys of JSON have the lines of the value around them; deeper XML and YAML are refused."""
 Keys = tuple[str, ...]
 Span = tuple[int, int]
 _Table = TypeVar("_Table")
 
 _TOML_SEPARATORS = str.maketrans(dict.fromkeys("={,#", "\n"))
-_TOML_HEADER = re.compile(r"\s*(\[\[?)([^\[\]\n]{1,300})\]\]?\s*+(?:#.*)?$")
 _TOML_PART = r"(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
-_TOML_KEY = re.compile(rf"\s*+({_TOML_PART}(?:\s*+\.\s*+{_TOML_PART})*+)\s*+=")
-_TOML_TOKEN = re.compile(r"\"\"\"|'''|\"(?:[^\"\\\n]|\\.)*+\"|'[^'\n]*+'|#.*|[\[\]{}]")
+_TOML_LONG_STRING = re.compile(r"\"\"\".*?\"\"\"|'''.*?'''", re.DOTALL)
+_TOML_ENTRY = re.compile(
+    rf"^(?:(?P<list>\[?)\[(?P<section>[^\[\]\n]{{1,300}})\]\]?[ \t]*+(?:#.*)?$"
+    rf"|[ \t]*+(?P<key>{_TOML_PART}(?:[ \t]*+\.[ \t]*+{_TOML_PART})*+)[ \t]*+=)",
+    re.MULTILINE,
+)
+_INI_ENTRY = re.compile(
+    r"^(?:\[(?P<section>[^\]\n]{1,200})\]|(?P<key>[^\s=:#;\[][^=:\n]{0,100}?)[ \t]*+[=:](?P<value>.*))", re.MULTILINE
+)
 _JSON_TOKEN = re.compile(r"(\"(?:[^\"\\]|\\.)*+\")(\s*+:)?|[{}\[\],]", re.DOTALL)
-_INI_HEADER = re.compile(r"\[([^\]\n]{1,200})\]")
-_INI_PAIR = re.compile(r"([^\s=:#;\[][^=:\n]{0,100}?)\s*+[=:](.*)")
 
 
 class TextFile(msgspec.Struct, frozen=True, dict=True):
@@ -72,20 +75,25 @@ class Parsed(NamedTuple):
             keys = keys[:-1]
         return self.spans.get(keys, (1, 1))
 
-    def select(self, path: str) -> Iterator[tuple[Keys, object]]:
+    def at(self, keys: Keys) -> object:
+        """The value at these keys, or None."""
+        value: Any = self.data
+        for key in keys:
+            value = next((inner for _, inner in _inside(value, key)), None)
+        return value
+
+    def select(self, path: str) -> list[tuple[Keys, object]]:
         """The values at a path of keys divided by `/`, in which `*` is any key or index."""
         found: list[tuple[Keys, object]] = [((), self.data)]
         for part in path.split("/"):
             found = [((*keys, key), inner) for keys, value in found for key, inner in _inside(value, part)]
-        yield from found
+        return found
 
 
 def parse(file: TextFile) -> Parsed:
-    """Parse a file by the end of its name; nothing for a file of another format."""
-    if file.name == "setup.py":
-        return _parse_setup(file.text)
-    format = file.name.rpartition(".")[2]
-    return {"toml": parse_toml, "json": parse_json}.get(format, parse_ini)(file.text)
+    """Parse a file by its name; a file without a known ending is read as INI."""
+    parsers = {"toml": parse_toml, "json": parse_json, "xml": parse_xml, "yml": parse_yaml, "yaml": parse_yaml}
+    return parsers.get(file.name.rpartition(".")[2], parse_ini)(file.text)
 
 
 @lru_cache(maxsize=8)
@@ -114,45 +122,114 @@ def parse_ini(text: str) -> Parsed:
     """Parse `[section]` and `key = value` lines; indented lines continue a value."""
     data: dict[str, dict[str, str]] = {}
     spans: dict[Keys, Span] = {}
-    section, key = "", ""
-    for number, line in enumerate(text.split("\n"), 1):
-        if found := _INI_HEADER.match(line):
-            section, key = found[1].strip(), ""
+    section, file = "", TextFile("", text)
+    for found, start, end in _entries(file, _INI_ENTRY):
+        if found["section"]:
+            section = found["section"].strip()
             data.setdefault(section, {})
-            spans.setdefault((section,), (number, number))
-        elif key and line[:1] in (" ", "\t") and line.strip():
-            data[section][key] += f"\n{line.strip()}"
-            spans[section, key] = (spans[section, key][0], number)
-        elif section and (pair := _INI_PAIR.match(line)):
-            key = pair[1]
-            data[section][key] = pair[2].strip()
-            spans[section, key] = (number, number)
-        elif line.strip():
-            key = ""
+            spans.setdefault((section,), (start, start))
+        elif section:
+            more = [line.strip() for line in file.lines[start:end] if line[:1] in (" ", "\t")]
+            data[section][found["key"]] = "\n".join((found["value"].strip(), *more))
+            spans[section, found["key"]] = (start, end)
     return Parsed(data, spans)
 
 
-def _parse_setup(text: str) -> Parsed:
-    """The literal arguments of `setup()`, where a name stands for a literal that the module assigns."""
+@lru_cache(maxsize=8)
+def parse_xml(text: str) -> Parsed:
+    """Parse elements without their attributes; a repeated element has a number after its name. A document type is
+    refused, so no entity is expanded."""
+    built, texts = _Builder(), list[str]()
+    parser = expat.ParserCreate()
+
+    def start(name: str, _: Mapping[str, str]) -> None:
+        inside = built.opened[-1]
+        built.open(name if name not in inside else f"{name} {len(inside)}", {}, parser.CurrentLineNumber)
+        texts.clear()
+
+    def end(_: str) -> None:
+        built.close(parser.CurrentLineNumber, "".join(texts).strip())
+        texts.clear()
+
+    def refuse(*_: object) -> None:
+        raise ValueError("has a document type")
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = texts.append, refuse
     try:
-        body = ast.parse(text).body if len(text) <= MAX_PYTHON else []
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return Parsed({}, problem=_problem("Python", error))
-    known: dict[str, ast.expr] = {}
-    data, spans = dict[str, Any](), dict[Keys, Span]()
-    for node in body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            known[node.targets[0].id] = node.value
-        call = node.value if isinstance(node, ast.Expr) else None
-        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("setup"):
-            for each in call.keywords:
-                value = known.get(each.value.id) if isinstance(each.value, ast.Name) else each.value
-                try:
-                    data[each.arg or ""] = ast.literal_eval(value) if value else None
-                except (ValueError, TypeError, RecursionError, MemoryError):
-                    continue
-                spans["setup", each.arg or ""] = (each.lineno, each.end_lineno or each.lineno)
-    return Parsed({"setup": data}, spans)
+        parser.Parse(text, True)
+    except (expat.ExpatError, ValueError, RecursionError) as error:
+        return Parsed({}, problem=_problem("XML", error))
+    return Parsed(built.data, built.spans)
+
+
+@lru_cache(maxsize=8)
+def parse_yaml(text: str) -> Parsed:
+    """Parse the mapping of the first document; every scalar is text, an alias is empty."""
+    import yaml  # takes 20 ms to import
+
+    built, lines, depth = _Builder(), text.split("\n"), 0
+    key: tuple[str, int] | None = None  # the key that waits for its value, and its line
+    try:
+        # Events are read one by one: the other parsers of this library overflow the stack on deep texts.
+        for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH:
+                raise RecursionError
+            inside, line = built.opened[-1], event.start_mark.line + 1
+            is_block = event.start_mark.index == event.end_mark.index or getattr(event, "style", None) in ("|", ">")
+            end = event.end_mark.line + (not is_block)
+            while end > line and not lines[end - 1].strip():
+                end -= 1
+            if isinstance(event, yaml.CollectionEndEvent) and len(built.opened) > 1:
+                built.close(end)
+            elif isinstance(event, yaml.NodeEvent) and (key or isinstance(inside, list)):
+                name, start = key or (str(len(inside)), line)
+                built.open(name, [] if isinstance(event, yaml.SequenceStartEvent) else {}, start)
+                if not isinstance(event, yaml.CollectionStartEvent):
+                    built.close(end, getattr(event, "value", ""))
+                key = None
+            elif isinstance(event, yaml.ScalarEvent):
+                key = event.value, line
+            elif isinstance(event, yaml.SequenceStartEvent | yaml.DocumentEndEvent):
+                break  # a list at the top has no keys
+    except (yaml.YAMLError, RecursionError) as error:
+        return Parsed({}, problem=_problem("YAML", error))
+    return Parsed(built.data, built.spans)
+
+
+class _Builder:
+    """Nested values with their lines, from the events of a parser."""
+
+    def __init__(self) -> None:
+        self.data: dict[str, Any] = {}
+        self.spans: dict[Keys, Span] = {}
+        self.opened: list[Any] = [self.data]
+        self._keys: list[str] = []
+
+    def open(self, key: str, value: Any, line: int) -> None:
+        """Open a value inside the innermost one. Raises RecursionError beyond a depth."""
+        if len(self._keys) > MAX_DEPTH:
+            raise RecursionError
+        self._keys.append(key)
+        self._set(value)
+        self.opened.append(value)
+        self.spans[tuple(self._keys)] = (line, line)
+
+    def close(self, line: int, text: str = "") -> None:
+        """Close the innermost value; one without members is a text."""
+        if not self.opened.pop():
+            self._set(text)
+        start = self.spans[tuple(self._keys)][0]
+        self.spans[tuple(self._keys)] = (start, max(start, line))
+        self._keys.pop()
+
+    def _set(self, value: Any) -> None:
+        inside, key = self.opened[-1], self._keys[-1]
+        if isinstance(inside, list):
+            inside[int(key) :] = [value]
+        else:
+            inside[key] = value
 
 
 def load_table(name: str, type: type[_Table]) -> _Table:
@@ -166,55 +243,39 @@ def table(value: object) -> dict[str, Any]:
 
 
 def _inside(value: object, part: str) -> list[tuple[str, object]]:
-    if isinstance(value, list) and part == "*":
-        return [(str(at), each) for at, each in enumerate(value)]
-    found = table(value)
+    found = {str(at): each for at, each in enumerate(value)} if isinstance(value, list) else table(value)
     return list(found.items()) if part == "*" else [(part, found[part])] if part in found else []
 
 
+def _entries(file: TextFile, shape: re.Pattern[str]) -> Iterator[tuple[re.Match[str], int, int]]:
+    """The matches of headers and keys, each with its first line and the last line of its value."""
+    found = list(shape.finditer(file.text))
+    starts = [file.line_at(each.start()) for each in found]
+    for each, start, after in zip(found, starts, [*starts, len(file.lines) + 1][1:], strict=True):
+        end = after - 1
+        while end > start and (not file.lines[end - 1].strip() or file.lines[end - 1].lstrip().startswith("#")):
+            end -= 1
+        yield each, start, end
+
+
 def _toml_spans(text: str) -> dict[Keys, Span]:
+    """The lines of every section and key; the text is valid."""
     spans: dict[Keys, Span] = {}
     indexes: Counter[Keys] = Counter()
     section: Keys = ()
-    key: Keys = ()
-    start = depth = 0
-    quote = ""
-    for number, line in enumerate(text.split("\n"), 1):
-        if not key:
-            if header := _TOML_HEADER.match(line):
-                section = _toml_keys(header[2])
-                if header[1] == "[[":
-                    indexes[section] += 1
-                    section = (*section, str(indexes[section] - 1))
-                for length in range(1, len(section) + 1):
-                    spans.setdefault(section[:length], (number, number))
-                continue
-            pair = _TOML_KEY.match(line)
-            if pair is None:
-                continue
-            key, start, line = (*section, *_toml_keys(pair[1])), number, line[pair.end() :]
-        depth, quote = _toml_nesting(line, depth, quote)
-        if depth <= 0 and not quote:
-            spans[key] = (start, number)
-            key, depth = (), 0
+    blank = _TOML_LONG_STRING.sub(lambda found: '"' + '.\n"' * found[0].count("\n"), text)
+    for found, start, end in _entries(TextFile("", blank), _TOML_ENTRY):
+        keys = tuple(part.strip("\"'") for part in re.findall(_TOML_PART, found["section"] or found["key"]))
+        if found["key"]:
+            spans[(*section, *keys)] = (start, end)
+            continue
+        section = keys
+        if found["list"]:
+            indexes[keys] += 1
+            section = (*keys, str(indexes[keys] - 1))
+        for length in range(1, len(section) + 1):
+            spans.setdefault(section[:length], (start, start))
     return spans
-
-
-def _toml_keys(text: str) -> Keys:
-    return tuple(part.strip("\"'") for part in re.findall(_TOML_PART, text))
-
-
-def _toml_nesting(line: str, depth: int, quote: str) -> tuple[int, str]:
-    """The depth of brackets after a line of a value, and the quotes of an open multi-line string."""
-    for found in _TOML_TOKEN.finditer(line):
-        token = found[0]
-        if quote or token in ('"""', "'''"):
-            quote = "" if token == quote else quote or token
-        elif token in "[{":
-            depth += 1
-        elif token in "]}":
-            depth -= 1
-    return depth, quote
 
 
 def _json_spans(text: str) -> dict[Keys, Span]:

@@ -1,26 +1,49 @@
-"""The statements of manifests: which packages, runtimes, scripts and people each format names, and on which lines.
-
-A format is a table of rules over its keys (`manifest_rules.json`), or of patterns over its lines. Readers never raise,
-whatever the text."""
+"""Manifests and scripts: the packages, runtimes, commands and people that each file names, with their lines, and the
+packages that are installed. A format is a table of rules over its keys or its lines (`manifest_rules.json`). Nothing is
+run, and no text makes a reader raise."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
-from typing import Literal, NamedTuple
+from itertools import islice, takewhile
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
 
-from clew.knowledge.project.formats import Keys, Parsed, TextFile, load_table, parse, table
+import msgspec
+
+from clew.knowledge.code.file_content import read_content
+from clew.knowledge.lines import clip
+from clew.knowledge.project.formats import Keys, Parsed, TextFile, load_table, parse, parse_json, table
+from clew.secrecy import mask_keys
 
 Kind = Literal["runtime", "dependency", "script", "tool", "metadata", "people"]
-Shape = Literal["value", "requirements", "packages", "people"]
-RUNTIME, DEV, PEER, INDIRECT = "runtime", "dev", "peer", "indirect"
+Shape = Literal["value", "requirements", "packages", "artifact", "people"]
+RUNTIME, DEV, PEER, INDIRECT, MANAGED = "runtime", "dev", "peer", "indirect", "managed"
 """Groups of dependencies."""
 MAX_VALUE = 500
+MAX_LINES = 5_000
+MAX_COMMANDS = 40
+"""Lines of one script."""
+MAX_DEPTH = 2
+"""Files further down that declare no packages are about a part of the project."""
 
 _DEV = re.compile(r"dev|test|lint|docs?|typing|types|check|ci\b|format", re.IGNORECASE)
 _PACKAGE = re.compile(r"(?:@[A-Za-z0-9~-][\w.~-]{0,150}/)?[A-Za-z0-9~-][\w.~-]{0,150}")
 _PERSON = re.compile(r"\s*[<(]")
+_VARIABLE = re.compile(r"\$\{([^}]{1,100})\}")
+_REQUIREMENTS = re.compile(r"(?:.*/)?(?:[\w.-]*requirements[\w.-]*|requirements/[\w.-]+)\.(?:txt|in)")
+_GEM_DEV_BLOCK = re.compile(r"^group\b.*:(?:dev|test).*\bdo\n(?:.*\n){0,100}?end\b", re.MULTILINE)
+_MAKE_TARGET = re.compile(r"([A-Za-z0-9][\w./-]{0,60})[ \t]*+:(?![=:])[ \t]*+([^#]{0,300})")
+_JUST_RECIPE = re.compile(r"@?([A-Za-z][\w-]{0,60})(?:[ \t][^:=]{0,100})?:(?!=)([^#]{0,300})")
+_NOX_SESSION = re.compile(r"def (\w{1,80})\(session\b()")
+_BLOCKS: Mapping[str, tuple[re.Pattern[str], str]] = {
+    **dict.fromkeys(("makefile", "gnumakefile"), (_MAKE_TARGET, "make")),
+    "justfile": (_JUST_RECIPE, "just"),
+    "noxfile.py": (_NOX_SESSION, "nox -s"),
+}
 
 
 class Statement(NamedTuple):
@@ -36,9 +59,10 @@ class Statement(NamedTuple):
     words: str = ""
 
 
-class Rule(NamedTuple):
-    """Values at `path` (see `Parsed.select`) are statements. `name` `*` is the key that the last `*` stands for, or
-    else the last key; `group` `*` is the group of packages by that key."""
+class KeyRule(NamedTuple):
+    """Values at `path` (see `Parsed.select`) are statements. A `name` of `*` is the key that the last `*` stands for,
+    or else the last key; `=` is the value itself; `job` is the key of the first `*` and the name of the step. A `group`
+    of `*` is the group of packages by that key."""
 
     path: str
     kind: Kind
@@ -46,83 +70,114 @@ class Rule(NamedTuple):
     group: str = ""
     shape: Shape = "value"
 
+    def key(self, keys: Keys) -> str:
+        stars = [at for at, part in enumerate(self.path.split("/")) if part == "*"]
+        return keys[stars[-1] if stars else -1]
 
-class LinePattern(NamedTuple):
+    def package_group(self, keys: Keys) -> str:
+        return type_of_group(self.key(keys)) if self.group == "*" else self.group
+
+
+class LineRule(NamedTuple):
     """Matches of a pattern are statements; the groups `name` and `value` are read where the pattern has them."""
 
-    pattern: re.Pattern[str]
+    pattern: str
     kind: Kind
     name: str = ""
     group: str = ""
+
+
+class _Rules(msgspec.Struct, frozen=True):
+    keys: dict[str, list[KeyRule]]
+    lines: dict[str, list[LineRule]]
 
 
 Reader = Callable[[TextFile], Iterator[Statement]]
 
 
 @cache
-def load_rules() -> Mapping[str, Sequence[Rule]]:
+def _load_rules() -> _Rules:
     """The rules of each format, by the name of the file."""
-    return load_table("manifest_rules.json", dict[str, list[Rule]])
+    rules = load_table("manifest_rules.json", _Rules)
+    return _Rules(rules.keys, {name: rules.lines[names] for names in rules.lines for name in names.split()})
 
 
-def read_rules(file: TextFile) -> Iterator[Statement]:
-    """The statements of a file whose format is a table of keys."""
+def reader_of(path: str) -> Reader | None:
+    """The reader of a file of this name, if it is a manifest or holds commands."""
+    folder, _, name = path.rpartition("/")
+    rules = _load_rules()
+    names = (name, f"{folder.rpartition('/')[2]}/{name}", f"{folder}/*", f"*.{name.rpartition('.')[2]}")
+    if keys := next((rules.keys[each] for each in names if each in rules.keys), None):
+        return lambda file: _read_keys(file, keys)
+    lines = next((rules.lines[each] for each in names if each in rules.lines), None)
+    if lines and (path.count("/") <= MAX_DEPTH or any(rule.kind == "dependency" for rule in lines)):
+        return lambda file: _read_lines(file, lines)
+    if block := _BLOCKS.get(name.lower()):
+        return lambda file: _read_blocks(file, *block)
+    return _read_requirements_file if _REQUIREMENTS.fullmatch(path) else None
+
+
+# -- formats of keys -------------------------------------------------------------------------------------------
+
+
+def _read_keys(file: TextFile, rules: list[KeyRule]) -> Iterator[Statement]:
     parsed = parse(file)
-    for rule in load_rules()[file.name]:
-        stars = [at for at, part in enumerate(rule.path.split("/")) if part == "*"]
+    for rule in rules:
         for keys, value in parsed.select(rule.path):
-            yield from _SHAPES[rule.shape](file, parsed, rule, keys, keys[stars[-1] if stars else -1], value)
+            yield from _SHAPES[rule.shape](file, parsed, rule, keys, value)
 
 
-def _read_value(file: TextFile, parsed: Parsed, rule: Rule, keys: Keys, key: str, value: object) -> Iterator[Statement]:
+def _read_value(file: TextFile, parsed: Parsed, rule: KeyRule, keys: Keys, value: object) -> Iterator[Statement]:
     if isinstance(value, list):
-        items = (" ".join(map(str, each)) if isinstance(each, list) else str(each) for each in value[:50])
-        value = ", ".join(filter(None, items))
-    if isinstance(value, str | int | float) and str(value).strip():
-        name = key.removeprefix("testenv:") if rule.name == "*" else rule.name
-        yield Statement(rule.kind, name, str(value).strip(), *parsed.span(keys), rule.group)
+        items = (" ".join(map(str, each)) if isinstance(each, list) else str(each) for each in value[:MAX_COMMANDS])
+        value = ("\n" if rule.kind == "script" else ", ").join(filter(None, items))
+    text = str(value).strip() if isinstance(value, str | int | float) else ""
+    if not text or (rule.kind == "runtime" and "${{" in text):
+        return
+    name = rule.key(keys).removeprefix("testenv:") if rule.name == "*" else rule.name
+    if rule.name == "=":
+        name, text = text, rule.group
+    elif rule.name == "job":
+        first = keys[rule.path.split("/").index("*")]
+        name = ": ".join(filter(None, (first, str(table(parsed.at(keys[:-1])).get("name", "")))))
+    yield Statement(rule.kind, name, text, *parsed.span(keys), rule.group)
 
 
-def _read_requirements(
-    file: TextFile, parsed: Parsed, rule: Rule, keys: Keys, key: str, value: object
-) -> Iterator[Statement]:
+def _read_requirements(file: TextFile, parsed: Parsed, rule: KeyRule, keys: Keys, value: object) -> Iterator[Statement]:
     listed = value.splitlines() if isinstance(value, str) else value if isinstance(value, list) else ()
-    group = type_of_group(key) if rule.group == "*" else rule.group
-    start, end = parsed.span(keys)
     for each in listed:
         found = parse_requirement(each) if isinstance(each, str) else None
         if found is not None:
-            line = _find_line(file, each, start, end)
-            words = key if "*" in rule.path else ""
-            yield Statement("dependency", *found, line, line, group, words)
+            line = _find_line(file, each, parsed.span(keys))
+            words = rule.key(keys) if "*" in rule.path else ""
+            yield Statement("dependency", *found, line, line, rule.package_group(keys), words)
 
 
-def _read_packages(
-    file: TextFile, parsed: Parsed, rule: Rule, keys: Keys, key: str, value: object
-) -> Iterator[Statement]:
-    group = type_of_group(key) if rule.group == "*" else rule.group
+def _read_packages(file: TextFile, parsed: Parsed, rule: KeyRule, keys: Keys, value: object) -> Iterator[Statement]:
     is_python = file.name == "pyproject.toml"
     for name, wanted in table(value).items():
-        own = table(wanted).get("package", name)
-        version = version_of(wanted)
-        if (
-            isinstance(own, str)
-            and _PACKAGE.fullmatch(own)
-            and version is not None
-            and not (is_python and own == "python")
-        ):
-            shown = normal_name(own) if is_python else own
-            yield Statement("dependency", shown, version, *parsed.span((*keys, name)), group)
+        own, version = table(wanted).get("package", name), _version_of(wanted)
+        is_package = isinstance(own, str) and _PACKAGE.fullmatch(own) and not (is_python and own == "python")
+        if is_package and version is not None:
+            shown, span = normal_name(own) if is_python else own, parsed.span((*keys, name))
+            yield Statement("dependency", shown, version, *span, rule.package_group(keys))
 
 
-def _read_people(
-    file: TextFile, parsed: Parsed, rule: Rule, keys: Keys, key: str, value: object
-) -> Iterator[Statement]:
-    start, end = parsed.span(keys)
+def _read_artifact(file: TextFile, parsed: Parsed, rule: KeyRule, keys: Keys, value: object) -> Iterator[Statement]:
+    """A dependency of Maven. Properties of the file are filled in."""
+    part, known = table(value), table(parsed.at(("project", "properties")))
+    if "groupId" in part and "artifactId" in part:
+        version = _VARIABLE.sub(lambda found: str(known.get(found[1], found[0])), str(part.get("version", "")))
+        scope = {"test": DEV, "provided": PEER}.get(str(part.get("scope")), RUNTIME)
+        group, name = scope if rule.group == RUNTIME else rule.group, f"{part['groupId']}:{part['artifactId']}"
+        yield Statement("dependency", name, version, *parsed.span((*keys, "artifactId")), group)
+
+
+def _read_people(file: TextFile, parsed: Parsed, rule: KeyRule, keys: Keys, value: object) -> Iterator[Statement]:
     for each in value if isinstance(value, list) else [value]:
         said = each if isinstance(each, str) else table(each).get("name") or table(each).get("email")
         if isinstance(said, str) and said.strip():
-            line = _find_line(file, said, start, end)
+            line = _find_line(file, said, parsed.span(keys))
             yield Statement("people", rule.name, _PERSON.split(said)[0].strip() or said, line, line)
 
 
@@ -130,16 +185,15 @@ _SHAPES = {
     "value": _read_value,
     "requirements": _read_requirements,
     "packages": _read_packages,
+    "artifact": _read_artifact,
     "people": _read_people,
 }
 
 
-def version_of(wanted: object) -> str | None:
+def _version_of(wanted: Any) -> str | None:
     """The version beside the name of a package, or where else it comes from; None for what is no version."""
-    if isinstance(wanted, str):
-        return wanted
     given = table(wanted)
-    said = given.get("version") or given.get("git") or given.get("path") or ("" if given else None)
+    said = given.get("version") or given.get("git") or given.get("path") or "" if given else wanted
     return said if isinstance(said, str) else None
 
 
@@ -149,7 +203,7 @@ def type_of_group(name: str) -> str:
 
 
 def normal_name(name: str) -> str:
-    """The one spelling of all that mean the same package of Python."""
+    """The normal form of the name of a Python package."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -167,213 +221,178 @@ def parse_requirement(text: str) -> tuple[str, str] | None:
     return normal_name(found.name), found.url or ",".join(specifiers)
 
 
-def _find_line(file: TextFile, text: str, start: int, end: int) -> int:
-    return next((number for number in range(start, end + 1) if text in file.lines[number - 1]), start)
+def _find_line(file: TextFile, text: str, span: tuple[int, int]) -> int:
+    return next((number for number in range(span[0], span[1] + 1) if text in file.lines[number - 1]), span[0])
 
 
 # -- formats of lines ------------------------------------------------------------------------------------------
 
 
-def read_requirements(file: TextFile) -> Iterator[Statement]:
+def _read_requirements_file(file: TextFile) -> Iterator[Statement]:
     group = type_of_group(file.name.replace("requirements", "", 1))
     for number, line in enumerate(file.lines, 1):
         if line.strip() and not line.lstrip().startswith(("-", "#")) and (found := parse_requirement(line)):
             yield Statement("dependency", *found, number, number, group)
 
 
-_GO_PATH = re.compile(r"[\w.~-]{1,200}(?:/[\w.~/-]{0,300})?")
-_GO_VERSION = re.compile(r"v[\w.+-]{1,200}")
+def _read_lines(file: TextFile, rules: list[LineRule]) -> Iterator[Statement]:
+    blocks = _GEM_DEV_BLOCK.finditer(file.text) if file.name == "Gemfile" else ()
+    dev = [range(*block.span()) for block in blocks]
+    for rule in rules:
+        for found in re.finditer(rule.pattern, file.text, re.MULTILINE):
+            said = {name: value.strip() for name, value in found.groupdict().items() if value}
+            at = file.line_at(found.start("value" if "value" in said else "name"))
+            group = DEV if any(found.start() in block for block in dev) else rule.group
+            yield Statement(rule.kind, said.get("name", rule.name), said.get("value", ""), at, at, group)
 
 
-def read_go_mod(file: TextFile) -> Iterator[Statement]:
-    """The module, the version of Go, and what is required; not what is replaced or excluded."""
-    block = ""
-    for number, line in enumerate(file.lines, 1):
-        code, _, comment = line.partition("//")
-        words = code.replace("(", " ( ").split()
-        if words[1:2] == ["("] or words == [")"]:
-            block = "" if ")" in words else words[0]
-            continue
-        match [block, *words] if block else words:
-            case ["require", path, version] if _GO_PATH.fullmatch(path) and _GO_VERSION.fullmatch(version):
-                group = INDIRECT if comment.split()[:1] == ["indirect"] else RUNTIME
-                yield Statement("dependency", path, version, number, number, group)
-            case ["tool", path] if _GO_PATH.fullmatch(path):
-                yield Statement("dependency", path, "", number, number, DEV)
-            case ["module", path]:
-                yield Statement("metadata", "name", path, number, number)
-            case ["go" | "toolchain" as word, version]:
-                yield Statement("runtime", "go", version, number, number, word)
+def _read_blocks(file: TextFile, head: re.Pattern[str], group: str) -> Iterator[Statement]:
+    """Targets of make and just and sessions of nox: a line, and the indented lines below it."""
+    lines = [line[:MAX_VALUE] for line in file.lines[:MAX_LINES]]
+    for number, line in enumerate(lines, 1):
+        if found := head.match(line):
+            body = list(takewhile(lambda each: each[:1] in ("\t", " "), lines[number : number + MAX_COMMANDS]))
+            marks = "[\"',]" if group == "nox -s" else r"\A\s+|\s+\Z"
+            value = "\n".join(re.sub(marks, "", each).strip() for each in body) or found[2].strip()
+            yield Statement("script", found[1], value, number, number + len(body), group)
 
 
-def _lines(*rows: tuple[str, Kind, str, str]) -> tuple[LinePattern, ...]:
-    return tuple(LinePattern(re.compile(shape, re.MULTILINE), kind, name, group) for shape, kind, name, group in rows)
+# -- packages --------------------------------------------------------------------------------------------------
 
+Ecosystem = Literal["npm", "python", "go", "rust", "ruby", "java"]
+PackageType = Literal["runtime", "dev", "peer"]
+MAX_TEXT = 500_000
+MAX_DECLARED, MAX_LISTED = 2_000, 200
+"""Packages of one manifest, and manifests of one folder."""
+MAX_VERSION = 100
 
-_QUOTED = r"[\"'](?P<value>[^\"'\n]{1,200})[\"']"
-_GEM_FIELD = r"^[ \t]*+\w++\.FIELD[ \t]*+=[ \t]*+" + _QUOTED
-_GEM_ADDED = r"^[ \t]*+\w++\.add_FIELD[ \t]*+\(?[ \t]*+[\"'](?P<name>[\w.-]+)[\"'](?:[ \t]*+,[ \t]*+" + _QUOTED + ")?"
-_WORD = r"\A\s*(?P<value>\S{1,100})"
-PATTERNS: Mapping[str, Sequence[LinePattern]] = {
-    "build.gradle": _lines(
-        (r"\b(?:sourceCompatibility[ \t]*+=?|JavaLanguageVersion\.of)[ \t]*+[(\"']*(?P<value>[\w.]+)",
-         "runtime", "java", ""),
-        (rf"^version[ \t]*+=?[ \t]*+{_QUOTED}", "metadata", "version", ""),
-        (rf"^group[ \t]*+=?[ \t]*+{_QUOTED}", "metadata", "group", ""),
-        (rf"^[ \t]*+id[ \t]*+\(?{_QUOTED}", "tool", "plugin", "build"),
-        (r"^[ \t]*+(?:implementation|api|compileOnly|runtimeOnly)[ \t]*+\(?[\"'](?P<name>[\w.-]+:[\w.-]+)"
-         r"(?::(?P<value>[^\"'\n:@]{1,100}))?", "dependency", "", RUNTIME),
-        (r"^[ \t]*+(?:testImplementation|testRuntimeOnly|annotationProcessor)[ \t]*+\(?[\"'](?P<name>[\w.-]+:[\w.-]+)"
-         r"(?::(?P<value>[^\"'\n:@]{1,100}))?", "dependency", "", DEV),
-    ),
-    ".gemspec": _lines(
-        *((_GEM_FIELD.replace("FIELD", field), "metadata", name, "")
-          for field, name in (("name", "name"), ("version", "version"), ("summary", "description"),
-                              ("homepage", "homepage"), ("licenses?", "license"))),
-        (_GEM_FIELD.replace("FIELD", "required_ruby_version"), "runtime", "ruby", ""),
-        (r"^[ \t]*+\w++\.authors?[ \t]*+=[ \t]*+\[?" + _QUOTED, "people", "authors", ""),
-        (r"^[ \t]*+\w++\.licenses?[ \t]*+=[ \t]*+\[" + _QUOTED, "metadata", "license", ""),
-        (_GEM_ADDED.replace("FIELD", "(?:runtime_)?dependency"), "dependency", "", RUNTIME),
-        (_GEM_ADDED.replace("FIELD", "development_dependency"), "dependency", "", DEV),
-    ),
-    ".nvmrc": _lines((_WORD, "runtime", "node", "")),
-    ".node-version": _lines((_WORD, "runtime", "node", "")),
-    ".python-version": _lines((_WORD, "runtime", "python", "")),
-    ".ruby-version": _lines((_WORD, "runtime", "ruby", "")),
-    "rust-toolchain": _lines((r"\A\s*(?P<value>[\w.-]{1,100})\s*\Z", "runtime", "rust", "")),
-    ".tool-versions": _lines((r"^(?P<name>[\w-]{1,50})[ \t]+(?P<value>\S{1,100})", "runtime", "", "")),
-    "LICENSE": _lines((r"\A\s*(?P<value>\S[^\n]{0,200})", "metadata", "license", "")),
-    "version.py": _lines(
-        (r"^__version__[ \t]*+(?::[ \t]*+\w++[ \t]*+)?=[ \t]*+" + _QUOTED, "metadata", "version", ""),
-    ),
-}  # fmt: skip
-
-
-def read_patterns(file: TextFile, patterns: Sequence[LinePattern]) -> Iterator[Statement]:
-    """The matches of patterns, in the order of the patterns."""
-    for each in patterns:
-        for found in each.pattern.finditer(file.text):
-            groups = found.groupdict()
-            at = file.line_at(found.start("value" if groups.get("value") else 0))
-            yield Statement(
-                each.kind, groups.get("name") or each.name, (groups.get("value") or "").strip(), at, at, each.group
-            )
-
-
-_GEM = re.compile(r"^\s*gem\s*+(?:\(\s*+)?[\"']([\w.-]+)[\"'](?:\s*,\s*[\"']([^\"']{1,50})[\"'])?(.*)$")
-_GEM_GROUP = re.compile(r"^\s*group\b(.*)\bdo\b")
-_GEM_BLOCK = re.compile(r"^\s*(?:if|unless|source|path|git|platforms?)\b")
-_GEM_OWN_GROUP = re.compile(r"group.*:(?:dev|test)")
-_GEM_RUBY = re.compile(r"^\s*ruby\s+[\"']([^\"'\n]+)[\"']")
-
-
-def read_gemfile(file: TextFile) -> Iterator[Statement]:
-    groups: list[str] = []
-    for number, line in enumerate(file.lines, 1):
-        if found := _GEM.match(line[:MAX_VALUE]):
-            is_dev = _GEM_OWN_GROUP.search(found[3]) or DEV in map(type_of_group, groups)
-            yield Statement("dependency", found[1], found[2] or "", number, number, DEV if is_dev else RUNTIME)
-        elif found := _GEM_RUBY.match(line):
-            yield Statement("runtime", "ruby", found[1], number, number)
-        elif found := _GEM_GROUP.match(line[:MAX_VALUE]):
-            groups.append(found[1])
-        elif re.match(r"\s*end\b", line) and groups:
-            groups.pop()
-        elif _GEM_BLOCK.match(line):
-            groups.append("")
-
-
-_POM_SCOPES = {"test": DEV, "provided": PEER}
-_POM_DEPENDENCY = re.compile(r"<dependency>(.{0,1500}?)</dependency>", re.DOTALL)
-_POM_ELEMENT = re.compile(r"<([\w.-]{1,100})>([^<>]{1,100})</\1>")
-_POM_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_POM_MANAGED = re.compile(r"<dependencyManagement>.*?(?:</dependencyManagement>|\Z)", re.DOTALL)
-_POM_INNER = re.compile(
-    r"<(parent|dependencies|dependencyManagement|build|profiles|reporting)>.*?(?:</\1>|\Z)", re.DOTALL
-)
-_POM_VARIABLE = re.compile(r"\$\{([^}]{1,100})\}")
-_POM_FIELDS = {"version": "version", "artifactId": "name", "description": "description", "url": "url"}
-_POM_VALUE = r"(?P<value>[^<>]{1,300})<"
-_POM_PARTS = re.compile(r"<(licenses|developers|organization|scm|issueManagement)>.*?(?:</\1>|\Z)", re.DOTALL)
-_POM_OWN = _lines(
-    *((rf"<{element}>{_POM_VALUE}/{element}>", "metadata", name, "") for element, name in _POM_FIELDS.items()),
-)
-_POM = _lines(
-    (rf"<license>\s*+<name>{_POM_VALUE}", "metadata", "license", ""),
-    (rf"<developer>\s*+(?:<id>[^<>]*+</id>\s*+)?<name>{_POM_VALUE}", "people", "developers", ""),
-    (rf"<(?:maven\.compiler\.(?:release|source|target)|java\.?[vV]ersion)>{_POM_VALUE}", "runtime", "java", ""),
-)
-_POM_COMPILER = _lines(
-    (rf"maven-compiler-plugin</artifactId>(?s:.{{0,600}}?)<(?:release|source)>{_POM_VALUE}", "runtime", "java", "")
-)
-
-
-def read_pom(file: TextFile) -> Iterator[Statement]:
-    """The project and its dependencies, by the shape of their elements: nothing is expanded but properties."""
-    text = _POM_COMMENT.sub(_blank, file.text)
-    own = TextFile(file.path, _POM_INNER.sub(_blank, text))
-    fields = TextFile(file.path, _POM_PARTS.sub(_blank, own.text))
-    names = set[str]()
-    for each in (*read_patterns(fields, _POM_OWN), *read_patterns(own, _POM), *read_patterns(file, _POM_COMPILER)):
-        if each.kind != "metadata" or each.name not in names:  # the first is that of the project
-            names.add(each.name)
-            yield each
-    known = dict(_POM_ELEMENT.findall(text))
-    managed: dict[str, str] = {}
-    for block in _POM_MANAGED.finditer(text):
-        for name, part, at in _pom_dependencies(block[0]):
-            managed[name] = version = _POM_VARIABLE.sub(
-                lambda found: known.get(found[1], found[0]), part.get("version", "")
-            )
-            line = file.line_at(block.start() + at)
-            yield Statement("dependency", name, version, line, line, "managed")
-    for name, part, at in _pom_dependencies(_POM_MANAGED.sub(_blank, text)):
-        version = _pom_version(part, known) or managed.get(name, "")
-        group = _POM_SCOPES.get(part.get("scope", ""), RUNTIME)
-        line = file.line_at(at)
-        yield Statement("dependency", name, version, line, line, group)
-
-
-def _pom_version(part: Mapping[str, str], known: Mapping[str, str]) -> str:
-    return _POM_VARIABLE.sub(lambda found: known.get(found[1], found[0]), part.get("version", ""))
-
-
-def _pom_dependencies(text: str) -> Iterator[tuple[str, dict[str, str], int]]:
-    """Each dependency as its name, its elements, and the position of its name."""
-    for found in _POM_DEPENDENCY.finditer(text):
-        part = {name: value.strip() for name, value in _POM_ELEMENT.findall(found[1])}
-        if "groupId" in part and "artifactId" in part:
-            yield f"{part['groupId']}:{part['artifactId']}", part, found.start(1) + found[1].find("<artifactId>")
-
-
-def _blank(found: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", found[0])
-
-
-# -- which file is read by what --------------------------------------------------------------------------------
-
-_LINE_READERS: Mapping[str, Reader] = {"go.mod": read_go_mod, "Gemfile": read_gemfile, "pom.xml": read_pom}
-VERSION_MODULES = ("version.py", "__init__.py", "__version__.py", "_version.py", "__about__.py")
-MAX_MODULE_DEPTH = 2
-"""Modules further down do not state the version of the project."""
-_SAME_PATTERNS = {
-    "build.gradle.kts": "build.gradle",
-    **dict.fromkeys(("LICENSE.md", "LICENSE.txt", "LICENCE", "COPYING"), "LICENSE"),
-    **dict.fromkeys(VERSION_MODULES, "version.py"),
+_ECOSYSTEMS: dict[str, Ecosystem] = {
+    "package.json": "npm",
+    "go.mod": "go",
+    "Cargo.toml": "rust",
+    "Gemfile": "ruby",
+    **dict.fromkeys(("pom.xml", "build.gradle", "build.gradle.kts"), "java"),
+    **dict.fromkeys(("pyproject.toml", "setup.py", "setup.cfg"), "python"),
 }
-_REQUIREMENTS = re.compile(r"(?:.*/)?(?:[\w.-]*requirements[\w.-]*|requirements/[\w.-]+)\.(?:txt|in)")
+_COPIED = re.compile(r"(?:^|/)(?:node_modules|vendor|vendored|third_party)/")
+_INFO = ".dist-info"
+_SITES = [
+    f"{folder}/{site}"
+    for folder in (".venv", "venv", "env")
+    for site in ("Lib/site-packages", "lib/python3*/site-packages")
+]
+_NPM_WORD = r"[A-Za-z0-9~-][A-Za-z0-9._~-]{0,150}"
+_NPM_NAME = re.compile(rf"(?:@{_NPM_WORD}/)?{_NPM_WORD}")
 
 
-def reader_of(path: str) -> Reader | None:
-    """The reader of a file of this name, if it is a manifest."""
-    name = path.rpartition("/")[2]
-    if name in VERSION_MODULES and path.count("/") > MAX_MODULE_DEPTH:
+class Declared(msgspec.Struct, frozen=True, kw_only=True):
+    """A package as a manifest names it, at `source`, `path:line`. One that only other packages need is not direct."""
+
+    ecosystem: Ecosystem
+    name: str
+    version: str
+    type: PackageType
+    source: str
+    is_direct: bool = True
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """The packages of one manifest. `problem` says why it declares nothing."""
+
+    path: str
+    packages: tuple[Declared, ...] = ()
+    problem: str = ""
+
+
+class Place(NamedTuple):
+    """The folder of an installed package (of npm), or of its metadata (of Python); the version may be empty."""
+
+    path: str
+    version: str
+
+
+def is_copied(path: str) -> bool:
+    """Whether a file is in a folder for copies of other projects."""
+    return _COPIED.search(path) is not None
+
+
+def is_manifest(path: str) -> bool:
+    """Whether a file of this name declares packages."""
+    return _ecosystem_of(path) is not None
+
+
+def parse_manifest(path: str, text: str) -> Manifest:
+    """The packages that a manifest declares, in the order of its parts, up to a limit; none for another file."""
+    ecosystem, read = _ecosystem_of(path), reader_of(path)
+    if ecosystem is None or read is None:
+        return Manifest(path=path, problem="is no manifest of a known name")
+    if len(text) > MAX_TEXT:
+        return Manifest(path=path, problem=f"has over {MAX_TEXT:,} characters")
+    file = TextFile(path, text)
+    found = (each for each in read(file) if each.kind == "dependency")
+    packages = [
+        Declared(
+            ecosystem=ecosystem,
+            name=each.name,
+            version=mask_keys(clip(each.value, MAX_VERSION)),
+            type=cast("PackageType", each.group if each.group in (DEV, PEER) else RUNTIME),
+            source=f"{path}:{each.start}",
+            is_direct=each.group not in (INDIRECT, MANAGED),
+        )
+        for each in islice(found, MAX_DECLARED)
+    ]
+    return Manifest(path=path, packages=tuple(packages), problem=parse(file).problem)
+
+
+def read_manifests(root: Path) -> list[Manifest]:
+    """The manifests of a folder itself and of its folder `requirements`, in the order of their paths."""
+    real = os.path.realpath(root)
+    names = (*list_names(real), *(f"requirements/{name}" for name in list_names(f"{real}/requirements")))
+    found = (_read_manifest(real, path) for path in islice(filter(is_manifest, names), MAX_LISTED))
+    return [manifest for manifest in found if manifest is not None]
+
+
+def find_npm(root: Path, name: str) -> Place | None:
+    """A package below `node_modules`; a link counts where it stays within the project."""
+    if not _NPM_NAME.fullmatch(name):  # such a name leads to no other folder
         return None
-    if name in load_rules():
-        return read_rules if name != "config.toml" or path.endswith(".cargo/config.toml") else None
-    if name in _LINE_READERS:
-        return _LINE_READERS[name]
-    patterns = PATTERNS.get(_SAME_PATTERNS.get(name, ".gemspec" if name.endswith(".gemspec") else name))
-    if patterns is not None:
-        return lambda file: read_patterns(file, patterns)
-    return read_requirements if _REQUIREMENTS.fullmatch(path) else None
+    path = os.path.realpath(root / "node_modules" / name)
+    manifest = read_content(path, "package.json")
+    if manifest is None or not path.startswith(os.path.realpath(root) + os.sep):
+        return None
+    version = parse_json(manifest.body.decode("utf-8-sig", "replace")).data.get("version")
+    return Place(path, version if isinstance(version, str) else "")
+
+
+def find_python(root: Path, name: str) -> Place | None:
+    """A package of a virtual environment inside the project."""
+    for site in (os.path.realpath(folder) for place in _SITES for folder in sorted(root.glob(place))):
+        for entry in list_names(site):
+            known, _, version = entry.removesuffix(_INFO).rpartition("-")
+            if entry.endswith(_INFO) and normal_name(known) == normal_name(name):
+                return Place(f"{site}/{entry}", version)
+    return None
+
+
+def list_names(folder: str) -> list[str]:
+    """The names in a folder, sorted; none where it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _read_manifest(root: str, path: str) -> Manifest | None:
+    content = read_content(root, path)
+    if content is None:
+        return None
+    if content.left_out:
+        return Manifest(path=path, problem=content.left_out)
+    return parse_manifest(path, content.body.decode("utf-8-sig", "replace"))
+
+
+def _ecosystem_of(path: str) -> Ecosystem | None:
+    name = path.rpartition("/")[2]
+    if name.endswith(".gemspec"):
+        return "ruby"
+    return _ECOSYSTEMS.get(name) or ("python" if _REQUIREMENTS.fullmatch(path) else None)

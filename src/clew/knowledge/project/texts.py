@@ -1,29 +1,36 @@
-"""The texts and symbols of a project's files as they are on disk: bounded, with keys masked, never an error."""
+"""The texts and symbols of a project's files as they are on disk, and needs in words to match with them. Reading is
+bounded, masks keys and never raises."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
-from typing import Any
+from functools import cache, cached_property
 
 import msgspec
 
+from clew.errors import InvalidInput
 from clew.knowledge.code.file_content import make_readable, read_content
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import FileFacts, FileInfo
 from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.pool import run_jobs
 from clew.knowledge.code.rows import decode_facts, find_facts
+from clew.knowledge.code.words import terms_of
+from clew.knowledge.project.formats import load_table
+from clew.trail.text import STOP, split_word
 
 MAX_TEXT = 300_000
 """Larger files are generated."""
+MAX_NEED, MAX_WORDS = 300, 12
+_WORD = re.compile(r"[^\W_][\w.-]*")
+_RELATION = re.compile(r"\b(?:for|to|of|with|that|which|from|when|in|on)\b", re.IGNORECASE)
 
 
 class FileText(msgspec.Struct, frozen=True, dict=True):
-    """A file with its blob, its text with keys masked, and its symbols."""
+    """A file with its text, keys masked, and its symbols."""
 
     path: str
-    blob: str
     language: str
     text: str
     facts: FileFacts
@@ -47,7 +54,12 @@ def read_file(code: CodeGraph, path: str) -> FileText | None:
     readable = make_readable(content)
     if readable.left_out:
         return None
-    return FileText(path, content.blob, readable.language, readable.text, _facts(code, content.blob, readable))
+    facts = FileFacts(language="")
+    if readable.language:
+        with code.store.reading() as sql:
+            stored = find_facts(sql, content.blob, readable.language)
+        facts = decode_facts(stored or run_jobs([readable.job])[0].facts)
+    return FileText(path, readable.language, readable.text, facts)
 
 
 def read_files(code: CodeGraph, paths: Iterable[str]) -> Iterator[FileText]:
@@ -56,17 +68,52 @@ def read_files(code: CodeGraph, paths: Iterable[str]) -> Iterator[FileText]:
     return (file for file in found if file is not None)
 
 
-def own_files(files: Sequence[FileInfo], limit: int) -> list[FileInfo]:
-    """Files of the product itself, spread over all folders; tests and examples only where there are no others."""
-    small = [file for file in files if file.size <= MAX_TEXT]
-    own = [file for file in small if not kind_of(file.path) & (TEST | ASIDE)] or small
-    step = max(1, -(-len(own) // limit))
-    return own[::step]
+def own_files(files: Sequence[FileInfo], limit: int) -> list[str]:
+    """Paths of the product itself, spread over all folders; tests and examples only where there are no others."""
+    small = [file.path for file in files if file.size <= MAX_TEXT]
+    own = [path for path in small if not kind_of(path) & (TEST | ASIDE)] or small
+    return own[:: max(1, -(-len(own) // limit))]
 
 
-def _facts(code: CodeGraph, blob: str, readable: Any) -> FileFacts:
-    if not readable.language:
-        return FileFacts(language="")
-    with code.store.reading() as sql:
-        kept = find_facts(sql, blob, readable.language)
-    return decode_facts(kept or run_jobs([readable.job])[0].facts)
+class Need(msgspec.Struct, frozen=True):
+    """A need in words, with the stemmed terms of each and of its synonyms; `head` is the index of the word that names
+    the thing."""
+
+    words: Sequence[str]
+    terms: Sequence[frozenset[int]]
+    head: int
+
+    def matched(self, known: frozenset[int]) -> list[bool]:
+        return [not terms.isdisjoint(known) for terms in self.terms]
+
+
+def read_need(text: str, leave_out: frozenset[str]) -> Need:
+    """Parse a need. Raises InvalidInput when it has no words."""
+    plain = text[:MAX_NEED]
+    words = _content(plain, leave_out) or _content(plain, frozenset())
+    if not words:
+        raise InvalidInput("need", "has no words", hint="Say what you need, such as 'date formatting'")
+    first = _content(_RELATION.split(plain, maxsplit=1)[0], leave_out)
+    head = len(first) - 1 if first and words[: len(first)] == first else len(words) - 1
+    return Need(words, [_with_synonyms(word) for word in words], head)
+
+
+def terms_in(text: str) -> frozenset[int]:
+    """The terms of a name or a description."""
+    return frozenset(term for word in _WORD.findall(text[:2_000]) for term in terms_of(word))
+
+
+def _content(text: str, leave_out: frozenset[str]) -> list[str]:
+    parts = (part for word in _WORD.findall(text) for part in split_word(word))
+    return [part for part in parts if part not in STOP and part not in leave_out][:MAX_WORDS]
+
+
+def _with_synonyms(word: str) -> frozenset[int]:
+    own = frozenset(terms_of(word))
+    return own.union(*(group for group in _synonyms() if not group.isdisjoint(own)))
+
+
+@cache
+def _synonyms() -> list[frozenset[int]]:
+    groups = load_table("synonyms.json", list[list[str]])
+    return [frozenset(term for word in group for term in terms_of(word)) for group in groups]

@@ -7,7 +7,7 @@ import asyncio
 import colorsys
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
@@ -25,48 +25,29 @@ MAX_FILES, MAX_TOKENS = 300, 5_000
 MAX_VALUE = 300
 MAX_CHAIN = 8
 """Tokens that may refer to each other in a row."""
-NEAR = 1_200
-"""The squared distance up to which a colour is suggested in place of one that has no token."""
+MAX_DEPTH = 12
 
-_REFERENCE = re.compile(r"var\(\s*(--[\w-]{1,100})\s*(?:,[^()]{0,100})?\)|\{([\w.$ -]{1,200})\}|([$@][\w-]{1,100})")
+_REFERENCE = re.compile(
+    r"var\(\s*(--[\w-]{1,100})\s*(?:,[^()]{0,100})?\)|\{([\w.$ -]{1,200}?)(?:\.\$?value)?\}|([$@][\w-]{1,100})"
+)
 _BARE_ZERO = re.compile(r"(?<![\d.])0+(?=\.\d)")
 _COPIED = re.compile(r"(?:^|/)(?:node_modules|vendor|dist|build)/|\.min\.css$")
 _BY_NAME: tuple[tuple[Category, re.Pattern[str]], ...] = (
     ("shadows", re.compile(r"(?:box-|drop-)?shadows?|elevations?")),
-    ("radii", re.compile(r"(?:border-)?radius|radii|rounded|corners?|corner-radius")),
+    ("radii", re.compile(r"(?:border-|corner-)?radius|radii|rounded|corners?")),
     ("colors", re.compile(r"colou?rs?|clr|palette")),
-    ("spacing", re.compile(r"spac(?:ing|es?)|gaps?|sizes?|sizing|margins?|paddings?|gutters?|insets?")),
-    (
-        "typography",
-        re.compile(
-            r"typography|fonts?(?:-(?:size|family|weight)s?)?|text|line-heights?|letter-spacing|leading|tracking"
-            r"|font-families"
-        ),
-    ),
+    ("spacing", re.compile(r"spac(?:ing|es?)|gaps?|sizes?|sizing|margins?|paddings?|gutters?|insets?|dimension")),
+    ("typography", re.compile(r"typography|fonts?(?:-\w+)?|text|line-heights?|letter-spacing|leading|tracking")),
 )
-_BY_TYPE: dict[str, Category] = {
-    "color": "colors",
-    "shadow": "shadows",
-    "boxshadow": "shadows",
-    "borderradius": "radii",
-    "typography": "typography",
-    **dict.fromkeys(("dimension", "spacing", "sizing"), "spacing"),
-    **dict.fromkeys(("fontfamily", "fontsize", "fontweight", "lineheight", "fontfamilies"), "typography"),
-    **dict.fromkeys(("fontsizes", "fontweights", "lineheights"), "typography"),
-}
 _OF_TEXT = frozenset(("font", "line", "leading", "tracking", "text", "letter"))
 _LENGTH = re.compile(r"-?(?:\d{1,6}(?:\.\d{1,6})?|\.\d{1,6})(?:px|rem|em|pt)")
 _SHADOW = re.compile(r"(?:inset\s+)?-?[\d.]+(?:px|rem)?\s+-?[\d.]+(?:px|rem)?\s.*(?:#|rgb|hsl)")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-MAX_DEPTH = 12
-MAX_LEAVES = 50_000
-"""Tokens of JavaScript that are read."""
-_COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)")
+_COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|(?<!:)//[^\n]*")
 _PROPERTY = re.compile(
     r"(?<![\w-])(--[A-Za-z_][\w-]{0,100}|[$@][A-Za-z_][\w-]{0,100})\s*:\s*([^;{}\n]{1,300})(?=[;}\n])"
 )
 _FLAG = re.compile(r"(?:(?<!\s)\s++)?!(?:default|global|important)\s*+")
-_THEME = re.compile(r"(?<![\w.])theme\s*:\s*\{")
 _JSON_FILE = re.compile(
     r"(?:^|/)(?:[\w.-]*tokens?[\w.-]*|theme|colou?rs|spacing|typography|design[\w.-]*)\.json$"
     r"|(?:^|/)(?:design-)?tokens?/.*\.json$",
@@ -74,33 +55,18 @@ _JSON_FILE = re.compile(
 )
 _TAILWIND = re.compile(r"(?:^|/)tailwind\.config\.[cm]?[jt]s$")
 _SHEET = re.compile(r"\.(?:css|scss|sass|less|pcss)$")
-_TOKEN = re.compile(
-    r"\s+|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
-    r"|(?P<string>\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|`(?:[^`\\$]|\\.)*+`)"
-    r"|(?P<word>[\w$.-]+)|(?P<mark>[{}\[\]:,()])|(?P<other>.)",
-    re.DOTALL,
+_THEME_START = re.compile(r"(?<![\w.])theme\s*:\s*\{")
+_THEME_PART = re.compile(
+    r"(?P<key>[\w$-]+|[\"'][^\"'\n]{1,100}[\"']|\d+\.\d+)\s*+:\s*+"
+    r"(?:(?P<open>\{)|(?P<value>[\"'`][^\"'`\n]{1,300}[\"'`]|\[[^\[\]{}]{1,300}\])(?=\s*[,}/]))|(?P<close>\})|\{"
 )
-_SECTIONS = {
-    "colors": "color",
-    "spacing": "spacing",
-    "borderRadius": "radius",
-    "boxShadow": "shadow",
-    "fontFamily": "font-family",
-    "fontSize": "font-size",
-    "fontWeight": "font-weight",
-    "lineHeight": "line-height",
-    "letterSpacing": "letter-spacing",
-}
-_HEX = re.compile(r"#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})", re.IGNORECASE)
-_CALL = re.compile(r"(rgb|hsl)a?\(([^()]{1,100})\)", re.IGNORECASE)
+_THEME_NAMES = {"colors": "color", "borderRadius": "radius", "boxShadow": "shadow"}
+_THEME_SECTIONS = (*_THEME_NAMES, "spacing", "fontFamily", "fontSize", "fontWeight", "lineHeight", "letterSpacing")
+_HEX = re.compile(r"#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})")
+_CALL = re.compile(r"(rgb|hsl)a?\(([^()]{1,100})\)")
 _NUMBER = re.compile(r"([+-]?(?:\d{1,6}(?:\.\d{0,10})?|\.\d{1,10}))(%|deg)?")
-_TRIPLE = re.compile(r"\d{1,3}(?:\.\d+)?(?:deg)?\s+\d{1,3}(?:\.\d+)?%\s+\d{1,3}(?:\.\d+)?%")
-_NAMES = {
-    "white": "#fff", "black": "#000", "red": "#f00", "green": "#008000", "blue": "#00f", "yellow": "#ff0",
-    "orange": "#ffa500", "purple": "#800080", "gray": "#808080", "grey": "#808080", "silver": "#c0c0c0",
-    "maroon": "#800000", "navy": "#000080", "teal": "#008080", "olive": "#808000", "lime": "#0f0", "aqua": "#0ff",
-    "cyan": "#0ff", "magenta": "#f0f", "fuchsia": "#f0f", "transparent": "#0000",
-}  # fmt: skip
+_HSL_PARTS = re.compile(r"\d{1,3}(?:\.\d+)?(?:deg)?\s+\d{1,3}(?:\.\d+)?%\s+\d{1,3}(?:\.\d+)?%")
+_NAMED = {"white": "#fff", "black": "#000", "red": "#f00", "green": "#008000", "blue": "#00f", "transparent": "#0000"}
 
 
 class Colour(NamedTuple):
@@ -111,29 +77,23 @@ class Colour(NamedTuple):
     blue: int
     opacity: int = 255
 
-    def distance(self, other: Colour) -> int:
-        return sum((mine - theirs) ** 2 for mine, theirs in zip(self, other, strict=True))
-
 
 class RawToken(NamedTuple):
-    """A token as written: the key that refers to it, its name, value, type and line."""
+    """A token as written: the key that refers to it, its name, value and line."""
 
     key: str
     name: str
     value: str
-    type: str
     line: int
 
 
 class DesignToken(msgspec.Struct, frozen=True, kw_only=True):
-    """A named value, at `source`, `path:line`. `value` has all references resolved; `written` is the text of the file
-    where that differs."""
+    """A named value with all references resolved, at `source`, `path:line`."""
 
     category: Category
     name: str
     value: str
     source: str
-    written: str = ""
 
     @property
     def path(self) -> str:
@@ -141,37 +101,27 @@ class DesignToken(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.category}.{self.name}"
 
 
-class DesignTokens(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens in the order of their files and lines, and these files."""
-
-    tokens: Sequence[DesignToken]
-    sources: Sequence[str]
-
-
 class TokenMatches(msgspec.Struct, frozen=True, kw_only=True):
     found: bool
-    matches: Sequence[DesignToken] = ()
-    suggestion: str = ""
+    matches: Sequence[DesignToken]
 
 
-async def get_design_tokens(code: CodeGraph, category: str = "all") -> DesignTokens:
-    """Return the tokens of one category, or all. Raises InvalidInput for an unknown category."""
-    if category not in (*CATEGORIES, "all", ""):
+async def get_design_tokens(code: CodeGraph, category: str = "all") -> list[DesignToken]:
+    """Return the tokens of one category, or all, in the order of files and lines. Raises InvalidInput for an unknown
+    category."""
+    if category not in (*CATEGORIES, "all"):
         hint = f"Categories are {', '.join(CATEGORIES)} and all"
         raise InvalidInput("category", f"{category[:40]!r} is none", hint=hint)
-    chosen = [token for token in await _read(code) if category in (token.category, "all", "")]
-    paths = dict.fromkeys(token.source.rpartition(":")[0] for token in chosen)
-    return DesignTokens(tokens=chosen, sources=list(paths))
+    return [token for token in await _read(code) if category in (token.category, "all")]
 
 
 async def find_design_token(code: CodeGraph, value: str) -> TokenMatches:
-    """Return the tokens with a value, or suggest the nearest colour. Raises InvalidInput for an empty value."""
+    """Return the tokens with a value. Raises InvalidInput for an empty value."""
     if not value.strip():
         raise InvalidInput("value", "is empty", hint="Give a value such as '#3B82F6' or '16px'")
     wanted = _comparable(value[:MAX_VALUE])
-    tokens = await _read(code)
-    matches = [token for token in tokens if _comparable(token.value) == wanted]
-    return TokenMatches(found=bool(matches), matches=matches, suggestion="" if matches else _suggest(wanted, tokens))
+    matches = [token for token in await _read(code) if _comparable(token.value) == wanted]
+    return TokenMatches(found=bool(matches), matches=matches)
 
 
 async def _read(code: CodeGraph) -> list[DesignToken]:
@@ -180,33 +130,25 @@ async def _read(code: CodeGraph) -> list[DesignToken]:
 
 
 def _tokens(code: CodeGraph, files: Sequence[FileInfo]) -> Iterator[DesignToken]:
-    paths = [file.path for file in files if token_reader_of(file.path) and not _COPIED.search(file.path)]
+    paths = [file.path for file in files if _reader_of(file.path) and not _COPIED.search(file.path)]
     found: list[tuple[str, RawToken]] = []
     for file in read_files(code, paths[:MAX_FILES]):
-        read = token_reader_of(file.path)
+        read = _reader_of(file.path)
         found += ((file.path, raw) for raw in (islice(read(file), MAX_TOKENS) if read else ()))
-    known: dict[str, str] = {}
-    for _, raw in found:
-        known.setdefault(raw.key, raw.value)
+    known = {raw.key: raw.value for _, raw in reversed(found)}
     for path, raw in found:
         value = _resolve(raw.value, known)
-        category, name = classify(raw.name, value, raw.type)
-        written = clip(raw.value) if value != raw.value else ""
-        yield DesignToken(category=category, name=name, value=clip(value), source=f"{path}:{raw.line}", written=written)
+        category, name = classify(raw.name, value)
+        yield DesignToken(category=category, name=name, value=clip(value), source=f"{path}:{raw.line}")
 
 
 def _resolve(value: str, known: Mapping[str, str]) -> str:
     """A value with its references replaced; one to an unknown token stays."""
-
-    def replace(found: re.Match[str]) -> str:
-        keys = (found[1], f"{{{(found[2] or '').removesuffix('.$value').removesuffix('.value')}}}", found[3])
-        return next((known[key] for key in keys if key and key in known), found[0])
-
     for _ in range(MAX_CHAIN):
-        replaced = _REFERENCE.sub(replace, value)[:MAX_VALUE]
+        replaced = _REFERENCE.sub(lambda found: known.get(found[1] or found[2] or found[3], found[0]), value)
         if replaced == value:
             break
-        value = replaced
+        value = replaced[:MAX_VALUE]
     return value
 
 
@@ -217,37 +159,25 @@ def _comparable(value: str) -> Colour | str:
     return _BARE_ZERO.sub("", re.sub(r"\s*([,()/])\s*", r"\1", " ".join(value.lower().replace('"', "'").split())))
 
 
-def _suggest(wanted: Colour | str, tokens: Sequence[DesignToken]) -> str:
-    text = "No token has this value. Add one, or use an existing one."
-    if not isinstance(wanted, Colour):
-        return text
-    colours = [(colour.distance(wanted), token) for token in tokens if (colour := read_colour(token.value))]
-    near, token = min(colours, key=lambda pair: pair[0], default=(NEAR + 1, None))
-    if token is None or near > NEAR:
-        return text
-    return f"{text} The nearest is {token.path} ({token.value}), {token.source}."
-
-
-def classify(name: str, value: str, type: str = "") -> tuple[Category, str]:
+def classify(name: str, value: str) -> tuple[Category, str]:
     """The category of a token and its name within it, which does not repeat the category."""
     parts = [part.lower() for part in re.split(r"[-_./\s]+", _HUMP.sub("-", name)) if part]
-    category = _category(parts, value, re.sub(r"[^a-z]", "", type.lower()))
-    used = _prefix(parts, category)
-    rest = parts[used:] if 0 < used < len(parts) else parts
+    category = _category(parts, value)
+    used = next((size for size in (2, 1) if _named("-".join(parts[:size])) == category), 0)
+    if category == "typography":
+        used = int(parts[:1] == ["typography"])
+    rest = parts[used:] if used < len(parts) else parts
     return category, "-".join(rest) or name
 
 
-def _category(parts: list[str], value: str, type: str) -> Category:
+def _category(parts: list[str], value: str) -> Category:
+    """By one or two words of the name, then by the value."""
     is_colour = read_colour(value) is not None
-    if type in _BY_TYPE and _BY_TYPE[type] != "spacing":
-        return _BY_TYPE[type]
-    for size in (2, 1):
-        for at in range(max(1, len(parts) - size + 1)):
-            found = _named("-".join(parts[at : at + size]))
-            if found and not (found == "typography" and is_colour) and not (found == "colors" and not is_colour and at):
-                return found
-    if type in _BY_TYPE:
-        return _BY_TYPE[type]
+    for words in (*pairwise(parts), *((part,) for part in parts)):
+        found = _named("-".join(words))
+        is_other = found == "typography" if is_colour else found == "colors" and words[0] != parts[0]
+        if found and not is_other:
+            return found
     if is_colour:
         return "colors"
     if _SHADOW.match(value[:MAX_VALUE]):
@@ -259,117 +189,61 @@ def _named(word: str) -> Category | None:
     return next((category for category, shape in _BY_NAME if shape.fullmatch(word)), None)
 
 
-def _prefix(parts: list[str], category: Category) -> int:
-    """The number of leading parts that only name the category."""
-    if category == "typography":
-        return int(parts[:1] == ["typography"])
-    return next((size for size in (2, 1) if _named("-".join(parts[:size])) == category), 0)
-
-
 # -- sources ---------------------------------------------------------------------------------------------------
 
-Reader = Callable[[FileText], Iterator[RawToken]]
+
+def _reader_of(path: str) -> Callable[[FileText], Iterator[RawToken]] | None:
+    readers = ((_TAILWIND, _read_tailwind), (_SHEET, _read_sheet), (_JSON_FILE, _read_json))
+    return next((read for shape, read in readers if shape.search(path)), None)
 
 
-def token_reader_of(path: str) -> Reader | None:
-    """The reader of a file of this name, if it may hold tokens."""
-    if _TAILWIND.search(path):
-        return _tailwind
-    if _SHEET.search(path):
-        return _sheet
-    return _json if _JSON_FILE.search(path) else None
-
-
-def _sheet(file: FileText) -> Iterator[RawToken]:
+def _read_sheet(file: FileText) -> Iterator[RawToken]:
     text = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), file.text)
-    if not file.path.endswith(".css"):
-        text = re.sub(r"(?<!:)//[^\n]*", "", text)
     line, at = 1, 0
     for found in _PROPERTY.finditer(text + "\n"):
         line, at = line + text.count("\n", at, found.start(1)), found.start(1)
-        value = _FLAG.sub("", found[2]).strip()
-        if value:
-            yield RawToken(found[1], found[1].lstrip("-$@"), value, "", line)
+        if value := _FLAG.sub("", found[2]).strip():
+            yield RawToken(found[1], found[1].lstrip("-$@"), value, line)
 
 
-def _json(file: FileText) -> Iterator[RawToken]:
+def _read_json(file: FileText) -> Iterator[RawToken]:
     parsed = parse_json(file.text)
-    for path, value, type in _groups(parsed.data, (), "", 0):
-        yield RawToken(f"{{{'.'.join(path)}}}", "-".join(path), value, type, parsed.span(path)[0])
+    for path, value in _values(parsed.data, ()):
+        yield RawToken(".".join(path), "-".join(path), value, parsed.span(path)[0])
 
 
-def _groups(group: object, path: tuple[str, ...], type: str, depth: int) -> Iterator[tuple[tuple[str, ...], str, str]]:
-    """The tokens below a group, each with its path, value and type; members inherit the type of a group."""
-    if not isinstance(group, dict) or depth > MAX_DEPTH:
-        return
-    said = group.get("$type", group.get("type"))
-    type = said if isinstance(said, str) else type
+def _values(group: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The tokens below a group, each with its path and value."""
     value = group.get("$value", group.get("value"))
-    if path and value is not None and not (isinstance(value, dict) and "$value" not in group and "value" in value):
-        if shown := _shown(value):
-            yield path, shown, type
-        return
-    for name, inner in group.items():
-        if isinstance(inner, dict) and not name.startswith("$"):
-            yield from _groups(inner, (*path, name), type, depth + 1)
-
-
-def _shown(value: Any) -> str:
-    """A value of JSON as CSS would write it."""
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        return str(value)[:300]
+    if isinstance(value, dict):
+        value = value.get("hex") or f"{value.get('value', '')}{value.get('unit', '')}"
     if isinstance(value, list):
-        return ", ".join(_shown(each) for each in value[:20])[:300]
-    if not isinstance(value, dict):
-        return ""
-    if isinstance(value.get("hex"), str):
-        return str(value["hex"])[:20]
-    if set(value) == {"value", "unit"}:
-        return f"{value['value']}{value['unit']}"[:40]
-    return "; ".join(f"{name}: {_shown(each)}" for name, each in list(value.items())[:20])[:300]
+        value = ", ".join(map(str, value[:20]))
+    if path and isinstance(value, str | int | float):
+        yield path, str(value)[:MAX_VALUE]
+        return
+    for name, inner in group.items() if len(path) <= MAX_DEPTH else ():
+        if isinstance(inner, dict) and not name.startswith("$"):
+            yield from _values(inner, (*path, name))
 
 
-def _tailwind(file: FileText) -> Iterator[RawToken]:
-    found = _THEME.search(file.text)
-    for path, value, position in _read_object(file.text, found.end() - 1) if found else ():
-        keys = path[1:] if path[0] == "extend" else path
-        if len(keys) > 1 and keys[0] in _SECTIONS:
-            name = "-".join((_SECTIONS[keys[0]], *(part for part in keys[1:] if part != "DEFAULT")))
-            yield RawToken(".".join(("theme", *keys)), name, value[:300], "", file.line_of(position))
-
-
-def _read_object(text: str, start: int) -> Iterator[tuple[tuple[str, ...], str, int]]:
-    """The literal values of the object of JavaScript whose brace is at `start`, each with its keys and position. Items
-    of an array are one value, with commas; computed values are skipped."""
-    keys: list[str] = []
-    opened: list[str] = []
-    key, said, is_plain, position = "", list[str](), True, start
-    for token in islice(_TOKEN.finditer(text, start), MAX_LEAVES):
-        mark = token["mark"] or ""
-        if not token.lastgroup:
-            continue  # blanks and comments
-        if token["string"] or token["word"]:
-            said.append(token[0].strip("\"'`"))
-        elif mark == "[" or (mark == "]" and opened[-1:] == ["["]):
-            opened.append(mark) if mark == "[" else opened.pop()
-        elif opened[-1:] == ["["]:
-            is_plain = is_plain and mark == ","
-        elif mark == ":" and not key:
-            key, said, position = said[-1] if said else "", [], token.start()
-        elif mark in ("{", ",", "}"):
-            if key and said and is_plain and mark != "{":
-                yield (*keys[1:], key), ", ".join(said), position
-            if mark == "{":
-                opened.append(mark)
-                keys.append(key)
-            elif mark == "}":
-                opened.pop()
-                keys.pop()
-            key, said, is_plain = "", [], True
-        else:
-            is_plain = False
-        if not opened or len(opened) > MAX_DEPTH:
+def _read_tailwind(file: FileText) -> Iterator[RawToken]:
+    """The literal values of the theme; computed ones are skipped. The items of an array are one value."""
+    found, keys = _THEME_START.search(file.text), list[str]()
+    for part in _THEME_PART.finditer(file.text, found.end()) if found else ():
+        key, value = (part["key"] or "").strip("\"'"), part["value"]
+        if part["close"] and not keys:
             return
+        if part["close"]:
+            keys.pop()
+        elif not value:
+            keys.append(key)
+        else:
+            path = [each for each in (*keys, key) if each not in ("extend", "DEFAULT")]
+            if len(path) > 1 and path[0] in _THEME_SECTIONS:
+                name = "-".join((_THEME_NAMES.get(path[0], path[0]), *path[1:]))
+                plain = re.sub(r"[\[\]\"'`]", "", value).strip(" ,")
+                yield RawToken(".".join(("theme", *path)), name, plain, file.line_of(part.start()))
 
 
 # -- colours ---------------------------------------------------------------------------------------------------
@@ -379,13 +253,13 @@ def read_colour(value: str) -> Colour | None:
     """The colour of `#rgb`, `#rrggbb`, with or without opacity, `rgb()`, `hsl()`, the three bare parts of `hsl()`, or a
     basic name; None for anything else."""
     text = value.strip().lower()[:120]
-    text = _NAMES.get(text, text)
+    text = _NAMED.get(text, text)
     if found := _HEX.fullmatch(text):
         digits = found[1] if len(found[1]) >= 6 else "".join(digit * 2 for digit in found[1])
-        return Colour(*(int(digits[at : at + 2], 16) for at in range(0, len(digits), 2)))
+        return Colour(*bytes.fromhex(digits))
     if found := _CALL.fullmatch(text):
         return _from_parts(found[1], found[2])
-    return _from_parts("hsl", text) if _TRIPLE.fullmatch(text) else None
+    return _from_parts("hsl", text) if _HSL_PARTS.fullmatch(text) else None
 
 
 def _from_parts(kind: str, inner: str) -> Colour | None:
@@ -394,9 +268,8 @@ def _from_parts(kind: str, inner: str) -> Colour | None:
     if len(parts) not in (3, 4) or len(numbers) != len(parts):
         return None
     opacity = _share(*numbers[3], 1.0) if len(numbers) == 4 else 1.0
-    if kind == "rgb":
-        shares = [_share(number, unit, 255.0) for number, unit in numbers[:3]]
-    else:
+    shares = [_share(number, unit, 255.0) for number, unit in numbers[:3]]
+    if kind == "hsl":
         hue, saturation, light = (number for number, _ in numbers[:3])
         shares = list(colorsys.hls_to_rgb(hue % 360 / 360, _share(light, "%", 1), _share(saturation, "%", 1)))
     return Colour(*(round(255 * share) for share in (*shares, opacity)))

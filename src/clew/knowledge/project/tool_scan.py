@@ -4,167 +4,259 @@ name. Files are read without following links and up to a limit; nothing is run."
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from clew.catalog.text import inline
 from clew.knowledge.code.file_content import read_content
-from clew.knowledge.project.formats import TextFile
-from clew.knowledge.project.packages import find_npm, find_python
-from clew.knowledge.project.tool_records import Confidence, DiscoveredTool, ToolCategory
-from clew.knowledge.project.tool_signs import (
-    ANY,
-    MAX_VERSION,
-    SCRIPT,
-    Sign,
+from clew.knowledge.project.formats import TextFile, parse
+from clew.knowledge.project.manifests import Statement, list_names, parse_manifest, reader_of
+from clew.knowledge.project.tools import (
+    CATEGORIES,
+    Confidence,
+    DiscoveredTool,
+    Source,
+    ToolCategory,
     command_of,
-    detection,
-    find_signs,
     install_of,
     known_tools,
     language_by_extension,
-    serves,
 )
 from clew.tools.ignoring import NEVER_READ, TOOLS_OWN
 
 MAX_TEXT = 500_000
 """Larger files count by their name only."""
-MAX_LISTED, MAX_WALKED = 50, 5_000
+MAX_LISTED, MAX_WALKED = 50, 20_000
+MAX_LINE, MAX_VERSION = 2_000, 60
 SHORT_HASH = 10
+CONFIG, PACKAGE, SCRIPT, COMPANION, EDITOR = range(5)
+"""Ranks of signs. A companion is a package that is used with a tool: its version is not the tool's."""
 
-_MANIFESTS = {
-    "package.json": "javascript",
-    "pyproject.toml": "python",
-    "go.mod": "go",
-    "Cargo.toml": "rust",
-    "pom.xml": "java",
-}
-_BUILDS = frozenset(("pom.xml", "build.gradle", "build.gradle.kts"))
-"""Builds that have modules in folders of their own, each with such a file."""
+_ECOSYSTEMS = ("npm", "python", "go", "rust", "java")
+_FOLDER_OPTION = {"npm": "--prefix", "pnpm": "--dir", "yarn": "--cwd", "bun": "--cwd", "make": "-C"}
+_VERSION = re.compile(r"(?=.*\d)[\w.*^~<>=!|, +-]+")
+_SCRIPT_NAME = re.compile(r"\w[\w:.-]{0,60}")
+_EDITOR_FILE = re.compile(r"(?:.*/)?(?:\.vscode/[^/]+\.json|\.idea/[^/]+\.xml)")
+_FOLDERS = ("", ".github/workflows", ".circleci", ".config", ".vscode", ".idea")
 _LOCKS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
 _OTHERS = NEVER_READ | TOOLS_OWN | frozenset(("vendor", "dist", "build", "target", "venv"))
 _BINARIES = ("node_modules/.bin", ".venv/bin", "venv/bin", ".venv/Scripts", "venv/Scripts", "vendor/bin", "bin")
 
 
+# -- signs in a file -------------------------------------------------------------------------------------------
+
+
+class Sign(NamedTuple):
+    """A sign of a tool at a line of a file, or 0 for the file as a whole. One of rank CONFIG proves the tool, the
+    others only name it. `run` is the command of the project that runs the tool alone."""
+
+    path: str
+    rank: int
+    tool: str
+    category: str
+    line: int = 0
+    version: str = ""
+    run: str = ""
+
+    @property
+    def source(self) -> Source:
+        return "config_file" if self.rank in (CONFIG, EDITOR) else "package_manifest"
+
+
+class _Rule(NamedTuple):
+    tool: str
+    category: str
+    path: str
+    part: str
+
+
+@cache
+def sign_rules() -> dict[str, list[_Rule]]:
+    """The signs of all tools, by the name of a file, by `ecosystem:package`, and by `editor`."""
+    found: dict[str, list[_Rule]] = {}
+    signs = ((tool, *each) for tool, known in known_tools().items() for each in known.signs.items())
+    for tool, category, sign in ((tool, category, sign) for tool, category, listed in signs for sign in listed):
+        prefix, _, rest = sign.partition(":")
+        path, _, part = ("", "", rest) if prefix == "editor" else sign.partition("#")
+        key = prefix if prefix == "editor" else sign if prefix in _ECOSYSTEMS else path.rpartition("/")[2]
+        found.setdefault(key, []).append(_Rule(tool, category, path, part))
+    return found
+
+
+def find_configured(file: TextFile) -> Iterator[Sign]:
+    """The signs in configurations and builds."""
+    for rule in sign_rules().get(file.name, ()):
+        line = _find_part(file, rule.part) if f"/{file.path}".endswith(f"/{rule.path}") else None
+        if line is not None:
+            run = known_tools()[rule.tool].run_in.get(file.name, "")
+            yield Sign(file.path, CONFIG, rule.tool, rule.category, line, run=run)
+
+
+def find_signs(file: TextFile, runner: str = "npm") -> Iterator[Sign]:
+    """All signs in a file; `runner` runs the scripts of package.json."""
+    yield from find_configured(file)
+    yield from _find_packages(file)
+    yield from _find_scripts(file, runner)
+    for rule in sign_rules()["editor"] if _EDITOR_FILE.fullmatch(file.path) else ():
+        if (line := _find_part(file, rule.part, is_text=True)) is not None:
+            yield Sign(file.path, EDITOR, rule.tool, rule.category, line)
+
+
+def used_tools(line: str, category: ToolCategory) -> dict[str, str]:
+    """The tools of a category that a line of a script runs, each with the pattern that shows it."""
+    line = line[:MAX_LINE]
+    if not _pattern("|".join(_shown(category).values())).search(line):
+        return {}
+    return {tool: words for tool, words in _shown(category).items() if _pattern(words).search(line)}
+
+
+def _find_part(file: TextFile, part: str, is_text: bool = False) -> int | None:
+    """The line of a section, or of a text in a file that has none; 0 for the file as a whole."""
+    if not part:
+        return 0
+    if not is_text and file.name.endswith((".toml", ".json", ".cfg", ".ini")):
+        parsed = parse(file)
+        return next((parsed.span(keys)[0] for keys, _ in parsed.select(part)), None)
+    at = file.text.find(part)
+    return file.line_at(at) if at >= 0 else None
+
+
+def _find_packages(file: TextFile) -> Iterator[Sign]:
+    for given in parse_manifest(file.path, file.text).packages:
+        parts = given.name.split("/")  # a package of Go may be a folder of the one that is known
+        names = ["/".join(parts[:end]) for end in range(len(parts), 0, -1)]
+        for rule in (rule for name in names for rule in sign_rules().get(f"{given.ecosystem}:{name}", ())):
+            known, bare = known_tools()[rule.tool], re.split(r"[/:]", rule.path)[-1]
+            is_own = bare.startswith(rule.tool) or rule.path.endswith(f":{known.package}")
+            fits = is_own and len(given.version) <= MAX_VERSION and _VERSION.fullmatch(given.version)
+            yield Sign(
+                file.path,
+                PACKAGE if is_own else COMPANION,
+                rule.tool,
+                rule.category,
+                int(given.source.rpartition(":")[2]),
+                given.version if fits else "",
+                known.run_in.get(file.name, ""),
+            )
+
+
+def _find_scripts(file: TextFile, runner: str) -> Iterator[Sign]:
+    read = reader_of(file.path)
+    for each in read(file) if read else ():
+        if each.kind != "script" and each.group != "pre-commit hook":
+            continue
+        lines = each.value.split("\n") if each.kind == "script" else [f"id: {each.name}"]
+        used = [
+            (each.end - len(lines) + 1 + at, category, tool, words)
+            for at, line in enumerate(lines)
+            for category in CATEGORIES
+            for tool, words in used_tools(line, category).items()
+        ]
+        for line, category, tool, _ in used:
+            own = {words for _, other, _, words in used if other == category}
+            runs_more = any(words not in own for *_, words in used)
+            run = "" if runs_more else _run_command(file, each, runner)
+            yield Sign(file.path, SCRIPT, tool, category, line, run=run)
+
+
+def _run_command(file: TextFile, script: Statement, runner: str) -> str:
+    """The command that runs a script of package.json or make; empty for others."""
+    program = {"npm run": runner, "make": "make"}.get(script.group, "")
+    if not program or not _SCRIPT_NAME.fullmatch(script.name):
+        return ""
+    folder = file.path.rpartition("/")[0]
+    start = f"{program} {_FOLDER_OPTION[program]} {shlex.quote(folder)}" if folder else program
+    return f"{start} {script.name}" if program == "make" else f"{start} run {script.name}"
+
+
+@cache
+def _shown(category: ToolCategory) -> dict[str, str]:
+    """A pattern for each tool: its command up to the first option, or the one of the data."""
+    found = {}
+    for name, known in known_tools().items():
+        if category in known.run:
+            words = known.run[category].removeprefix("npx ").split()
+            end = next((at for at, word in enumerate(words) if word[0] in "-{./@"), len(words))
+            shown = known.seen.get(category) or (" ".join(words[:end]),)
+            found[name] = "|".join(r"[ \t]+".join(map(re.escape, each.split())) for each in shown)
+    return found
+
+
+@cache
+def _pattern(words: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w@-])(?:{words})(?![\w-])")
+
+
+# -- files of a project ----------------------------------------------------------------------------------------
+
+
 class ProjectFiles:
-    """The files that may name tools for a target: those from its folder up to the root, nearest first, and those of
-    the modules of a build. Paths are relative to the real root."""
+    """The files that may name tools for a target: those from its folder up to the root, nearest first. Paths are
+    relative to the real root."""
 
     def __init__(self, root: str, target: str) -> None:
         self.root, self.target = root, target
         self.is_file = os.path.isfile(os.path.join(root, target))
-        self._texts: dict[str, TextFile] = {}
-        self.paths = list(self._list())
+        found = ((path, read_content(root, path)) for path in self._list())
+        self.contents = {path: content for path, content in found if content is not None}
 
-    def file(self, path: str) -> TextFile:
-        """A file; one without text where it is too large, gone or not readable."""
-        if path not in self._texts:
-            content = read_content(self.root, path)
-            body = content.body if content is not None and len(content.body) <= MAX_TEXT else b""
-            self._texts[path] = TextFile(path, body.decode("utf-8-sig", "replace"))
-        return self._texts[path]
+    def texts(self) -> list[TextFile]:
+        """The files; one that is too large or not readable has no text."""
+        bodies = ((path, each.body if len(each.body) <= MAX_TEXT else b"") for path, each in self.contents.items())
+        return [TextFile(path, body.decode("utf-8-sig", "replace")) for path, body in bodies]
 
     def place(self, path: str, line: int) -> str:
         """`path:line@blob`; without the line where that is 0."""
-        content = read_content(self.root, path)
-        blob = f"@{content.blob[:SHORT_HASH]}" if content is not None and content.blob else ""
-        return f"{path}:{line}{blob}" if line else f"{path}{blob}"
+        blob = self.contents[path].blob
+        return f"{path}{f':{line}' if line else ''}{f'@{blob[:SHORT_HASH]}' if blob else ''}"
 
     def fingerprint(self) -> dict[str, str]:
         """The content of each file: the id of its blob. Lock files count by their presence."""
-        return {path: self._mark(path) for path in self.paths}
+        marks = {path: each.blob or f"{each.status.size} bytes" for path, each in self.contents.items()}
+        return {path: "" if path.rpartition("/")[2] in _LOCKS else mark for path, mark in marks.items()}
 
     def languages(self) -> list[str]:
-        """The languages below the target by number of files, or else those of its manifests."""
-        if self.is_file:
-            return [found] if (found := language_by_extension(self.target)) else []
-        counted = Counter(filter(None, map(language_by_extension, self._walk())))
-        names = {path.rpartition("/")[2] for path in self.paths}
-        by_manifest = [language for manifest, language in _MANIFESTS.items() if manifest in names]
-        return sorted(counted, key=lambda language: (-counted[language], language)) or by_manifest
+        """The languages below the target, that of most files first."""
+        names = [self.target] if self.is_file else islice(self._walk(), MAX_WALKED)
+        counted = Counter(filter(None, map(language_by_extension, names)))
+        return sorted(counted, key=lambda language: (-counted[language], language))
 
     def script_runner(self) -> str:
         """The program that runs the scripts of package.json."""
-        names = [path.rpartition("/")[2] for path in self.paths]
+        names = [path.rpartition("/")[2] for path in self.contents]
         return next((_LOCKS[name] for name in names if name in _LOCKS), "npm")
 
-    def _mark(self, path: str) -> str:
-        content = None if path.rpartition("/")[2] in _LOCKS else read_content(self.root, path)
-        if content is None:
-            return ""
-        return content.blob or f"{content.status.size} bytes at {content.status.mtime_ns}"
-
     def _list(self) -> Iterator[str]:
-        folder = self.target.rpartition("/")[0] if self.is_file else self.target
-        for level in (*_parents(folder), ""):
-            names = _names(self.root, level)
-            yield from (_join(level, name) for name in names if name in _wanted())
-            for inner, endings in {**detection().ci_folders, **detection().ide_folders}.items():
-                if inner.split("/")[0] in names:
-                    place = _join(level, inner)
-                    listed = (name for name in _names(self.root, place) if name.rpartition(".")[2] in endings)
-                    yield from (_join(place, name) for name in islice(listed, MAX_LISTED))
-        names = [] if self.is_file else _names(self.root, self.target)
-        if _BUILDS.intersection(names):
-            inner_paths = (_join(_join(self.target, name), file) for name in names for file in sorted(_BUILDS)
-                           if name not in _OTHERS and not name.startswith("."))  # fmt: skip
-            yield from islice(filter(self._is_module, inner_paths), MAX_LISTED)
-
-    def _is_module(self, path: str) -> bool:
-        place = os.path.join(self.root, path)
-        return os.path.isfile(place) and not os.path.islink(os.path.dirname(place))
+        level = self.target.rpartition("/")[0] if self.is_file else self.target
+        while True:
+            for place in (os.path.join(level, folder) for folder in _FOLDERS):
+                real = os.path.normpath(os.path.join(self.root, place))
+                is_own = os.path.realpath(real) == real  # no link leads out of the project
+                paths = (os.path.join(place, name) for name in (list_names(real) if is_own else ()))
+                yield from islice(filter(_may_name_tools, paths), MAX_LISTED)
+            if not level:
+                return
+            level = level.rpartition("/")[0]
 
     def _walk(self) -> Iterator[str]:
-        """Names of files, up to a limit, level by level; links are not followed."""
-        waiting, left = [os.path.join(self.root, self.target)], MAX_WALKED
-        for place in waiting:
-            try:
-                with os.scandir(place) as listed:
-                    entries = sorted(islice(listed, left), key=lambda entry: entry.name)
-            except OSError:
-                continue
-            left -= len(entries)
-            for entry in entries:
-                if entry.is_file(follow_symlinks=False):
-                    yield entry.name
-                elif entry.name not in _OTHERS and entry.name[0] != "." and entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
+        """Names of files; links are not followed."""
+        for _, folders, names in os.walk(os.path.join(self.root, self.target)):
+            folders[:] = sorted(name for name in folders if name not in _OTHERS and name[0] != ".")
+            yield from names
 
 
-def _parents(folder: str) -> Iterator[str]:
-    while folder:
-        yield folder
-        folder = folder.rpartition("/")[0]
-
-
-def _names(root: str, folder: str) -> list[str]:
-    place = os.path.join(root, folder)
-    try:
-        return sorted(os.listdir(place)) if os.path.realpath(place) == os.path.normpath(place) else []
-    except OSError:
-        return []
-
-
-def _join(folder: str, name: str) -> str:
-    return f"{folder}/{name}" if folder else name
-
-
-@cache
-def _wanted() -> frozenset[str]:
-    known = detection()
-    rules = {rule.file for rule in (*known.configs, *known.sections)}
-    return frozenset((*rules, *_BUILDS, *_MANIFESTS, *_LOCKS, *known.scripts, *known.ci, *known.requirements))
-
-
-# -- what is installed -----------------------------------------------------------------------------------------
+def _may_name_tools(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    is_known = name in sign_rules() or name in _LOCKS
+    return is_known or _EDITOR_FILE.fullmatch(path) is not None or reader_of(path) is not None
 
 
 def is_installed(root: str, tool: str, run_command: str = "") -> bool:
@@ -177,26 +269,15 @@ def is_installed(root: str, tool: str, run_command: str = "") -> bool:
     return any(map(os.path.isfile, local)) or shutil.which(program) is not None
 
 
-def _installed_version(root: str, tool: str) -> str:
-    known = known_tools().get(tool)
-    package = (known.package if known else "") or tool
-    found = find_npm(Path(root), package) or find_python(Path(root), package)
-    return found.version if found and len(found.version) <= MAX_VERSION and found.version.isprintable() else ""
-
-
 # -- the scan --------------------------------------------------------------------------------------------------
 
 
 class Scan(msgspec.Struct, frozen=True, kw_only=True):
-    """The tools of one category. `open_languages` are those in question for which nothing is configured."""
+    """The tools of one category. `open_language` is the first in question for which nothing is configured."""
 
-    languages: tuple[str, ...]
-    open_languages: tuple[str, ...]
+    open_language: str
     tools: tuple[DiscoveredTool, ...]
     confidence: Confidence
-
-    def tools_for(self, language: str) -> tuple[DiscoveredTool, ...]:
-        return tuple(tool for tool in self.tools if not language or serves(tool.language, language))
 
 
 def scan_project(files: ProjectFiles, category: ToolCategory, named: Sequence[str] = ()) -> Scan:
@@ -205,70 +286,54 @@ def scan_project(files: ProjectFiles, category: ToolCategory, named: Sequence[st
     if files.is_file and not named:
         named = files.languages()
     languages = tuple(dict.fromkeys(named)) or tuple(files.languages()[:1])
-    found = _find(files, category, languages)
+    found = [sign for file in files.texts() for sign in find_signs(file, files.script_runner())]
+    signs = [sign for sign in found if sign.category == category and known_tools()[sign.tool].languages]
     if named:
-        found = [each for each in found if any(serves(each.sign.language, language) for language in languages)]
-    configured = [each.sign.language for each in found if each.sign.is_config]
-    open_languages = tuple(language for language in languages if not any(serves(each, language) for each in configured))
-    if configured and not named:
-        open_languages = ()
-    tools = tuple(_to_tool(files, category, each, found) for each in _choose(found, languages))
-    is_high = bool(configured) and not open_languages
-    confidence: Confidence = "high" if is_high else "medium" if tools else "low"
-    return Scan(languages=languages, open_languages=open_languages, tools=tools, confidence=confidence)
+        signs = [sign for sign in signs if any(map(known_tools()[sign.tool].serves, languages))]
+    signs.sort(key=lambda sign: sign.rank)
+    configured = [known_tools()[sign.tool] for sign in signs if sign.rank == CONFIG]
+    is_enough = bool(configured) and not named
+    missing = [each for each in languages if not is_enough and not any(tool.serves(each) for tool in configured)]
+    tools = tuple(_to_tool(files, category, sign, signs, languages) for sign in _choose(signs, languages))
+    confidence: Confidence = "high" if configured and not missing else "medium" if tools else "low"
+    return Scan(open_language=next(iter(missing), ""), tools=tools, confidence=confidence)
 
 
-class _Found(NamedTuple):
-    path: str
-    sign: Sign
+def _language(tool: str, languages: Sequence[str]) -> str:
+    """The first language in question that a tool serves, or else its first."""
+    served = known_tools()[tool].languages
+    return next((each for each in languages if each in served), served[0])
 
 
-def _find(files: ProjectFiles, category: ToolCategory, languages: Sequence[str]) -> list[_Found]:
-    """The signs of a category in all files, by rank. A tool that a script runs is for the first language it serves."""
-    found = []
-    for path in files.paths:
-        for sign in find_signs(files.file(path), files.script_runner()):
-            if sign.category == category and sign.rank == SCRIPT:
-                served = known_tools()[sign.tool].languages
-                language = next((each for each in languages if each in served), served[0])
-                found.append(_Found(path, sign._replace(language=language)))
-            elif sign.category == category and sign.language:
-                found.append(_Found(path, sign))
-    return sorted(found, key=lambda each: each.sign.rank)
+def _choose(signs: Sequence[Sign], languages: Sequence[str]) -> list[Sign]:
+    """The first sign of each tool, in the order of the languages. A configuration for a language displaces tools that
+    are only named for it; tools for any language come last and displace nothing."""
+    configured = {_language(sign.tool, languages) for sign in signs if sign.rank == CONFIG} - {"*"}
+    chosen = dict[str, Sign]()
+    for sign in signs:
+        if sign.rank == CONFIG or _language(sign.tool, languages) not in configured:
+            chosen.setdefault(sign.tool, sign)
+    order = {language: at for at, language in enumerate((*languages, "", "*"))}
+    return sorted(chosen.values(), key=lambda sign: order.get(_language(sign.tool, languages), order[""]))
 
 
-def _choose(found: Sequence[_Found], languages: Sequence[str]) -> list[_Found]:
-    """The first sign of each tool, in the order of the languages. A configuration for a language displaces what is
-    merely named for it; tools for any language come last and displace nothing."""
-    settled = [each.language for _, each in found if each.is_config and each.language != ANY]
-    chosen = dict[str, _Found]()
-    for path, sign in found:
-        is_out = not sign.is_config and any(serves(language, sign.language) for language in settled)
-        if not is_out:
-            chosen.setdefault(sign.tool, _Found(path, sign))
-
-    def order(each: _Found) -> tuple[bool, int]:
-        served = [number for number, language in enumerate(languages) if serves(each.sign.language, language)]
-        return each.sign.language == ANY, min(served, default=len(languages))
-
-    return sorted(chosen.values(), key=order)
-
-
-def _to_tool(files: ProjectFiles, category: ToolCategory, first: _Found, found: Sequence[_Found]) -> DiscoveredTool:
-    path, sign = first
-    same = [each.sign for each in found if each.sign.tool == sign.tool]
+def _to_tool(
+    files: ProjectFiles, category: ToolCategory, sign: Sign, signs: Sequence[Sign], languages: Sequence[str]
+) -> DiscoveredTool:
+    same = [each for each in signs if each.tool == sign.tool]
     version = next((each.version for each in same if each.version), "")
     command = command_of(sign.tool, category, shlex.quote(files.target or "."))
-    why = "configured" if sign.is_config else "named"
+    language, is_config = _language(sign.tool, languages), sign.rank == CONFIG
+    why = "configured" if is_config else "named"
     return DiscoveredTool(
         name=sign.tool,
         category=category,
-        language=sign.language,
-        version=_installed_version(files.root, sign.tool) or version,
-        config_path=path if sign.is_config else "",
+        language=language,
+        version=version,
+        config_path=sign.path if is_config else "",
         run_command=next((each.run for each in same if each.run), command),
-        install_cmd=install_of(sign.tool, category, sign.language),
+        install_cmd=install_of(sign.tool, language),
         is_installed=is_installed(files.root, sign.tool),
         source=sign.source,
-        rationale=inline(f"{sign.tool} is {why} in {files.place(path, sign.line)}"),
+        rationale=inline(f"{sign.tool} is {why} in {files.place(sign.path, sign.line)}"),
     )

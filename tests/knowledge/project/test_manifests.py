@@ -1,4 +1,4 @@
-"""One parser of manifests for all who ask what a project uses."""
+"""The packages that manifests declare, and those that are installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from clew.knowledge.project.packages import MAX_DECLARED, MAX_TEXT, is_manifest, parse_manifest, read_manifests
+from clew.knowledge.project.manifests import (
+    MAX_DECLARED,
+    MAX_TEXT,
+    find_npm,
+    find_python,
+    is_manifest,
+    parse_manifest,
+    read_manifests,
+)
 
 POETRY = """\
 [tool.poetry.dependencies]
@@ -64,11 +72,11 @@ def test_poetry_and_uv_declare_in_pyproject() -> None:
 def test_of_go_what_is_required_and_the_tools_count() -> None:
     assert declared("a/go.mod", GO) == [
         ("github.com/spf13/cobra", "v1.8.0", "runtime", "4"),
-        ("golang.org/x/sys", "v0.1.0", "runtime", "5"),
         ("example.org/one", "v1.0.0", "runtime", "7"),
+        ("golang.org/x/sys", "v0.1.0", "runtime", "5"),
         ("example.org/lint/cmd", "", "dev", "12"),
     ]
-    assert [each.is_direct for each in parse_manifest("go.mod", GO).packages] == [True, False, True, True]
+    assert [each.is_direct for each in parse_manifest("go.mod", GO).packages] == [True, True, False, True]
 
 
 def test_a_crate_under_another_name_is_told_by_its_own() -> None:
@@ -113,6 +121,9 @@ def test_requirements_are_read_however_they_are_written(line: str) -> None:
         ("package.json", '{"a": 1,\n', "is not valid JSON: .*line 2"),
         ("package.json", "[" * 100_000, "is not valid JSON: nested too deeply"),
         ("package.json", "[]", "is not an object of JSON"),
+        ("pom.xml", "<project>", "is not valid XML: no element found"),
+        ("pom.xml", '<!DOCTYPE x [<!ENTITY a "b">]><x>&a;</x>', "is not valid XML: has a document type"),
+        ("pom.xml", "<a>" * 30_000, "is not valid XML: nested too deeply"),
         ("go.mod", " " * (MAX_TEXT + 1), "has over 500,000 characters"),
     ],
 )
@@ -126,7 +137,6 @@ def test_no_more_than_a_limit_is_taken_of_one_manifest() -> None:
     text = "".join(f"package-{number}\n" for number in range(MAX_DECLARED + 1))
     found = parse_manifest("requirements.txt", text)
     assert len(found.packages) == MAX_DECLARED
-    assert found.problem == "declares over 2,000 packages, of which the first are read"
 
 
 def test_a_problem_repeats_no_key_of_the_text() -> None:
@@ -152,3 +162,46 @@ def test_a_folder_gives_its_own_manifests_and_no_links(tmp_path: Path) -> None:
     assert not found.get("requirements.txt") or not found["requirements.txt"].packages
     assert "Gemfile" not in found
     assert read_manifests(tmp_path / "nowhere") == []
+
+
+def write(file: Path, text: str = "") -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def test_a_package_of_npm_may_be_a_link_within_the_project(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    write(root / "store" / "zod@3" / "package.json", '{"version": "3.1.0"}')
+    write(tmp_path / "outside" / "package.json", '{"version": "9"}')
+    (root / "node_modules").mkdir()
+    (root / "node_modules" / "zod").symlink_to(root / "store" / "zod@3")
+    (root / "node_modules" / "yup").symlink_to(tmp_path / "outside")
+    found = find_npm(root, "zod")
+    assert found is not None
+    assert (Path(found.path).name, found.version) == ("zod@3", "3.1.0")
+    assert find_npm(root, "yup") is None
+
+
+@pytest.mark.parametrize("name", ["..", "../store/zod@3", "/etc", "", "a/b/c", "@x", "zod\0"])
+def test_no_name_leads_out_of_its_folder(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "package.json", '{"version": "1"}')
+    write(tmp_path / "store" / "zod@3" / "package.json", '{"version": "3.1.0"}')
+    assert find_npm(tmp_path, name) is None
+    assert find_python(tmp_path, name) is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"version": 3}', "[" * 50_000])
+def test_a_manifest_that_says_nothing_has_no_version(tmp_path: Path, text: str) -> None:
+    write(tmp_path / "node_modules" / "zod" / "package.json", text)
+    found = find_npm(tmp_path, "zod")
+    assert found is not None
+    assert found.version == ""
+
+
+def test_a_package_of_python_is_found_however_its_name_is_spelt(tmp_path: Path) -> None:
+    info = tmp_path / "venv" / "lib" / "python3.12" / "site-packages" / "Weather_Lib-1.2.dist-info"
+    write(info / "METADATA")
+    found = find_python(tmp_path, "weather.lib")
+    assert found is not None
+    assert (found.path, found.version) == (str(info.resolve()), "1.2")
+    assert find_python(tmp_path, "weather") is None
