@@ -84,7 +84,14 @@ async def test_files_and_structure(app: App) -> None:
     files = await hidden(app, "list_files", pattern="shop/*.py", limit=2)
     assert "shop/__init__.py" in files
     assert "… and 4 more" in files
-    assert "- shop/ (6 files" in await hidden(app, "get_structure", depth=1)
+    top = await hidden(app, "get_structure", depth=1)
+    assert top.startswith("- ./ (8 files")
+    assert "  - README.md" in top
+    assert "- shop/ (6 files" in top
+    assert "  - shop/prices.py" not in top
+    assert "  - prices.py" in await hidden(app, "get_structure", path="./shop/")
+    with pytest.raises(AssertionError, match="no folder 'nowhere'"):
+        await hidden(app, "get_structure", path="nowhere")
 
 
 @pytest.mark.req("SYL-26")

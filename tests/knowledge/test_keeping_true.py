@@ -23,7 +23,7 @@ from clew.knowledge.answering.resolver import STILL_READING as NOT_ALL_READ
 from clew.knowledge.answering.resolver import Resolved
 from clew.knowledge.base import Knowledge
 from clew.knowledge.code.file_content import blob_id
-from clew.knowledge.code.process_lock import process_lock
+from clew.knowledge.code.store import process_lock
 from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.documents.ingest import NewSource
 from clew.knowledge.documents.readers import MAX_MARKS

@@ -134,14 +134,14 @@ def test_a_symbol_that_stays_keeps_the_edges_that_lead_to_it(tmp_path: Path) -> 
     put(store, "b.py", "h")
     with store.writing() as sql:
         assert find_unlinked(sql) == {"a.py", "b.py"}
-        assert write_edges(sql, {"a.py": [], "b.py": calls("h", "f", "g")}) == 2
-        assert write_edges(sql, {"a.py": [], "b.py": calls("h", "f", "g")}) == 0
+        write_edges(sql, {"a.py": [], "b.py": calls("h", "f", "g")})
+        write_edges(sql, {"a.py": [], "b.py": calls("h", "f", "g")})
         assert find_unlinked(sql) == set()
     put(store, "a.py", "new", "f")
     with store.reading() as sql:
         (h,) = find_symbols(sql, "WHERE s.qualname = 'h'", ())
         (f,) = find_symbols(sql, "WHERE s.qualname = 'f'", ())
-        assert [(hop.far, hop.type, hop.line) for hop in find_hops(sql, [h.id], (), backwards=False)] == [
+        assert [(hop.far, hop.type, hop.line) for hop in find_hops(sql, [h.id], ("calls",), backwards=False)] == [
             (f.id, "calls", 3)
         ]
         assert [hop.far for hop in find_hops(sql, [f.id], ("calls",), backwards=True)] == [h.id]

@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple, Protocol
 from clew.errors import ClewError, InvalidInput, NotFound
 from clew.knowledge.answering.grep_uses import Line, find_heir_lines, find_import_lines
 from clew.knowledge.answering.question import Kind, Question, Tests, is_identifier
+from clew.knowledge.code.files import ASIDE, TEST, TEXT, kind_of
 from clew.knowledge.code.models import Callers, FileInfo, Link, Located
-from clew.knowledge.code.path_kinds import ASIDE, TEST, TEXT, kind_of
 from clew.trail.kinds import NodeType
 from clew.trail.nodes import Node
 

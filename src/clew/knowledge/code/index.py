@@ -17,10 +17,9 @@ from clew.errors import StorageError
 from clew.knowledge.code.files import Status, Tree
 from clew.knowledge.code.index_pass import IndexPass, Progress, advance
 from clew.knowledge.code.link_worker import LinkWorker
-from clew.knowledge.code.process_lock import is_locked, process_lock
 from clew.knowledge.code.rows import FileRow, drop_file, find_file, read_files
 from clew.knowledge.code.search_index import SearchIndex
-from clew.knowledge.code.store import CodeStore, read_meta, write_meta
+from clew.knowledge.code.store import CodeStore, is_locked, process_lock, read_meta, write_meta
 
 EMBED_BATCH = 100
 """Contents that get their vectors in one transaction."""

@@ -34,8 +34,6 @@ _TYPES: Mapping[str, NodeType] = {
     "constant": NodeType.CONSTANT,
     "variable": NodeType.VARIABLE,
 }
-_ALIASES = {"struct": "class", "package": "module"}
-SYMBOL_TYPES = (*_TYPES, *_ALIASES)
 
 
 class Symbol(msgspec.Struct, frozen=True, array_like=True):
@@ -181,35 +179,13 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Folder(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder with totals of all files below it, and its own files and folders down to the depth that was asked."""
-
-    path: str
-    count: int
-    lines: int
-    languages: dict[str, int]
-    files: Sequence[str] = ()
-    folders: Sequence[Folder] = ()
-
-
-class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """A symbol with its source in numbered lines, its users, and the symbols that it uses."""
-
-    node: Node
-    source: str
-    dependents: Sequence[Link]
-    dependencies: Sequence[Link]
-
-
 def to_kind(symbol_type: str | None) -> str | None:
     """The kind that a caller means; None for all. Raises InvalidInput."""
     if symbol_type in (None, "", "all"):
         return None
-    if symbol_type not in SYMBOL_TYPES:
-        raise InvalidInput(
-            "symbol_type", f"{symbol_type[:80]!r} is no kind", hint=f"Kinds are {', '.join(SYMBOL_TYPES)}"
-        )
-    return _ALIASES.get(symbol_type, symbol_type)
+    if symbol_type not in _TYPES:
+        raise InvalidInput("symbol_type", f"{symbol_type[:80]!r} is no kind", hint=f"Kinds are {', '.join(_TYPES)}")
+    return symbol_type
 
 
 def to_node(row: SymbolRow) -> Node:
@@ -233,29 +209,4 @@ def to_node(row: SymbolRow) -> Node:
         trust=Trust.GROUND,
         created_at=at,
         updated_at=at,
-    )
-
-
-def build_folder(path: str, files: Sequence[FileInfo], depth: int) -> Folder:
-    """The folder of a path, from all files below it."""
-    start = len(path) + 1 if path else 0
-    here: list[str] = []
-    below: dict[str, list[FileInfo]] = {}
-    languages: dict[str, int] = {}
-    for file in files:
-        name, separator, _ = file.path[start:].partition("/")
-        if separator:
-            below.setdefault(name, []).append(file)
-        else:
-            here.append(name)
-        if file.language:
-            languages[file.language] = languages.get(file.language, 0) + 1
-    names = sorted(below) if depth > 0 else []
-    return Folder(
-        path=path,
-        count=len(files),
-        lines=sum(file.lines for file in files),
-        languages=dict(sorted(languages.items(), key=lambda item: (-item[1], item[0]))),
-        files=sorted(here) if depth > 0 else (),
-        folders=[build_folder(f"{path}/{name}" if path else name, below[name], depth - 1) for name in names],
     )

@@ -13,9 +13,9 @@ from itertools import islice
 import msgspec
 
 from clew.errors import NotFound
+from clew.knowledge.code.files import ASIDE, TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import FileInfo, Import
-from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.lines import clip
 from clew.knowledge.project.formats import load_table
 from clew.knowledge.project.manifests import normal_name

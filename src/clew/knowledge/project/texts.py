@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from clew.knowledge.code.file_content import make_readable, read_content
+from clew.knowledge.code.files import ASIDE, TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import FileFacts, FileInfo
-from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.pool import run_jobs
 from clew.knowledge.code.rows import decode_facts, find_facts
 
