@@ -45,8 +45,8 @@ class DecisionSync:
     ) -> None:
         self._trail, self._root, self._owner = trail, root, owner
         self._code, self._on_change, self._consent = code, on_change, consent
-        self._listed: tuple[str, list[str]] = ("", [])
-        """The state of the files, and the paths of decisions and changelogs in it."""
+        self._known: tuple[str, dict[str, str]] = ("", {})
+        """A state of the files, and the blobs of those with decisions and changelogs in it, by path."""
         self._synced: _State | None = None
         self._doubted: set[str] = set()
         """Paths whose nodes on the trail differ from what was synced."""
@@ -97,11 +97,12 @@ class DecisionSync:
 
     async def _blobs(self) -> dict[str, str]:
         """The blobs of the files with decisions and changelogs, by path."""
+        await self._code.recheck(self._known[1])
         state = await self._code.state()
-        if state != self._listed[0]:
-            paths = [file.path for file in await self._code.files()]
-            self._listed = state, [path for path in paths if is_told(path) or is_changelog(path)]
-        return await self._code.blobs(self._listed[1])
+        if state != self._known[0]:
+            files = [file for file in await self._code.files() if is_told(file.path) or is_changelog(file.path)]
+            self._known = state, {file.path: file.blob for file in files}
+        return self._known[1]
 
     async def _look(self) -> _State:
         contents = {path: blob for path, blob in (await self._blobs()).items() if is_adr(path)}

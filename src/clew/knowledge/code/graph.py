@@ -37,7 +37,6 @@ from clew.knowledge.code.passages import SYMBOL_KINDS
 from clew.knowledge.code.postings import Place
 from clew.knowledge.code.ranking import Shares
 from clew.knowledge.code.refs import readings
-from clew.knowledge.code.rows import find_file
 from clew.knowledge.code.search_index import PassageHit, SearchIndex
 from clew.knowledge.code.store import CodeStore, Sql
 from clew.trail.globs import glob_matches
@@ -125,6 +124,15 @@ class CodeGraph:
     async def look(self) -> None:
         """Check all files for changes, unless a watch does or that was done just now."""
         await self._run(self._look)
+
+    async def recheck(self, paths: Iterable[str]) -> None:
+        """Read those of some files that changed. If any did, check all files, as a checkout changes many."""
+
+        def check() -> None:
+            if self.indexer.freshen(paths):
+                self._refresh_unless_done(0.0)
+
+        await self._run(check)
 
     async def state(self) -> str:
         """A token that changes with every change of files. Looks first."""
@@ -381,15 +389,6 @@ class CodeGraph:
     async def left_out(self) -> list[LeftOut]:
         """The text files that are not indexed, or only in part, with the reason, by path."""
         return await self._answer(queries.list_left_out, lambda found: ())
-
-    async def blobs(self, paths: Sequence[str]) -> dict[str, str]:
-        """The blobs of some indexed files by path, without files that are left out."""
-
-        def find(sql: Sql) -> dict[str, str]:
-            rows = (find_file(sql, path) for path in paths)
-            return {row.path: row.blob for row in rows if row is not None and not row.left_out}
-
-        return await self._answer(find, lambda found: paths)
 
     def _link(self) -> None:
         """Link the indexed files, unless a refresh runs, which would take long."""
