@@ -97,8 +97,7 @@ class DecisionSync:
 
     async def _blobs(self) -> dict[str, str]:
         """The blobs of the files with decisions and changelogs, by path."""
-        await self._code.recheck(self._known[1])
-        state = await self._code.state()
+        state = await self._code.state(self._known[1])
         if state != self._known[0]:
             files = [file for file in await self._code.files() if is_told(file.path) or is_changelog(file.path)]
             self._known = state, {file.path: file.blob for file in files}

@@ -9,30 +9,19 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from clew.clock import Clock
 from clew.errors import Busy, Corrupted, InvalidInput, NotFound
 from clew.knowledge.code import queries
-from clew.knowledge.code.file_content import read_content, readable_lines
+from clew.knowledge.code.file_content import Content, read_content, readable_lines
 from clew.knowledge.code.files import Tree
 from clew.knowledge.code.index import Indexed, Indexer, Until
 from clew.knowledge.code.index_pass import Progress
 from clew.knowledge.code.link_worker import LinkWorker
-from clew.knowledge.code.models import (
-    FILE_KIND,
-    CalledSymbol,
-    Callers,
-    FileInfo,
-    LeftOut,
-    Link,
-    Located,
-    SymbolRow,
-    to_kind,
-    to_node,
-)  # fmt: skip
+from clew.knowledge.code.models import CalledSymbol, Callers, FileInfo, LeftOut, Link, Located, SymbolRow, to_node
 from clew.knowledge.code.passages import SYMBOL_KINDS
 from clew.knowledge.code.postings import Place
 from clew.knowledge.code.ranking import Shares
@@ -61,9 +50,10 @@ Hits = list[tuple[SymbolRow, float]]
 
 
 class Excerpt(NamedTuple):
-    """The lines of a passage, and its symbol where it is one."""
+    """The lines of a passage, the blob of its file, and its symbol where it is one."""
 
     lines: list[str]
+    blob: str
     symbol: Node | None
 
 
@@ -125,20 +115,14 @@ class CodeGraph:
         """Check all files for changes, unless a watch does or that was done just now."""
         await self._run(self._look)
 
-    async def recheck(self, paths: Iterable[str]) -> None:
-        """Read those of some files that changed. If any did, check all files, as a checkout changes many."""
-
-        def check() -> None:
-            if self.indexer.freshen(paths):
-                self._refresh_unless_done(0.0)
-
-        await self._run(check)
-
-    async def state(self) -> str:
-        """A token that changes with every change of files. Looks first."""
+    async def state(self, paths: Iterable[str] = ()) -> str:
+        """A token that changes with every change of files. Looks first, and reads those of `paths` that changed. If any
+        did, it checks all files, as a checkout changes many."""
 
         def read() -> str:
             self._look()
+            if self.indexer.freshen(paths) and not self.indexer.is_refreshing:
+                self._refresh(None, "linked")
             return f"{self.store.era}.{self.store.meta('generation', 0)}"
 
         return await self._run(read)
@@ -172,36 +156,31 @@ class CodeGraph:
     async def _answer(
         self, find: Callable[[Sql], T], paths: Callable[[T], Iterable[str]], *, ref: str = "", links: bool = False
     ) -> T:
+        return await self._run(lambda: self._fresh(find, paths, ref, links))
+
+    def _fresh(self, find: Callable[[Sql], T], paths: Callable[[T], Iterable[str]], ref: str, links: bool) -> T:
         """Find a result none of whose files has changed since they were read; with `links`, after linking. Before
         NotFound, check the files of `ref` and all files, once."""
+        self._look()
+        for attempt in range(ROUNDS):
+            if links and not self.indexer.is_linked and not self.indexer.is_refreshing:  # a refresh would take long
+                self.indexer.link()
+            try:
+                with self.store.reading() as sql:
+                    found = find(sql)
+            except NotFound:
+                named = (each.path for each in readings(ref))
+                if attempt or not (self.indexer.freshen(named) or self._look(before_denial=True)):
+                    raise
+                continue
+            if not self.indexer.freshen(paths(found)):
+                return found
+        raise Busy("the files change faster than they can be read")
 
-        def find_fresh() -> T:
-            self._look()
-            for attempt in range(ROUNDS):
-                if links:
-                    self._link()
-                try:
-                    with self.store.reading() as sql:
-                        found = find(sql)
-                except NotFound:
-                    if attempt or not (self.indexer.freshen(each.path for each in readings(ref)) or self._look_again()):
-                        raise
-                else:
-                    if not self.indexer.freshen(paths(found)):
-                        return found
-            raise Busy("the files change faster than they can be read")
-
-        return await self._run(find_fresh)
-
-    def _look(self) -> None:
-        if not self.is_watched:
-            self._refresh_unless_done(UNWATCHED_SECONDS)
-
-    def _look_again(self) -> bool:
-        return self._refresh_unless_done(DENIAL_SECONDS if self.is_watched else UNWATCHED_SECONDS)
-
-    def _refresh_unless_done(self, seconds: float) -> bool:
-        """Refresh the index unless that was done within some seconds or runs already; whether it was done."""
+    def _look(self, *, before_denial: bool = False) -> bool:
+        """Refresh the index, unless that was done just now or runs already; whether it was done. With a watch, only
+        before NotFound."""
+        seconds = (DENIAL_SECONDS if before_denial else math.inf) if self.is_watched else UNWATCHED_SECONDS
         if time.monotonic() - self._looked < seconds or self.indexer.is_refreshing:
             return False
         self._refresh(None, "linked")
@@ -217,28 +196,25 @@ class CodeGraph:
     async def search(
         self, query: str, *, limit: int = 10, symbol_type: str | None = None, file_pattern: str | None = None
     ) -> list[ScoredNode]:
-        """Symbols and files that match a query by name or text, best first."""
-        kind = to_kind(symbol_type)
-        _check("limit", limit, MAX_LIMIT)
+        """Symbols and files that match a query by name or text, best first; all, or those of a kind."""
 
-        def find(sql: Sql) -> Hits:
-            found = [*_named(sql, query, limit), *self._written(sql, query, limit, symbols=kind != FILE_KIND)]
-            return list(_filtered(found, kind, file_pattern))[:limit]
+        def find(sql: Sql) -> list[ScoredNode]:
+            found = [*_named(sql, query, limit), *self._written(sql, query, limit, symbols=symbol_type != "file")]
+            return _scored(found, symbol_type, file_pattern)[:limit]
 
-        return _scored(await self._answer(find, _hit_paths))
+        return await self._answer(find, _node_paths)
 
     async def similar(self, ref: str, *, limit: int = 10, same_type_only: bool = False) -> list[ScoredNode]:
         """Other symbols with similar text, nearest first."""
-        _check("limit", limit, MAX_LIMIT)
 
-        def find(sql: Sql) -> Hits:
+        def find(sql: Sql) -> list[ScoredNode]:
             row = queries.get_symbol(sql, ref)
             query = "\n".join((row.qualname or row.path, row.signature, row.doc))
             hits = self._written(sql, query, 3 * limit + 1, symbols=bool(row.qualname))
             others = [hit for hit in hits if hit[0].id != row.id]
-            return list(_filtered(others, row.kind if same_type_only else None, None))[:limit]
+            return _scored(others, row.kind if same_type_only else None)[:limit]
 
-        return _scored(await self._answer(find, _hit_paths, ref=ref))
+        return await self._answer(find, _node_paths, ref=ref)
 
     async def passages(
         self, words: Sequence[str], *, shares: Shares, is_changelog: Callable[[str], bool], limit: int = 60
@@ -256,19 +232,7 @@ class CodeGraph:
 
         def find(sql: Sql) -> list[Located]:
             hits = self._text.search(query, limit=limit, symbols=False)
-            places = [
-                queries.find_traced(sql, query, hit.path)
-                or queries.find_place(sql, hit.path, hit.name)
-                or queries.find_place(sql, hit.path, "")
-                for hit in hits
-            ]
-            return [
-                Located(
-                    path=at.path, score=hit.score, blob=at.blob, line=at.line_start, symbol=at.qualname, why=hit.why
-                )
-                for hit, at in zip(hits, places, strict=True)
-                if at is not None
-            ]
+            return [located for hit in hits if (located := queries.locate_hit(sql, query, hit)) is not None]
 
         return await self._answer(find, lambda hits: (hit.path for hit in hits))
 
@@ -280,22 +244,16 @@ class CodeGraph:
         """The lines of passages without keys, each with the symbol that it is."""
 
         def read() -> list[Excerpt]:
-            texts = {path: self._lines_of(path) for path in {place.path for place in places}}
+            contents = {path: read_content(self.tree.root, path) for path in {place.path for place in places}}
             with self.store.reading() as sql:
-                rows = [
-                    queries.find_place(sql, place.path, place.name) if place.kind in SYMBOL_KINDS else None
-                    for place in places
-                ]
-            return [
-                Excerpt(texts[place.path][place.start - 1 : place.end], to_node(row) if row is not None else None)
-                for place, row in zip(places, rows, strict=True)
-            ]
+                return [_excerpt(sql, place, contents[place.path]) for place in places]
 
         return await asyncio.to_thread(read)
 
     async def lines(self, path: str, start: int, end: int) -> list[str]:
         """Lines of a file without keys, the last one included; none where there is no such file."""
-        return (await asyncio.to_thread(self._lines_of, path))[start - 1 : end]
+        content = await asyncio.to_thread(read_content, self.tree.root, path)
+        return readable_lines(content.body)[start - 1 : end] if content is not None else []
 
     def contains(self, text: str) -> bool:
         """Whether a symbol or a file has this name, or the code has any word of it."""
@@ -311,10 +269,6 @@ class CodeGraph:
     def rarity(self, words: Sequence[str]) -> dict[str, float]:
         """How rare each word is in the code; 0 if the code does not have it."""
         return self._text.rarity(words)
-
-    def _lines_of(self, path: str) -> list[str]:
-        content = read_content(self.tree.root, path)
-        return readable_lines(content.body) if content is not None else []
 
     def _written(self, sql: Sql, query: str, limit: int, *, symbols: bool) -> Hits:
         """Symbols, or files, whose text matches a query."""
@@ -347,10 +301,9 @@ class CodeGraph:
         return await self._answer(lambda sql: queries.get_symbol(sql, ref), lambda row: (row.path,), ref=ref)
 
     async def symbols_of(self, path: str, *, symbol_type: str | None = None) -> list[Node]:
-        """The symbols of a file in their order."""
-        kind = to_kind(symbol_type)
+        """The symbols of a file in their order; all, or those of a kind."""
         rows = await self._answer(lambda sql: queries.find_in_file(sql, path), lambda rows: (rows[0].path,), ref=path)
-        return [to_node(row) for row in rows if row.qualname and kind in (None, row.kind)]
+        return [to_node(row) for row in rows if row.qualname and symbol_type in (None, "all", row.kind)]
 
     async def dependencies(self, ref: str, *, edge_type: str = "all", depth: int = 1) -> list[Link]:
         """The symbols that a symbol or a file uses, nearest first."""
@@ -361,8 +314,7 @@ class CodeGraph:
         return await self._links(ref, edge_type, depth, backwards=True)
 
     async def _links(self, ref: str, edge_type: str, depth: int, *, backwards: bool) -> list[Link]:
-        types = queries.edge_types(edge_type)
-        _check("depth", depth, MAX_DEPTH)
+        types = queries.EDGE_TYPES[edge_type]
 
         def find(sql: Sql) -> tuple[SymbolRow, list[Link]]:
             start = queries.get_symbol(sql, ref)
@@ -390,11 +342,6 @@ class CodeGraph:
         """The text files that are not indexed, or only in part, with the reason, by path."""
         return await self._answer(queries.list_left_out, lambda found: ())
 
-    def _link(self) -> None:
-        """Link the indexed files, unless a refresh runs, which would take long."""
-        if not self.indexer.is_linked and not self.indexer.is_refreshing:
-            self.indexer.link()
-
 
 def _named(sql: Sql, query: str, limit: int) -> Hits:
     """Symbols whose name is, or starts with, a query of one word."""
@@ -406,25 +353,24 @@ def _named(sql: Sql, query: str, limit: int) -> Hits:
     return [*((row, EXACT) for row in exact), *((row, PREFIX) for row in longer)]
 
 
-def _filtered(hits: Hits, kind: str | None, pattern: str | None) -> Iterator[tuple[SymbolRow, float]]:
+def _excerpt(sql: Sql, place: Place, content: Content | None) -> Excerpt:
+    row = queries.find_place(sql, place.path, place.name) if place.kind in SYMBOL_KINDS else None
+    symbol = to_node(row) if row is not None else None
+    if content is None:
+        return Excerpt([], "", symbol)
+    return Excerpt(readable_lines(content.body)[place.start - 1 : place.end], content.blob, symbol)
+
+
+def _scored(hits: Hits, kind: str | None, pattern: str | None = None) -> list[ScoredNode]:
     """Hits of a kind in files that match a glob, each once."""
-    seen: set[int] = set()
+    found: dict[int, ScoredNode] = {}
     for row, score in hits:
-        is_wanted = kind in (None, row.kind) and (not pattern or glob_matches(pattern, row.path))
-        if is_wanted and row.id not in seen:
-            seen.add(row.id)
-            yield row, score
+        if kind in (None, "all", row.kind) and (not pattern or glob_matches(pattern, row.path)):
+            found.setdefault(row.id, ScoredNode(node=to_node(row), similarity=score))
+    return list(found.values())
 
 
-def _scored(hits: Hits) -> list[ScoredNode]:
-    return [ScoredNode(node=to_node(row), similarity=score) for row, score in hits]
-
-
-def _hit_paths(hits: Hits) -> list[str]:
-    return [row.path for row, _ in hits]
-
-
-def _node_paths(found: Iterable[CalledSymbol | Link]) -> list[str]:
+def _node_paths(found: Iterable[CalledSymbol | Link | ScoredNode]) -> list[str]:
     return [each.node.path for each in found if each.node.path]
 
 

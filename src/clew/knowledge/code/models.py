@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from clew.errors import InvalidInput
 from clew.knowledge.code.refs import node_id
 from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
 from clew.trail.nodes import Node
@@ -177,15 +176,6 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     reason: str
-
-
-def to_kind(symbol_type: str | None) -> str | None:
-    """The kind that a caller means; None for all. Raises InvalidInput."""
-    if symbol_type in (None, "", "all"):
-        return None
-    if symbol_type not in _TYPES:
-        raise InvalidInput("symbol_type", f"{symbol_type[:80]!r} is no kind", hint=f"Kinds are {', '.join(_TYPES)}")
-    return symbol_type
 
 
 def to_node(row: SymbolRow) -> Node:

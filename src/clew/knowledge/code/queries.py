@@ -12,7 +12,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from posixpath import basename, splitext
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from clew.errors import InvalidInput, NotFound
@@ -20,10 +20,11 @@ from clew.knowledge.code.file_content import BINARY
 from clew.knowledge.code.files import ASIDE, TEST, kind_of
 from clew.knowledge.code.go_interfaces import find_implementers
 from clew.knowledge.code.imports import HEADER_SUFFIXES, family
-from clew.knowledge.code.models import CUT, CalledSymbol, Callers, FileInfo, LeftOut, Link, SymbolRow, to_node
+from clew.knowledge.code.models import CUT, CalledSymbol, Callers, FileInfo, LeftOut, Link, Located, SymbolRow, to_node
 from clew.knowledge.code.reexports import find_reexported, find_renamed
 from clew.knowledge.code.refs import CodeRef, check_ref, name_parts, node_id, readings, short_ref
 from clew.knowledge.code.rows import Hop, find_hops, find_symbols
+from clew.knowledge.code.search_index import Hit
 from clew.knowledge.code.store import Sql
 from clew.knowledge.code.unresolved_calls import find_unresolved
 from clew.trail.kinds import NodeType
@@ -137,9 +138,18 @@ def find_in_file(sql: Sql, path: str) -> list[SymbolRow]:
     return rows
 
 
-def find_traced(sql: Sql, text: str, path: str) -> SymbolRow | None:
-    """The function of the innermost traceback frame of a file in a text. Of several of its name the one around the
-    line, or the first: the line may be that of another version."""
+def locate_hit(sql: Sql, text: str, hit: Hit) -> Located | None:
+    """A file that was found for a text, with the function that a traceback in the text names, or the symbol that fits
+    best; None if the file is gone."""
+    row = _find_traced(sql, text, hit.path) or find_place(sql, hit.path, hit.name) or find_place(sql, hit.path, "")
+    if row is None:
+        return None
+    return Located(path=row.path, score=hit.score, blob=row.blob, line=row.line_start, symbol=row.qualname, why=hit.why)
+
+
+def _find_traced(sql: Sql, text: str, path: str) -> SymbolRow | None:
+    """The function of the innermost frame. Of several of its name the one around the line, or the first: the line may
+    be that of another version."""
     for frame, line, name in reversed(_FRAME.findall(text[:_MAX_TRACE])[-_MAX_FRAMES:]):
         place = "/" + frame.replace("\\", "/")
         if place.endswith(f"/{path}") or f"/{path}".endswith(place):
@@ -183,16 +193,11 @@ def _find_by_name(sql: Sql, name: str) -> list[Definition]:
         return []
     rows = find_named(sql, name, _MAX_NAMED)
     same = [row for row in rows if row.name == parts[-1]]
-    if not same and (passed := _find_reexported(sql, parts)):
-        return [_find_definition(sql, row) for row in passed]
+    if not same:
+        passed = [find_reexported(sql, None, parts)] if len(parts) > 1 else find_renamed(sql, parts[0])
+        if any(passed):
+            return [_find_definition(sql, row) for row in passed if row is not None]
     return sorted(_grouped(same or rows), key=lambda each: (each.row.qualname != name, kind_of(each.row.path)))
-
-
-def _find_reexported(sql: Sql, parts: Sequence[str]) -> list[SymbolRow]:
-    if len(parts) == 1:
-        return find_renamed(sql, parts[0])
-    found = find_reexported(sql, None, parts)
-    return [] if found is None else [found]
 
 
 def _find_definition(sql: Sql, row: SymbolRow) -> Definition:
@@ -220,7 +225,7 @@ def _grouped(rows: Sequence[SymbolRow]) -> list[Definition]:
 def _home(row: SymbolRow, places: Iterable[tuple[str, str]]) -> tuple[str, str]:
     """The definition of a declaration in a header: the only one, or the one in the file of the same name."""
     homes = [(path, name) for path, name in places if name == row.qualname and not path.endswith(HEADER_SUFFIXES)]
-    beside = [place for place in homes if _stem(place[0]) == _stem(row.path)]
+    beside = [place for place in homes if PurePosixPath(place[0]).stem == PurePosixPath(row.path).stem]
     chosen = homes if len(homes) == 1 else beside
     return chosen[0] if chosen else (row.path, row.qualname)
 
@@ -235,10 +240,6 @@ def _ends_with(row: SymbolRow, wanted: list[str]) -> bool:
     return is_folder and [*folders, *names][-len(wanted) :] == wanted
 
 
-def _stem(path: str) -> str:
-    return splitext(basename(path))[0]
-
-
 def _suggest(sql: Sql, ref: str) -> str:
     """A sentence with symbols whose name differs by a letter or two, or only in the path; empty if there are none."""
     wanted = (name_parts(ref.rpartition("#")[2]) or [""])[-1].lower()
@@ -250,13 +251,6 @@ def _suggest(sql: Sql, ref: str) -> str:
 
 
 # -- links ---------------------------------------------------------------------------------------------------------
-
-
-def edge_types(edge_type: str) -> tuple[str, ...]:
-    """The stored types of edges. Raises InvalidInput."""
-    if edge_type not in EDGE_TYPES:
-        raise InvalidInput("edge_type", f"{edge_type[:80]!r} is none", hint=f"Types are {', '.join(EDGE_TYPES)}")
-    return EDGE_TYPES[edge_type]
 
 
 def find_links(sql: Sql, start: SymbolRow, types: Collection[str], depth: int, *, backwards: bool) -> list[Link]:

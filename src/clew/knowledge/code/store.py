@@ -77,8 +77,7 @@ class Sql(Protocol):
 
 
 class CodeStore:
-    """The open database. `notice` says why an earlier file was deleted; else it is empty. `era` changes with each
-    rebuild, and is negative after `close`."""
+    """The open database. `era` changes with each rebuild, and is negative after `close`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -87,8 +86,7 @@ class CodeStore:
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
         with translated(path):
-            self._writer, reason = _open_database(path)
-        self.notice = self._report(reason)
+            self._writer = _open_database(path)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Sql]:
@@ -118,9 +116,9 @@ class CodeStore:
             self._close_all()
             self.era += 1
             _delete_database(self.path)
+            _log.warning("%s is built again: it was damaged", self.path)
             with translated(self.path):
-                self._writer, _ = _open_database(self.path)
-            self.notice = self._report("it was damaged")
+                self._writer = _open_database(self.path)
 
     def close(self) -> None:
         """Close all connections. A second call does nothing."""
@@ -160,12 +158,6 @@ class CodeStore:
     def _check_open(self) -> None:
         if self.era < 0:
             raise StorageError("the store of code is closed")
-
-    def _report(self, reason: str) -> str:
-        notice = f"{self.path} is built again: {reason}" if reason else ""
-        if notice:
-            _log.warning(notice)
-        return notice
 
 
 def read_meta(sql: Sql, key: str, default: Any = None) -> Any:
@@ -210,11 +202,10 @@ def _transaction(connection: apsw.Connection, mode: str) -> Iterator[None]:
         raise
 
 
-def _open_database(path: Path) -> tuple[apsw.Connection, str]:
-    """Open or create the file. Also returns why an earlier one was deleted; empty if only its signature was wrong.
-    Raises ReadOnly, Busy and StorageError."""
+def _open_database(path: Path) -> apsw.Connection:
+    """Open or create the file. One that cannot be used is deleted first, which is logged unless only its signature is
+    wrong. Raises ReadOnly, Busy and StorageError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    earlier = ""
     for _ in range(2):
         make_private(path)
         connection = connect(path)
@@ -226,10 +217,11 @@ def _open_database(path: Path) -> tuple[apsw.Connection, str]:
             connection.close()
             raise
         if reason is None:
-            return connection, earlier
+            return connection
         connection.close()
         _delete_database(path)
-        earlier = reason
+        if reason:
+            _log.warning("%s is built again: %s", path, reason)
     raise Corrupted(f"{path} changes while it is opened", hint="Try again")
 
 

@@ -36,8 +36,8 @@ MAX_SHOWN = 30
 Query = Annotated[str, msgspec.Meta(description="a name, or what to look for in your own words")]
 SymbolId = Annotated[str, msgspec.Meta(description="`path#qualname`, a name, or the path of a file")]
 FilePath = Annotated[str, msgspec.Meta(description="the path from the top of the repository")]
-Below = Annotated[str, msgspec.Meta(description="a file or folder; empty: the whole repository")]
-Kind = Annotated[str, msgspec.Meta(description="only function, method, class, interface, constant, variable or file")]
+Kind = Literal["function", "method", "class", "interface", "constant", "variable", "module", "file", "all"]
+Folder = Annotated[str, msgspec.Meta(description="only below it")]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=50, description="at most so many")]
 Depth = Annotated[int, msgspec.Meta(ge=1, le=5, description="how many steps")]
 EdgeKind = Literal["imports", "calls", "references", "extends", "implements", "all"]
@@ -46,23 +46,13 @@ OpenKnowledge = Callable[[], "Awaitable[Knowledge]"]
 
 def build_code(open_knowledge: OpenKnowledge) -> Domain:
     """The domain over the code of a folder. The first tool that runs calls `open_knowledge`."""
+    own = (_entry_points, _symbol_tools, _file_tools, project_tools)
+    of_trail = (_history_tools, devtools_tools, everywhere_tools)
+    told = telling_of_the_withheld((each for build in of_trail for each in build(open_knowledge)), open_knowledge)
     return Domain(
         name=NAME,
         description="The code of this repository: what is defined where, what calls what, and what each file is about",
-        tools=(
-            *_entry_points(open_knowledge),
-            *_symbol_tools(open_knowledge),
-            *_file_tools(open_knowledge),
-            *project_tools(open_knowledge),
-            *telling_of_the_withheld(
-                (
-                    *_history_tools(open_knowledge),
-                    *devtools_tools(open_knowledge),
-                    *everywhere_tools(open_knowledge),
-                ),
-                open_knowledge,
-            ),
-        ),
+        tools=(*(each for build in own for each in build(open_knowledge)), *told),
     )
 
 
@@ -86,11 +76,9 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
     ) -> GuidedContent:
         """Find the files that an issue, an error or a change is about, with the best line of each."""
         found = await (await known()).code.locate(query, limit=limit)
-        lines = [
-            f"- {on_one_line(each.path)}:{each.line} {inline(each.symbol)} ({inline(each.why, 120)})" for each in found
-        ]
+        lines = [f"- {on_one_line(at.path)}:{at.line} {inline(at.symbol)} ({inline(at.why, 120)})" for at in found]
         route = f"{NAME}://tools/hidden/get_file_symbols"
-        steps = [guide(route, "what the first of them defines", file_path=each.path) for each in found[:1]]
+        steps = [guide(route, "what the first of them defines", file_path=at.path) for at in found[:1]]
         return GuidedContent(content="\n".join(lines) or "No file is about that.", guidance=steps)
 
     @tool(name="what_calls", title="What calls this", effects=READS)
@@ -164,9 +152,7 @@ def _file_tools(known: OpenKnowledge) -> Sequence[Tool]:
         return "\n".join(_first(lines, limit)) or "No file matches that."
 
     @tool(name="get_structure", effects=READS, searchable=False)
-    async def get_structure(
-        path: Annotated[str, msgspec.Meta(description="only below it")] = "", depth: Depth = 2
-    ) -> str:
+    async def get_structure(path: Folder = "", depth: Depth = 2) -> str:
         """Show the folders of this repository, with their languages and sizes."""
         place = path.strip("/").removeprefix("./").removeprefix(".")
         files = [
@@ -263,8 +249,8 @@ def _outline(path: str, files: Sequence[FileInfo], depth: int, indent: str = "")
     shown = [f"{indent}- {on_one_line(path) or '.'}/ ({', '.join((size, *(name for name, _ in languages)))})"]
     for name in sorted(below) if depth else ():
         place = f"{path}/{name}".lstrip("/")
-        is_file = below[name][0].path == place
-        shown += (
-            [f"{indent}  - {on_one_line(name)}"] if is_file else _outline(place, below[name], depth - 1, f"{indent}  ")
-        )
+        if below[name][0].path == place:
+            shown.append(f"{indent}  - {on_one_line(name)}")
+        else:
+            shown += _outline(place, below[name], depth - 1, f"{indent}  ")
     return shown
