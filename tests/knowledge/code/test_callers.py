@@ -210,7 +210,7 @@ async def test_a_class_that_is_called_says_nothing_of_its_constructor(tmp_path: 
         """,
     }
     assert shown(await ask(tmp_path / "a", "Box", files)) == {"a/Box.java#Box": {"a/Box.java:4"}}
-    assert shown(await ask(tmp_path / "b", "Lid", files)) == {"a/Lid.java#Lid": set(), "a/Lid.java#Lid.Lid": set()}
+    assert shown(await ask(tmp_path / "b", "Lid", files)) == {"a/Lid.java#Lid": set()}
 
 
 RENAMED = {

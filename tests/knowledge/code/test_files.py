@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from clew.knowledge.code.file_content import MAX_BYTES, blob_id, read_content
-from clew.knowledge.code.files import Status, Tree
+from clew.knowledge.code.files import Tree
+from clew.knowledge.code.models import Status
 from tests.knowledge.code.repositories import git, make_repository, write
 
 

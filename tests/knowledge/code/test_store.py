@@ -10,8 +10,7 @@ import pytest
 
 from clew.errors import StorageError
 from clew.knowledge.code.file_content import Content, blob_id
-from clew.knowledge.code.files import Status
-from clew.knowledge.code.models import CodeEdge, FileFacts, Symbol
+from clew.knowledge.code.models import CodeEdge, FileFacts, Status, Symbol
 from clew.knowledge.code.rows import (
     drop_file,
     find_file,

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from clew.errors import InvalidInput, NotFound
 from clew.files import open_inside
-from clew.knowledge.code.files import Status, status_of
+from clew.knowledge.code.files import status_of
 from clew.knowledge.code.languages.detect import language_of
+from clew.knowledge.code.models import Status
 from clew.knowledge.code.passages import format_of
 from clew.knowledge.code.refs import file_of
 from clew.knowledge.git.blame import NAME_SHOWN, LineOrigin, blame_lines

@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 from clew.errors import SourceError
+from clew.knowledge.code.models import Status
 from clew.knowledge.code.refs import is_utf8
 from clew.knowledge.git.run import QUICK_SECONDS, note_stuck, run_git
 from clew.secrecy import is_secret_file
@@ -24,15 +24,11 @@ LEFT_OUT_UNTRACKED = frozenset(("vendor", "dist", "build"))
 
 GIT_SECONDS = QUICK_SECONDS
 """The time for git to list files. After that the folder is walked."""
-COARSE_NS, FINE_NS = 2_000_000_000, 50_000_000
-"""How long after a change a second one may leave the times of a file as they are: on file systems with whole seconds,
-and on others."""
 
 TEST, ASIDE, TEXT, LOCK = 1, 2, 4, 8
 """Bits of a path's kind; a plain source file has none."""
 ALL_KINDS = range(2 * LOCK)
 
-_SECOND_NS = 1_000_000_000
 _LINK, _MODULE = "120000", "160000"
 _TESTS = re.compile(
     r"(^|/)(tests?|testing|__tests__|testdata|specs?|fixtures?|e2e|[\w-]*[_-]tests?)/"
@@ -56,21 +52,6 @@ def kind_of(path: str) -> int:
         | (0 if _CODE.search(path) else TEXT)
         | (LOCK if _LOCK.search(path) else 0)
     )
-
-
-class Status(NamedTuple):
-    """The status of a file. An equal status means equal content if it is `settled`."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    ino: int
-
-    def settled(self, looked_ns: int) -> bool:
-        """Whether a change of the file after that time shows in its status."""
-        newest = max(self.mtime_ns, self.ctime_ns)
-        grain = FINE_NS if self.ctime_ns % _SECOND_NS else COARSE_NS
-        return newest < looked_ns - grain
 
 
 def status_of(found: os.stat_result) -> Status:

@@ -338,6 +338,10 @@ class CodeGraph:
         files = await self._answer(queries.list_files, lambda found: ())
         return [file for file in files if not pattern or glob_matches(pattern, file.path)]
 
+    async def count_symbols(self) -> int:
+        query = "SELECT count(*) FROM symbols WHERE qualname != ''"
+        return int(await self._answer(lambda sql: sql.execute(query).fetchone()[0], lambda found: ()))
+
     async def left_out(self) -> list[LeftOut]:
         """The text files that are not indexed, or only in part, with the reason, by path."""
         return await self._answer(queries.list_left_out, lambda found: ())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -21,7 +20,11 @@ FORMAT = 3
 """Increase it with every change of extraction: facts of another format are extracted again."""
 CUT = "defines or uses more than is kept of a file, read in part"
 FILE_KIND = "file"
+COARSE_NS, FINE_NS = 2_000_000_000, 50_000_000
+"""How long after a change a second one may leave the times of a file as they are: on file systems with whole seconds,
+and on others."""
 
+_SECOND_NS = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TYPES: Mapping[str, NodeType] = {
     FILE_KIND: NodeType.FILE,
@@ -162,13 +165,36 @@ class Located(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-class FileInfo(msgspec.Struct, frozen=True, kw_only=True):
+class Status(NamedTuple):
+    """The status of a file. An equal status means equal content if it is `settled`."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    ino: int
+
+    def settled(self, looked_ns: int) -> bool:
+        """Whether a change of the file after that time shows in its status."""
+        newest = max(self.mtime_ns, self.ctime_ns)
+        grain = FINE_NS if self.ctime_ns % _SECOND_NS else COARSE_NS
+        return newest < looked_ns - grain
+
+
+class FileInfo(NamedTuple):
+    """An indexed file with the status that it had when it was last read. `left_out` says why it has no symbols."""
+
+    id: int
     path: str
     blob: str
     language: str
+    status: Status
+    looked_ns: int
     lines: int
-    size: int
-    symbols: int = 0
+    left_out: str
+
+    def is_as(self, status: Status) -> bool:
+        """Whether a file with this status certainly has the content of this row."""
+        return self.status == status and status.settled(self.looked_ns)
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,7 +214,7 @@ def to_node(row: SymbolRow) -> Node:
         node_type=_TYPES.get(row.kind, NodeType.VARIABLE),
         content="\n".join(part for part in (row.signature, row.doc) if part),
         path=row.path,
-        package=str(PurePosixPath(row.path).parent),
+        package=row.path.rpartition("/")[0] or ".",
         line_start=row.line_start,
         line_end=row.line_end,
         signature=row.signature or None,

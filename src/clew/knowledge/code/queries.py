@@ -13,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import PurePosixPath
-from typing import NamedTuple
 
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.code.file_content import BINARY
@@ -23,12 +22,10 @@ from clew.knowledge.code.imports import HEADER_SUFFIXES, family
 from clew.knowledge.code.models import CUT, CalledSymbol, Callers, FileInfo, LeftOut, Link, Located, SymbolRow, to_node
 from clew.knowledge.code.reexports import find_reexported, find_renamed
 from clew.knowledge.code.refs import CodeRef, check_ref, name_parts, node_id, readings, short_ref
-from clew.knowledge.code.rows import Hop, find_hops, find_symbols
+from clew.knowledge.code.rows import Hop, find_hops, find_symbols, read_files
 from clew.knowledge.code.search_index import Hit
 from clew.knowledge.code.store import Sql
 from clew.knowledge.code.unresolved_calls import find_unresolved
-from clew.trail.kinds import NodeType
-from clew.trail.nodes import Node
 
 EDGE_TYPES = {
     "imports": ("imports",),
@@ -61,40 +58,35 @@ _FRAME = re.compile(r'File "([^"\n]{1,300})", line (\d{1,7}), in (\w{1,200})')
 _MAX_TRACE, _MAX_FRAMES = 20_000, 100
 
 
-class Definition(NamedTuple):
-    """One symbol: the definition to show, and the numbers of all its definitions."""
-
-    row: SymbolRow
-    ids: tuple[int, ...]
-
-
 # -- symbols -------------------------------------------------------------------------------------------------------
 
 
 def get_symbol(sql: Sql, ref: str) -> SymbolRow:
     """The symbol or file of a reference, or the innermost symbol around its line. Raises NotFound, and InvalidInput for
     a name that several symbols have."""
-    found = get_definitions(sql, ref)
-    exact = [each for each in found if each.row.qualname == ref] if len(found) > 1 else found
+    found = get_symbols(sql, ref)
+    exact = [row for row in found if row.qualname == ref] if len(found) > 1 else found
     if len(exact) != 1:
         raise _too_many(ref, found)
-    return exact[0].row
+    return exact[0]
 
 
-def get_definitions(sql: Sql, ref: str) -> list[Definition]:
+def get_symbols(sql: Sql, ref: str) -> list[SymbolRow]:
     """The symbols that a reference or a name may mean: exact spelling first, and tests and examples last. Raises
     NotFound, with similar names, and InvalidInput for a text that can be no name."""
     check_ref(ref)
     name = ref.strip()
-    found = _find_placed(sql, name) or _find_by_name(sql, name) or _find_by_name(sql, name.lstrip("#"))
+    found = _find_placed(sql, name) or _find_by_name(sql, name)
+    if not found and name.startswith("#"):
+        found = _find_by_name(sql, name.lstrip("#"))
     if not found:
         raise NotFound("code", ref[:200], hint=_suggest(sql, name))
     return found
 
 
-def _too_many(ref: str, found: Sequence[Definition]) -> InvalidInput:
+def _too_many(ref: str, found: Sequence[SymbolRow]) -> InvalidInput:
     """The error for an ambiguous name, which shows how to name one symbol."""
-    shown = ", ".join(short_ref(each.row.path, each.row.qualname) for each in found[:SHOWN])
+    shown = ", ".join(short_ref(row.path, row.qualname) for row in found[:SHOWN])
     more = f" and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
     return InvalidInput("symbol", f"{len(found):,} have the name {ref[:200]!r}", hint=f"Name one: {shown}{more}")
 
@@ -159,11 +151,11 @@ def _find_traced(sql: Sql, text: str, path: str) -> SymbolRow | None:
     return None
 
 
-def _find_placed(sql: Sql, ref: str) -> list[Definition]:
+def _find_placed(sql: Sql, ref: str) -> list[SymbolRow]:
     """The symbols of a path, a line of it, or a name in it. The name may lack its enclosing names, or be reexported."""
     for reading in readings(ref):
         if found := _find_around(sql, reading) if reading.line else find_place(sql, reading.path, reading.qualname):
-            return [_find_definition(sql, found)]
+            return _definitions_of(sql, found)[:1]
     for reading in readings(ref):
         if reading.qualname and (inner := _find_within(sql, reading)):
             return inner
@@ -171,22 +163,20 @@ def _find_placed(sql: Sql, ref: str) -> list[Definition]:
 
 
 def _find_around(sql: Sql, ref: CodeRef) -> SymbolRow | None:
-    where = (
-        "WHERE f.path = ? AND ? BETWEEN s.line_start AND s.line_end ORDER BY s.line_end - s.line_start, s.id LIMIT 1"
-    )
-    return next(iter(find_symbols(sql, where, (ref.path, ref.line))), None)
+    where = "WHERE f.path = ? AND ? BETWEEN s.line_start AND s.line_end ORDER BY s.line_end - s.line_start, s.id"
+    return next(iter(find_symbols(sql, f"{where} LIMIT 1", (ref.path, ref.line))), None)
 
 
-def _find_within(sql: Sql, ref: CodeRef) -> list[Definition]:
+def _find_within(sql: Sql, ref: CodeRef) -> list[SymbolRow]:
     file, parts = find_place(sql, ref.path, ""), name_parts(ref.qualname)
     if file is None or not parts:
         return []
     inner = find_symbols(sql, f"WHERE f.path = ? AND s.name = ? {_LONGEST_FIRST}", (ref.path, ref.qualname))
     passed = find_reexported(sql, file, parts) if not inner else None
-    return _grouped(inner or ([passed] if passed is not None else []))
+    return [passed] if passed is not None else [rows[0] for rows in _grouped(inner)]
 
 
-def _find_by_name(sql: Sql, name: str) -> list[Definition]:
+def _find_by_name(sql: Sql, name: str) -> list[SymbolRow]:
     """By the end of a qualified name in exact spelling, then by reexports, then in any case."""
     parts = name_parts(name)
     if not parts:
@@ -196,30 +186,32 @@ def _find_by_name(sql: Sql, name: str) -> list[Definition]:
     if not same:
         passed = [find_reexported(sql, None, parts)] if len(parts) > 1 else find_renamed(sql, parts[0])
         if any(passed):
-            return [_find_definition(sql, row) for row in passed if row is not None]
-    return sorted(_grouped(same or rows), key=lambda each: (each.row.qualname != name, kind_of(each.row.path)))
+            return [_definitions_of(sql, row)[0] for row in passed if row is not None]
+    found = [group[0] for group in _grouped(same or rows)]
+    return sorted(found, key=lambda row: (row.qualname != name, kind_of(row.path)))
 
 
-def _find_definition(sql: Sql, row: SymbolRow) -> Definition:
-    """All definitions and declarations of a symbol."""
+def _definitions_of(sql: Sql, row: SymbolRow) -> list[SymbolRow]:
+    """All definitions and declarations of a symbol, the one to show first."""
     if not row.qualname:
-        return Definition(row, (row.id,))
+        return [row]
     also = " OR f.language IN ('c', 'cpp')" if family(row.language) == "c" else ""
     where = f"WHERE s.qualname = ? AND (f.path = ?{also}) {_LONGEST_FIRST}"
     found = find_symbols(sql, where, (row.qualname, row.path))
-    return next((each for each in _grouped(found) if row.id in each.ids), Definition(row, (row.id,)))
+    return next((group for group in _grouped(found) if row in group), [row])
 
 
-def _grouped(rows: Sequence[SymbolRow]) -> list[Definition]:
+def _grouped(rows: Sequence[SymbolRow]) -> list[list[SymbolRow]]:
     """Rows grouped to symbols, in the order of the first row of each; definitions before declarations in headers."""
-    sources = [row for row in rows if not row.path.endswith(HEADER_SUFFIXES)]
-    headers = [row for row in rows if row.path.endswith(HEADER_SUFFIXES)]
     groups: dict[tuple[str, str], list[SymbolRow]] = {}
-    for row in sources:
-        groups.setdefault((row.path, row.qualname), []).append(row)
-    for row in headers:
-        groups.setdefault(_home(row, groups), []).append(row)
-    return [Definition(found[0], tuple(row.id for row in found)) for found in groups.values()]
+    for row in sorted(rows, key=_is_declared):
+        home = _home(row, groups) if _is_declared(row) else (row.path, row.qualname)
+        groups.setdefault(home, []).append(row)
+    return list(groups.values())
+
+
+def _is_declared(row: SymbolRow) -> bool:
+    return row.path.endswith(HEADER_SUFFIXES)
 
 
 def _home(row: SymbolRow, places: Iterable[tuple[str, str]]) -> tuple[str, str]:
@@ -256,8 +248,7 @@ def _suggest(sql: Sql, ref: str) -> str:
 def find_links(sql: Sql, start: SymbolRow, types: Collection[str], depth: int, *, backwards: bool) -> list[Link]:
     """The symbols within some steps of a symbol, each once: nearest first, certain before guessed, and code before
     examples before tests. A symbol that uses itself is one of them. For a file, its symbols count as one."""
-    rows = [] if start.qualname else find_in_file(sql, start.path)
-    own = {row.id for row in rows} or {*_find_definition(sql, start).ids}
+    own = {row.id for row in (_definitions_of(sql, start) if start.qualname else find_in_file(sql, start.path))}
     near, seen = [*own], set() if start.qualname else own
     reached: dict[int, tuple[int, list[Hop]]] = {}
     for step in range(1, depth + 1):
@@ -315,17 +306,18 @@ def _order(link: Link) -> tuple[int, bool, int, str, int]:
 
 def find_callers(sql: Sql, ref: str, depth: int) -> Callers:
     """The callers of each symbol that a reference may mean, within `depth` steps, and calls that only share the name.
+    A constructor that has the name of its class is shown only if it has callers of its own.
 
     Raises NotFound, and InvalidInput if more than a few symbols have the name.
     """
-    found = get_definitions(sql, ref)
-    found = [each for each in found if each.row.kind in _CALLED] or found
+    found = get_symbols(sql, ref)
+    found = [row for row in found if row.kind in _CALLED] or found
     if len(found) > SHOWN:
         raise _too_many(ref, found)
-    symbols = [CalledSymbol(node=to_node(each.row), callers=_callers_of(sql, each.row, depth)) for each in found]
-    called = {each.node.id for each in symbols if each.callers}
-    symbols = [each for each in symbols if each.callers or _class_of_constructor(each.node) not in called]
-    unresolved = find_unresolved(sql, [each.row for each in found]) if found[0].row.qualname else []
+    symbols = [CalledSymbol(node=to_node(row), callers=_callers_of(sql, row, depth)) for row in found]
+    classes = {node_id(row.path, row.qualname) for row in found}
+    symbols = [each for each in symbols if each.callers or each.node.id.rpartition(".")[0] not in classes]
+    unresolved = find_unresolved(sql, found) if found[0].qualname else []
     is_certain = any(not link.is_guess for symbol in symbols for link in symbol.callers)
     return Callers(
         certain=is_certain or not (unresolved or any(symbol.callers for symbol in symbols)),
@@ -334,13 +326,6 @@ def find_callers(sql: Sql, ref: str, depth: int) -> Callers:
         places=unresolved[:MAX_PLACES],
         owners=dict(Counter(call.owner for call in unresolved).most_common()),
     )
-
-
-def _class_of_constructor(node: Node) -> str:
-    """The id of the class that a method is named after; empty for any other method."""
-    owner, _, name = node.name.rpartition(".")
-    is_constructor = node.node_type == NodeType.METHOD and owner.rpartition(".")[2] == name
-    return node_id(node.path or "", owner) if is_constructor else ""
 
 
 def _callers_of(sql: Sql, row: SymbolRow, depth: int) -> list[Link]:
@@ -366,11 +351,4 @@ def list_left_out(sql: Sql) -> list[LeftOut]:
 
 def list_files(sql: Sql) -> list[FileInfo]:
     """All indexed files by path."""
-    query = (
-        "SELECT f.path, f.blob, f.language, f.lines, f.size, count(s.id) - 1 FROM files f"
-        " JOIN symbols s ON s.file = f.id WHERE f.left_out = '' GROUP BY f.id ORDER BY f.path"
-    )
-    return [
-        FileInfo(path=path, blob=blob.hex(), language=language, lines=lines, size=size, symbols=symbols)
-        for path, blob, language, lines, size, symbols in sql.execute(query)
-    ]
+    return sorted((file for file in read_files(sql).values() if not file.left_out), key=lambda file: file.path)

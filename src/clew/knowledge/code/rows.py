@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from clew.knowledge.code.file_content import Content
-from clew.knowledge.code.files import Status
-from clew.knowledge.code.models import FILE_KIND, CodeEdge, FileFacts, Symbol, SymbolRow
+from clew.knowledge.code.models import FILE_KIND, CodeEdge, FileFacts, FileInfo, Status, Symbol, SymbolRow
 from clew.knowledge.code.store import Sql
 
 encode_facts = msgspec.msgpack.Encoder().encode
@@ -36,23 +35,6 @@ _UNLINK = (
 """The users of a symbol that goes have to be linked again."""
 
 
-class FileRow(NamedTuple):
-    """A file with the status that it had when it was last read."""
-
-    id: int
-    path: str
-    blob: str
-    language: str
-    status: Status
-    looked_ns: int
-    lines: int
-    left_out: str
-
-    def is_as(self, status: Status) -> bool:
-        """Whether a file with this status certainly has the content of this row."""
-        return self.status == status and status.settled(self.looked_ns)
-
-
 class Parsed(NamedTuple):
     """The encoded results for a content: facts and words, or the summary of its flow."""
 
@@ -71,19 +53,19 @@ class Hop(NamedTuple):
     is_guess: bool
 
 
-def read_files(sql: Sql) -> dict[str, FileRow]:
+def read_files(sql: Sql) -> dict[str, FileInfo]:
     """All files by path."""
     return {row[1]: _file(row) for row in sql.execute(_READ_FILES)}
 
 
-def find_file(sql: Sql, path: str) -> FileRow | None:
+def find_file(sql: Sql, path: str) -> FileInfo | None:
     row = sql.execute(f"{_READ_FILES} WHERE path = ?", (path,)).fetchone()
     return _file(row) if row else None
 
 
-def _file(row: tuple[Any, ...]) -> FileRow:
+def _file(row: tuple[Any, ...]) -> FileInfo:
     id, path, blob, language, *status, looked_ns, lines, left_out = row
-    return FileRow(id, path, blob.hex(), language, Status(*status), looked_ns, lines, left_out)
+    return FileInfo(id, path, blob.hex(), language, Status(*status), looked_ns, lines, left_out)
 
 
 def find_symbols(sql: Sql, where: str, values: Sequence[object]) -> list[SymbolRow]:

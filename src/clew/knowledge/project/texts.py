@@ -58,7 +58,7 @@ def read_files(code: CodeGraph, paths: Iterable[str]) -> Iterator[FileText]:
 
 def own_files(files: Sequence[FileInfo], limit: int) -> list[FileInfo]:
     """Files of the product itself, spread over all folders; tests and examples only where there are no others."""
-    small = [file for file in files if file.size <= MAX_TEXT]
+    small = [file for file in files if file.status.size <= MAX_TEXT]
     own = [file for file in small if not kind_of(file.path) & (TEST | ASIDE)] or small
     step = max(1, -(-len(own) // limit))
     return own[::step]
