@@ -106,23 +106,6 @@ async def test_dependents_and_dependencies_honour_depth_and_kind(graph: CodeGrap
             await graph.callers("add_tax", depth=wrong)
 
 
-@pytest.mark.req("SYL-95")
-async def test_similar_symbols_leave_out_the_symbol_itself(graph: CodeGraph) -> None:
-    found = await graph.similar("shop/prices.py#add_tax", same_type_only=True)
-    ids = {hit.node.id for hit in found}
-    assert "code:shop/prices.py#round_cents" in ids
-    assert "code:shop/prices.py#add_tax" not in ids
-    assert {hit.node.node_type for hit in found} == {NodeType.FUNCTION}
-
-
-@pytest.mark.req("SYL-95")
-async def test_symbols_of_a_file_come_in_their_order(graph: CodeGraph) -> None:
-    assert [node.name for node in await graph.symbols_of("shop/prices.py")] == ["VAT", "add_tax", "round_cents"]
-    assert [node.name for node in await graph.symbols_of("shop/prices.py", symbol_type="constant")] == ["VAT"]
-    with pytest.raises(NotFound):
-        await graph.symbols_of("shop/none.py")
-
-
 @pytest.mark.req("SYL-26")
 async def test_files_are_listed_by_pattern(graph: CodeGraph) -> None:
     assert [file.path for file in await graph.files("shop/*.py")] == [
