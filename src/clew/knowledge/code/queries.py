@@ -10,8 +10,8 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from clew.errors import InvalidInput, NotFound
@@ -248,6 +248,21 @@ def _suggest(sql: Sql, ref: str) -> str:
 def find_links(sql: Sql, start: SymbolRow, types: Collection[str], depth: int, *, backwards: bool) -> list[Link]:
     """The symbols within some steps of a symbol, each once: nearest first, certain before guessed, and code before
     examples before tests. A symbol that uses itself is one of them. For a file, its symbols count as one."""
+    reached = _reach(sql, start, types, depth, backwards=backwards)
+    implementers, is_sure = find_implementers(sql, start) if backwards and "implements" in types else ([], True)
+    for row in implementers:  # types that do not name the interface
+        reached.setdefault(row.id, (1, [Hop(start.id, row.id, "implements", row.line_start, not is_sure)]))
+    where = "WHERE s.id IN (SELECT value FROM json_each(?))"
+    rows = find_symbols(sql, where, (json.dumps(list(reached)[:MAX_LINKS]),))
+    origin = node_id(start.path, start.qualname)
+    ids = defaultdict(lambda: origin, {row.id: node_id(row.path, row.qualname) for row in rows})
+    return sorted((_to_link(row, *reached[row.id], ids) for row in rows), key=_order)
+
+
+def _reach(
+    sql: Sql, start: SymbolRow, types: Collection[str], depth: int, *, backwards: bool
+) -> dict[int, tuple[int, list[Hop]]]:
+    """The numbers of the symbols within some steps, each with the number of steps and the edges of the last step."""
     own = {row.id for row in (_definitions_of(sql, start) if start.qualname else find_in_file(sql, start.path))}
     near, seen = [*own], set() if start.qualname else own
     reached: dict[int, tuple[int, list[Hop]]] = {}
@@ -262,20 +277,10 @@ def find_links(sql: Sql, start: SymbolRow, types: Collection[str], depth: int, *
         near = list(fresh)
         if not near or len(reached) >= MAX_LINKS:
             break
-    links = _to_links(sql, start, reached)
-    if backwards and "implements" in types:
-        links += [link for link in _implementers(sql, start) if link.node.id not in {each.node.id for each in links}]
-    return sorted(links, key=_order)
+    return reached
 
 
-def _to_links(sql: Sql, start: SymbolRow, reached: dict[int, tuple[int, list[Hop]]]) -> list[Link]:
-    where = "WHERE s.id IN (SELECT value FROM json_each(?))"
-    rows = find_symbols(sql, where, (json.dumps(list(reached)[:MAX_LINKS]),))
-    ids = {row.id: node_id(row.path, row.qualname) for row in rows}
-    return [_to_link(row, *reached[row.id], ids, node_id(start.path, start.qualname)) for row in rows]
-
-
-def _to_link(row: SymbolRow, depth: int, hops: Sequence[Hop], ids: dict[int, str], start: str) -> Link:
+def _to_link(row: SymbolRow, depth: int, hops: Sequence[Hop], ids: Mapping[int, str]) -> Link:
     """The lines are those of the edges that are as certain as the first, and of its type."""
     first = hops[0]
     lines = {hop.line for hop in hops if (hop.is_guess, hop.type) == (first.is_guess, first.type)}
@@ -283,19 +288,11 @@ def _to_link(row: SymbolRow, depth: int, hops: Sequence[Hop], ids: dict[int, str
         node=to_node(row),
         edge_type=first.type,
         depth=depth,
-        via=ids.get(first.near, start),
+        via=ids[first.near],
         line=first.line,
         is_guess=bool(first.is_guess),
         lines=tuple(sorted(lines)),
     )
-
-
-def _implementers(sql: Sql, start: SymbolRow) -> list[Link]:
-    """The types that implement an interface without naming it."""
-    types, is_sure = find_implementers(sql, start)
-    hops = [Hop(start.id, row.id, "implements", row.line_start, not is_sure) for row in types]
-    start_id = node_id(start.path, start.qualname)
-    return [_to_link(row, 1, [hop], {}, start_id) for row, hop in zip(types, hops, strict=True)]
 
 
 def _order(link: Link) -> tuple[int, bool, int, str, int]:

@@ -154,13 +154,11 @@ def _file_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_structure", effects=READS, searchable=False)
     async def get_structure(path: Folder = "", depth: Depth = 2) -> str:
         """Show the folders of this repository, with their languages and sizes."""
-        place = path.strip("/").removeprefix("./").removeprefix(".")
-        files = [
-            file for file in await (await known()).code.files() if file.path.startswith(f"{place}/" if place else "")
-        ]
-        if not files:
+        place = "" if path in ("", ".", "./", "/") else f"{path.removeprefix('./').strip('/')}/"
+        files = [file for file in await (await known()).code.files() if file.path.startswith(place)]
+        if place and not files:
             raise NotFound("folder", path[:200])
-        return "\n".join(_outline(place, files, depth))
+        return "\n".join(_outline(place.rstrip("/"), files, depth))
 
     return get_file_symbols, list_files, get_structure
 
