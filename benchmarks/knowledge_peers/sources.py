@@ -3,7 +3,7 @@ files that are asked for are of that kind, and Clew tells the kinds apart; so ma
 
 from __future__ import annotations
 
-from clew.knowledge.code.path_kinds import kind_of
+from clew.knowledge.code.files import kind_of
 from knowledge_peers.contender import Contender
 
 

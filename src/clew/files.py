@@ -24,27 +24,28 @@ STEPWISE = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Alone among all processes that change `path`; one that ends lets go by itself. Raises OSError."""
+def locked(path: Path, *, waits: bool = True) -> Iterator[None]:
+    """Hold the lock beside a file; it is free again when the process ends. Raises OSError, without `waits` also if
+    another process holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT | _NO_LINK | _NO_WAIT, 0o600)
     try:
-        take_lock(lock)
+        take_lock(lock, waits=waits)
         yield
     finally:
         os.close(lock)
 
 
-def take_lock(file: int) -> None:
-    """Wait until this open file is locked by nobody else, and lock it until it is closed. Raises OSError."""
+def take_lock(file: int, *, waits: bool = True) -> None:
+    """Lock an open file until it is closed. Waits while another process has the lock, or raises OSError."""
     if sys.platform == "win32":
         import msvcrt  # there only
 
-        msvcrt.locking(file, msvcrt.LK_LOCK, 1)
+        msvcrt.locking(file, msvcrt.LK_LOCK if waits else msvcrt.LK_NBLCK, 1)
     else:
         import fcntl  # everywhere else
 
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
 
 
 def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:

@@ -172,7 +172,12 @@ async def test_headers_just_below_the_limit_are_served_with_a_large_body_behind_
     async with connected(served, Patience()) as wire:
         token = served.headers()["Authorization"].encode()
         body = msgspec.json.encode({"title": "t", "context": {"text": "x" * 100_000}})
-        head = b"POST /breadcrumbs HTTP/1.1\r\nHost: localhost\r\nAuthorization: " + token + b"\r\nX-Long: " + b"a" * 60_000
+        head = (
+            b"POST /breadcrumbs HTTP/1.1\r\nHost: localhost\r\nAuthorization: "
+            + token
+            + b"\r\nX-Long: "
+            + b"a" * 60_000
+        )
         await wire.send(head + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         assert (await wire.answer())[0] == 201
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from clew.app import App, open_app
 from clew.catalog.answers import Question
@@ -21,13 +22,26 @@ CYCLE = {
 }
 
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
 @pytest.fixture
-async def app(tmp_path: Path) -> AsyncIterator[App]:
-    root = make_repository(tmp_path / "shop", SAMPLE | CYCLE)
+def trust_file(trust_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One trust file for all tests here: the app outlives a test."""
+    path = trust_folder / "code_tools.json"
+    monkeypatch.setenv("CLEW_TRUST", str(path))
+    return path
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def app(tmp_path_factory: pytest.TempPathFactory, trust_folder: Path) -> AsyncIterator[App]:
+    root = make_repository(tmp_path_factory.mktemp("tools") / "shop", SAMPLE | CYCLE)
     config = Config(folder=root / ".clew", hygiene=HygieneConfig(enabled=False))
-    async with open_app(config) as opened:
-        await opened.bootstrap()
-        yield opened
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("CLEW_TRUST", str(trust_folder / "code_tools.json"))
+        async with open_app(config) as opened:
+            await opened.bootstrap()
+            yield opened
 
 
 async def hidden(app: App, name: str, **params: object) -> str:
@@ -74,8 +88,12 @@ async def test_dependencies_and_dependents_honour_type_and_depth(app: App) -> No
 async def test_similar_symbols_file_symbols_and_history(app: App) -> None:
     similar = await hidden(app, "find_similar_symbols", symbol_id="add_tax", same_type_only=True)
     assert "round_cents" in similar
+    assert "add_tax" not in similar
     symbols = await hidden(app, "get_file_symbols", file_path="shop/prices.py")
     assert symbols.index("VAT") < symbols.index("add_tax") < symbols.index("round_cents")
+    only = await hidden(app, "get_file_symbols", file_path="shop/prices.py", symbol_type="constant")
+    assert "VAT" in only
+    assert "add_tax" not in only
     assert "begin" in await hidden(app, "get_history_for_code", file_path="shop/prices.py")
 
 
@@ -84,7 +102,14 @@ async def test_files_and_structure(app: App) -> None:
     files = await hidden(app, "list_files", pattern="shop/*.py", limit=2)
     assert "shop/__init__.py" in files
     assert "… and 4 more" in files
-    assert "- shop/ (6 files" in await hidden(app, "get_structure", depth=1)
+    top = await hidden(app, "get_structure", depth=1)
+    assert top.startswith("- ./ (8 files")
+    assert "  - README.md" in top
+    assert "- shop/ (6 files" in top
+    assert "  - shop/prices.py" not in top
+    assert "  - prices.py" in await hidden(app, "get_structure", path="./shop/")
+    with pytest.raises(AssertionError, match="no folder 'nowhere'"):
+        await hidden(app, "get_structure", path="nowhere")
 
 
 @pytest.mark.req("SYL-26")

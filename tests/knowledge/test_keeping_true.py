@@ -23,7 +23,7 @@ from clew.knowledge.answering.resolver import STILL_READING as NOT_ALL_READ
 from clew.knowledge.answering.resolver import Resolved
 from clew.knowledge.base import Knowledge
 from clew.knowledge.code.file_content import blob_id
-from clew.knowledge.code.process_lock import process_lock
+from clew.knowledge.code.store import process_lock
 from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.documents.ingest import NewSource
 from clew.knowledge.documents.readers import MAX_MARKS
@@ -339,7 +339,7 @@ async def test_a_store_that_somebody_else_made_is_not_believed(
     change(root / ".clew" / "code.db", "UPDATE symbols SET line_start = 99, doc = 'trust me' WHERE name = 'total'")
     async with opened(root) as (_, known):
         node = await known.code.symbol("total")
-        assert (node.line_start, known.code.store.notice) == (1, "")
+        assert node.line_start == 1
     change(root / ".clew" / "code.db", "UPDATE symbols SET doc = 'mine' WHERE name = 'total'")
     async with opened(root) as (_, known):
         assert (await known.code.symbol("total")).content.endswith("mine")

@@ -62,14 +62,14 @@ async def index(*, json: Json = False, here: Here = HERE) -> None:
         began = time.monotonic()
         gathered = await read_all(app, workspace)
         seconds = time.monotonic() - began
-        files, left_out = await app.knowledge().code.files(), await app.knowledge().code.left_out()
-    symbols = sum(each.symbols for each in files)
+        code = app.knowledge().code
+        files, left_out, symbols = await code.files(), await code.left_out(), await code.count_symbols()
     if json:
         print_json({"gathered": gathered, "files": len(files), "symbols": symbols, "left_out": left_out})
         return
-    code = gathered.code
-    changed = f"{count(len(code.changed), 'file')} new or changed, {len(code.gone):,} gone"
-    unknown = f", {code.files - len(files):,} left out" if code.files > len(files) else ""
+    read = gathered.code
+    changed = f"{count(len(read.changed), 'file')} new or changed, {len(read.gone):,} gone"
+    unknown = f", {read.files - len(files):,} left out" if read.files > len(files) else ""
     say(f"{count(len(files), 'file')} with {count(symbols, 'symbol')}{unknown}: {changed}, {seconds:.1f} s")
     say(f"{count(gathered.commits, 'new commit')}, {count(gathered.decisions, 'decision')} new or changed")
     for each in left_out[:_LEFT_OUT_SHOWN]:

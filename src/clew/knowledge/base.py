@@ -27,7 +27,7 @@ from clew.knowledge.answering.resolver import MAX_QUESTION, Resolved, Resolver
 from clew.knowledge.code.graph import CodeGraph, open_code
 from clew.knowledge.code.index import Indexed, Until
 from clew.knowledge.code.index_pass import Progress
-from clew.knowledge.code.places import file_of
+from clew.knowledge.code.refs import file_of
 from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.decision_sync import DecisionSync
 from clew.knowledge.documents.packages import Packages

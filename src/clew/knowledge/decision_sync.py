@@ -12,7 +12,6 @@ import msgspec
 from clew.access import Principal
 from clew.errors import NotFound
 from clew.knowledge.code.file_content import read_content
-from clew.knowledge.code.file_hashes import FileHashes
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.evidence.signatures import mark_check
 from clew.knowledge.history.changelog import ChangeNote, is_changelog, read_changelog
@@ -46,7 +45,8 @@ class DecisionSync:
     ) -> None:
         self._trail, self._root, self._owner = trail, root, owner
         self._code, self._on_change, self._consent = code, on_change, consent
-        self._contents = FileHashes(code, lambda path: is_told(path) or is_changelog(path))
+        self._known: tuple[str, dict[str, str]] = ("", {})
+        """A state of the files, and the blobs of those with decisions and changelogs in it, by path."""
         self._synced: _State | None = None
         self._doubted: set[str] = set()
         """Paths whose nodes on the trail differ from what was synced."""
@@ -90,13 +90,21 @@ class DecisionSync:
 
     async def changes(self) -> list[ChangeNote]:
         """The notes of all changelogs, in the order of their files; read again when one of them changes."""
-        contents = {path: blob for path, blob in (await self._contents.now()).items() if is_changelog(path)}
+        contents = {path: blob for path, blob in (await self._blobs()).items() if is_changelog(path)}
         if self._changes is None or self._changes[0] != contents:
             self._changes = contents, await asyncio.to_thread(self._read_changes, sorted(contents))
         return self._changes[1]
 
+    async def _blobs(self) -> dict[str, str]:
+        """The blobs of the files with decisions and changelogs, by path."""
+        state = await self._code.state(self._known[1])
+        if state != self._known[0]:
+            files = [file for file in await self._code.files() if is_told(file.path) or is_changelog(file.path)]
+            self._known = state, {file.path: file.blob for file in files}
+        return self._known[1]
+
     async def _look(self) -> _State:
-        contents = {path: blob for path, blob in (await self._contents.now()).items() if is_adr(path)}
+        contents = {path: blob for path, blob in (await self._blobs()).items() if is_adr(path)}
         return _State(contents=contents, is_whole=self._code.is_whole)
 
     async def _sync(self, state: _State) -> int:
@@ -118,7 +126,9 @@ class DecisionSync:
         if not claims:
             return []
         is_marked = mark_check()
-        blobs = {path: await self._contents.of(path) for path in {str(node.path) for node in claims}}
+        paths = {str(node.path) for node in claims}
+        contents = {path: await asyncio.to_thread(read_content, self._code.tree.root, path) for path in paths}
+        blobs = {path: content.blob if content is not None else "" for path, content in contents.items()}
         return [
             node
             for node in claims

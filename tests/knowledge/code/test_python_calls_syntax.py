@@ -10,8 +10,7 @@ from textwrap import dedent
 import pytest
 
 from clew.knowledge.code.python_calls.program import PythonFlow
-from clew.knowledge.code.python_calls.statements import summarize
-from clew.knowledge.code.python_calls.statements import downgrade_syntax
+from clew.knowledge.code.python_calls.statements import downgrade_syntax, summarize
 
 LATER = """
     type Name = str

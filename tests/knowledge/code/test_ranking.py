@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from clew.knowledge.code.files import ASIDE, TEST, TEXT, kind_of
 from clew.knowledge.code.issue_text import parse_issue_text
 from clew.knowledge.code.languages.extract import extract
 from clew.knowledge.code.passages import pack
-from clew.knowledge.code.path_kinds import ASIDE, TEST, TEXT, kind_of
 from clew.knowledge.code.postings import Content, View, build_segment
 from clew.knowledge.code.ranking import MAX_TERMS, choose_terms, find_signals, priors, rank, score_passages
 

@@ -8,7 +8,7 @@ from io import BytesIO
 
 import pytest
 
-from clew.knowledge.code.secret_files import is_text, looks_secret
+from clew.knowledge.code.file_content import is_text, looks_secret
 
 BEGIN = "-----BEGIN "
 KEY = f"{BEGIN}RSA PRIVATE KEY-----\n{'QUJD' * 16}\n-----END RSA PRIVATE KEY-----\n"

@@ -10,8 +10,7 @@ import pytest
 
 from clew.errors import StorageError
 from clew.knowledge.code.file_content import Content, blob_id
-from clew.knowledge.code.files import Status
-from clew.knowledge.code.models import CodeEdge, FileFacts, Symbol
+from clew.knowledge.code.models import CodeEdge, FileFacts, Status, Symbol
 from clew.knowledge.code.rows import (
     drop_file,
     find_file,
@@ -51,12 +50,13 @@ def test_what_is_written_is_there_after_opening_again(tmp_path: Path) -> None:
     store.close()
     again = CodeStore(tmp_path / ".clew" / "code.db")
     assert names(again) == [("a.py", "f"), ("a.py", "C.m")]
-    assert again.notice == ""
     again.close()
 
 
 @pytest.mark.parametrize("damage", [b"not a database at all, but longer than a header " * 40, b"short", b"header"])
-def test_a_damaged_file_is_built_again_and_says_so(tmp_path: Path, damage: bytes) -> None:
+def test_a_damaged_file_is_built_again_and_says_so(
+    tmp_path: Path, damage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "code.db"
     if damage == b"header":
         store = CodeStore(path)
@@ -65,25 +65,25 @@ def test_a_damaged_file_is_built_again_and_says_so(tmp_path: Path, damage: bytes
         damage = b"SQLite format 3\0" + b"\xff" * 5_000
     path.write_bytes(damage)
     store = CodeStore(path)
-    assert "damaged" in store.notice
+    assert "damaged" in caplog.text
     assert names(store) == []
     store.close()
 
 
-def test_a_file_of_another_version_or_program_is_built_again(tmp_path: Path) -> None:
+def test_a_file_of_another_version_or_program_is_built_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "code.db"
     with apsw.Connection(str(path)) as other:
         other.execute("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)")
     other.close()
     store = CodeStore(path)
-    assert "another version" in store.notice
+    assert "another version" in caplog.text
     put(store, "a.py", "f")
     store.close()
     with apsw.Connection(str(path)) as old:
         old.execute("PRAGMA user_version=7")
     old.close()
     store = CodeStore(path)
-    assert "another version" in store.notice
+    assert "another version" in caplog.text
     assert names(store) == []
     store.close()
 
@@ -134,14 +134,14 @@ def test_a_symbol_that_stays_keeps_the_edges_that_lead_to_it(tmp_path: Path) -> 
     put(store, "b.py", "h")
     with store.writing() as sql:
         assert find_unlinked(sql) == {"a.py", "b.py"}
-        assert write_edges(sql, {"a.py": [], "b.py": calls("h", "f", "g")}) == 2
-        assert write_edges(sql, {"a.py": [], "b.py": calls("h", "f", "g")}) == 0
+        write_edges(sql, {"a.py": [], "b.py": calls("h", "f", "g")})
+        write_edges(sql, {"a.py": [], "b.py": calls("h", "f", "g")})
         assert find_unlinked(sql) == set()
     put(store, "a.py", "new", "f")
     with store.reading() as sql:
         (h,) = find_symbols(sql, "WHERE s.qualname = 'h'", ())
         (f,) = find_symbols(sql, "WHERE s.qualname = 'f'", ())
-        assert [(hop.far, hop.type, hop.line) for hop in find_hops(sql, [h.id], (), backwards=False)] == [
+        assert [(hop.far, hop.type, hop.line) for hop in find_hops(sql, [h.id], ("calls",), backwards=False)] == [
             (f.id, "calls", 3)
         ]
         assert [hop.far for hop in find_hops(sql, [f.id], ("calls",), backwards=True)] == [h.id]

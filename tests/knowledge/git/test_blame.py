@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import InvalidInput, NotFound, SourceError
-from clew.knowledge.code.places import find_origin, find_origins
+from clew.knowledge.code.file_content import find_origins
 from clew.knowledge.git.blame import read_line_history
 from tests.knowledge.git.repository import Repository
 
@@ -46,7 +46,7 @@ def test_no_file_that_a_setting_names_is_read(repository: Repository, told: list
             repository.git("config", "--add", name, str(tmp_path / path))
     os.mkfifo(repository.root / ".mailmap")
     os.mkfifo(repository.root / ".gitattributes")
-    origin = find_origin(repository.root, "a.py", 2)
+    origin = find_origins(repository.root, "a.py", 2, 2)[0]
     assert [commit.sha for commit in read_line_history(repository.root, origin)] == told[::-1]
 
 
@@ -80,7 +80,7 @@ def test_a_repository_that_borrowed_objects_and_has_its_own_by_now(
 
 def test_a_repository_without_its_beginning(repository: Repository, told: list[str], tmp_path: Path) -> None:
     repository.git("clone", "-q", "--depth=1", f"file://{repository.root}", str(tmp_path / "part"))
-    origin = find_origin(tmp_path / "part", "a.py", 1)
+    origin = find_origins(tmp_path / "part", "a.py", 1, 1)[0]
     assert origin.sha == told[1]
     assert [commit.sha for commit in read_line_history(tmp_path / "part", origin)] == [told[1]]
 
@@ -108,13 +108,13 @@ def test_a_line_of_another_repository_is_told_to_be_one(
     if as_module:
         repository.commit("Take it in")
     with pytest.raises(InvalidInput, match=r"belongs to another repository, deep/inner\. Ask for it there"):
-        find_origin(repository.root, "deep/inner/src/c.py", 1)
-    assert find_origin(inner.root, "src/c.py", 1).sha == sha
+        find_origins(repository.root, "deep/inner/src/c.py", 1, 1)
+    assert find_origins(inner.root, "src/c.py", 1, 1)[0].sha == sha
 
 
 def test_a_file_that_is_new_beside_another_repository_is_only_new(repository: Repository, told: list[str]) -> None:
     repository.write({"deep/.git/notes": "no repository", "deep/new.py": "n\n"})
-    assert find_origin(repository.root, "deep/new.py", 1).sha == ""
+    assert find_origins(repository.root, "deep/new.py", 1, 1)[0].sha == ""
 
 
 # -- lines -----------------------------------------------------------------------------------------------------
@@ -126,14 +126,14 @@ def test_lines_are_those_that_git_counts(repository: Repository, odd: str) -> No
     second = repository.commit("Second", {"a.py": f"one\n# {odd} #\nthree\n4\n"})
     assert shas(repository.root, "a.py", 1, 4) == [first, first, first, second]
     with pytest.raises(NotFound, match="The file has 4 lines"):
-        find_origin(repository.root, "a.py", 5)
+        find_origins(repository.root, "a.py", 5, 5)
 
 
 @pytest.mark.parametrize("end", ["\x0c", "\r", "\u2028"])
 def test_a_line_cannot_tell_what_is_told_of_it(repository: Repository, told: list[str], end: str) -> None:
     forged = f"x = 1  # {end}{told[0]} 1 1{end}filename elsewhere.py\n"
     sha = repository.commit("Third", {"forged.py": forged})
-    origin = find_origin(repository.root, "forged.py", 1)
+    origin = find_origins(repository.root, "forged.py", 1, 1)[0]
     assert (origin.sha, origin.path) == (sha, "forged.py")
 
 
@@ -154,7 +154,11 @@ def test_a_file_with_carriage_returns_alone_has_the_lines_of_editors(repository:
 def test_a_name_with_the_mark_of_a_symbol_or_a_line_is_a_name(repository: Repository) -> None:
     first = repository.commit("First", {"a": "one\n", "a#b.py": "two\n"})
     second = repository.commit("Second", {"a:1": "three\n"})
-    assert [find_origin(repository.root, name, 1).text for name in ("a#b.py", "a:1", "a#b")] == ["two", "three", "one"]
+    assert [find_origins(repository.root, name, 1, 1)[0].text for name in ("a#b.py", "a:1", "a#b")] == [
+        "two",
+        "three",
+        "one",
+    ]
     assert shas(repository.root, "a#b.py", 1, 1) == [first]
     assert shas(repository.root, "a:1", 1, 1) == [second]
 
@@ -163,11 +167,11 @@ def test_a_name_with_the_mark_of_a_symbol_or_a_line_is_a_name(repository: Reposi
 def test_what_is_no_place_in_the_repository_is_refused(repository: Repository, told: list[str], path: str) -> None:
     repository.write({"../outside": "secret\n"})
     with pytest.raises((InvalidInput, NotFound)) as refused:
-        find_origin(repository.root, path, 1)
+        find_origins(repository.root, path, 1, 1)
     assert str(refused.value).isprintable()
 
 
 def test_an_endless_name_is_not_repeated(repository: Repository, told: list[str]) -> None:
     with pytest.raises(NotFound) as refused:
-        find_origin(repository.root, "a" * 5_000, 1)
+        find_origins(repository.root, "a" * 5_000, 1, 1)
     assert len(str(refused.value)) < 300

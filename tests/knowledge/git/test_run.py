@@ -12,12 +12,12 @@ import pytest
 
 from clew.errors import SourceError
 from clew.knowledge.code import files
+from clew.knowledge.code.file_content import find_origins
 from clew.knowledge.code.files import Tree
-from clew.knowledge.code.places import find_origin
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.git import run as asking
 from clew.knowledge.git.commits import Commits
-from clew.knowledge.git.run import GitFailed, find_head, find_objects, is_stuck, note_stuck, run_git, stream_git
+from clew.knowledge.git.run import GitFailed, find_head, find_objects, is_stuck, run_git, stream_git
 from clew.knowledge.git.store import GitLog
 from tests.knowledge.code.repositories import git, make_repository, write
 
@@ -93,24 +93,13 @@ def test_a_pipe_among_the_settings_is_waited_for_once(
     assert len(started) == count
 
 
-def test_where_git_does_not_list_what_is_new_the_rules_decide(tmp_path: Path, started: list[str]) -> None:
-    root = make_repository(tmp_path / "r", {"vendor/a.py": "a", ".gitignore": "*.log\n"})
-    write(root, "sub/new.py", "n")
-    write(root, "b.log", "b")
-    note_stuck(os.path.realpath(root), "ls-files --others")
-    del started[:]
-    assert Tree(root).look().keys() == {"vendor/a.py", ".gitignore", "sub/new.py"}
-    assert [command for command in started if "--stage" in command]
-    assert not [command for command in started if "--others" in command]
-
-
 def test_a_pipe_in_the_place_of_rules_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = make_repository(tmp_path / "r", {"a.py": "a"})
     write(root, "sub/new.py", "n")
     os.mkfifo(root / "sub/.gitignore")
     monkeypatch.setattr(files, "GIT_SECONDS", 0.3)
     assert Tree(root).look().keys() == {"a.py", "sub/new.py"}
-    assert is_stuck(os.path.realpath(root), "ls-files --others")
+    assert is_stuck(os.path.realpath(root), "ls-files")
 
 
 def test_quick_questions_are_not_asked_again_where_git_does_not_answer(
@@ -154,7 +143,7 @@ def test_a_git_that_prints_nonsense_is_no_git(tmp_path: Path, monkeypatch: pytes
     with closing(CodeStore(tmp_path / "code.db")) as store:
         assert GitLog(store, root).refresh().head is None
     with pytest.raises(SourceError):
-        find_origin(root, "a.py", 1)
+        find_origins(root, "a.py", 1, 1)
 
 
 async def test_a_git_that_prints_nonsense_leaves_no_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from clew.access import Principal
 from clew.errors import InvalidInput
-from clew.knowledge.code.places import CodeRef, parse_ref
+from clew.knowledge.code.refs import CodeRef, parse_ref
 from clew.knowledge.history.links import anchor_id, ensure_anchors
 from clew.trail.kinds import NodeDomain, NodeType
 from clew.trail.nodes import NodeGraph

@@ -8,7 +8,7 @@ import pytest
 
 from clew.access import Principal
 from clew.errors import NotFound
-from clew.knowledge.code.places import find_origin
+from clew.knowledge.code.file_content import find_origins
 from clew.knowledge.git.blame import read_line_history
 from clew.knowledge.history.decisions import read_decisions
 from clew.knowledge.history.explanation import Around, blame_why
@@ -33,7 +33,7 @@ def told(repository: Repository) -> list[str]:
 
 
 def test_a_line_leads_to_the_commits_that_wrote_it(repository: Repository, told: list[str]) -> None:
-    origin = find_origin(repository.root, "src/bounds.py", 3)
+    origin = find_origins(repository.root, "src/bounds.py", 3, 3)[0]
     assert (origin.text, origin.sha, origin.path, origin.line) == ("LIMIT = 20", told[1], "src/limit.py", 3)
     assert [commit.sha for commit in read_line_history(repository.root, origin)] == [told[1], told[0]]
 
@@ -70,14 +70,14 @@ async def test_a_line_that_is_not_committed_says_so(
 
 def test_a_new_file_and_lines_that_are_not_there(repository: Repository, told: list[str]) -> None:
     repository.write({"new.py": "x = 1\n"})
-    assert find_origin(repository.root, "new.py", 1).sha == ""
+    assert find_origins(repository.root, "new.py", 1, 1)[0].sha == ""
     for path, line in (("src/bounds.py", 99), ("src/bounds.py", 0), ("gone.py", 1)):
         with pytest.raises(NotFound):
-            find_origin(repository.root, path, line)
+            find_origins(repository.root, path, line, line)
 
 
 def test_a_line_of_a_folder_within_the_repository(repository: Repository, told: list[str]) -> None:
-    origin = find_origin(repository.root / "src", "bounds.py", 3)
+    origin = find_origins(repository.root / "src", "bounds.py", 3, 3)[0]
     assert (origin.sha, origin.path) == (told[1], "limit.py")
 
 
@@ -88,6 +88,6 @@ def test_no_filter_of_the_repository_is_run(repository: Repository, told: list[s
     repository.write({".gitattributes": "* diff=evil filter=evil\n", "src/bounds.py": "# top\n" + SOURCE})
     for name in ("diff.evil.textconv", "filter.evil.clean", "filter.evil.smudge", "core.fsmonitor"):
         repository.git("config", name, str(trap))
-    origin = find_origin(repository.root, "src/bounds.py", 2)
+    origin = find_origins(repository.root, "src/bounds.py", 2, 2)[0]
     assert read_line_history(repository.root, origin)[0].subject == "Add a limit"
     assert not (tmp_path / "sprung").exists()

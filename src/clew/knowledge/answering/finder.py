@@ -20,8 +20,8 @@ from clew.knowledge.answering.question import Kind, Question, Tests
 from clew.knowledge.answering.search import SHOWN, Found, search
 from clew.knowledge.answering.sources import passage_node, used_line, with_doc
 from clew.knowledge.answering.uses import Relation, find_uses, read_relation
+from clew.knowledge.code.files import ASIDE, TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.postings import Place
 from clew.knowledge.code.search_index import PassageHit
 from clew.knowledge.evidence.citations import COMMIT_PREFIX

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from clew.knowledge.answering.question import ASKING, QUANTITY, Kind, Question, Tests, content_words, is_identifier
+from clew.knowledge.code.files import TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.passages import SYMBOL_KINDS
-from clew.knowledge.code.path_kinds import TEST, kind_of
 from clew.knowledge.code.postings import Place
 from clew.knowledge.code.ranking import Shares
 from clew.knowledge.code.search_index import PassageHit

@@ -12,9 +12,9 @@ from typing import Literal, NamedTuple
 
 from clew.errors import ClewError, InvalidInput, NotFound
 from clew.knowledge.answering.question import Kind, Question, Tests, is_identifier
+from clew.knowledge.code.files import ASIDE, TEST, TEXT, kind_of
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import Link
-from clew.knowledge.code.path_kinds import ASIDE, TEST, TEXT, kind_of
 from clew.trail.kinds import NodeType
 from clew.trail.nodes import Node
 

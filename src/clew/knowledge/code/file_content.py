@@ -1,24 +1,57 @@
 """The content of files: its identity, which is git's blob id computed here so that it holds for uncommitted files too,
-and its text without keys."""
+its text without keys, and the commits of its lines. Binary files, keys, and files with nothing but secrets are left
+out. Code that mentions passwords stays; keys in it are masked."""
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import os
+import re
 import stat
 import time
+from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
+from clew.errors import InvalidInput, NotFound
 from clew.files import open_inside
-from clew.knowledge.code.files import Status, status_of
+from clew.knowledge.code.files import status_of
 from clew.knowledge.code.languages.detect import language_of
+from clew.knowledge.code.models import Status
 from clew.knowledge.code.passages import format_of
-from clew.knowledge.code.secret_files import BINARY, is_text, looks_secret
-from clew.secrecy import mask_in_place, may_hold_keys
+from clew.knowledge.code.refs import file_of
+from clew.knowledge.git.blame import NAME_SHOWN, LineOrigin, blame_lines
+from clew.knowledge.lines import cut
+from clew.secrecy import is_secret_file, mask_in_place, mask_keys, may_hold_keys
 
 MAX_BYTES = 2_000_000
 """Larger files are not read: people do not write them."""
-_HEAD_BYTES = 4_096
+BINARY = "is binary"
+_HEAD_BYTES = 8_000
+"""Bytes that decide whether a file is text, and its language."""
+_CACHED_TEXTS = 50
+
+_BYTE_ORDER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_MAGIC = (b"%PDF-", b"\x89PNG", b"GIF8", b"PK\3\4", b"\x7fELF", b"\x1f\x8b", b"SQLite format 3", b"\xca\xfe\xba\xbe")
+_CONTROL = bytes(set(range(32)) - {7, 8, 9, 10, 11, 12, 13, 27})
+_MAX_CONTROL = 0.1
+"""The largest share of control characters in text."""
+
+_KEY_FILE = re.compile(
+    r"\s*(?:(?:#|//|[A-Za-z-]+:)[^\n]*\n\s*){0,20}-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?!\\n)"
+    r"|PuTTY-User-Key-File-\d"
+)
+_SETTING = re.compile(r"^[ \t]*(?:export[ \t]+)?[A-Za-z_][\w.-]*[ \t]*[=:][ \t]*(?P<value>[^\n]*)$", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t]*(?:[#;][^\n]*)?$\n?", re.MULTILINE)
+_SERVICE_ACCOUNT = re.compile(
+    r"\"private_key\"\s*:\s*\"-----BEGIN|\"type\"\s*:\s*\"service_account\"[^}]*\"private_key\""
+)
+_CODE = re.compile(
+    r".+\.(?:py|pyi|js|mjs|cjs|jsx|ts|tsx|go|rs|java|c|h|cc|cpp|hpp|rb|php|cs|kt|swift|scala|md|rst|txt|html)",
+    re.IGNORECASE,
+)
+_SETTINGS_FILE = re.compile(r"(?:.*\.)?(?:env|envrc|properties|conf|cfg|ini|toml|ya?ml|json|tfvars)", re.IGNORECASE)
 
 
 class Content(NamedTuple):
@@ -56,9 +89,7 @@ class Readable(NamedTuple):
 
 def blob_id(body: bytes) -> str:
     """The output of `git hash-object`, 40 hexadecimal digits."""
-    digest = hashlib.sha1(b"blob %d\0" % len(body), usedforsecurity=False)
-    digest.update(body)
-    return digest.hexdigest()
+    return hashlib.sha1(b"blob %d\0%b" % (len(body), body), usedforsecurity=False).hexdigest()
 
 
 def read_content(root: str, path: str) -> Content | None:
@@ -71,16 +102,13 @@ def read_content(root: str, path: str) -> Content | None:
     except OSError as error:
         return _unreadable(root, path, looked_ns, error)
     try:
-        return _read(descriptor, path, looked_ns)
+        found = os.fstat(descriptor)
+        return _read(descriptor, path, status_of(found), looked_ns) if stat.S_ISREG(found.st_mode) else None
     finally:
         os.close(descriptor)
 
 
-def _read(descriptor: int, path: str, looked_ns: int) -> Content | None:
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
-        return None
-    status = status_of(found)
+def _read(descriptor: int, path: str, status: Status, looked_ns: int) -> Content:
     if status.size > MAX_BYTES:
         return Content(path, status, looked_ns, "", left_out=f"has over {MAX_BYTES:,} bytes")
     try:
@@ -114,10 +142,72 @@ def make_readable(content: Content) -> Readable:
 
 def readable_text(body: bytes) -> str:
     """The text of a file without keys; lines keep their numbers. Bytes that are not UTF-8 are read as Latin-1."""
-    if body.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if body.startswith(_BYTE_ORDER_MARKS):
         return mask_in_place(body.decode("utf-16", errors="replace"))
     try:
-        text = body.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
+        text = body.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError:
         text = body.decode("latin-1")
     return mask_in_place(text) if may_hold_keys(text) else text
+
+
+@lru_cache(_CACHED_TEXTS)
+def readable_lines(body: bytes) -> list[str]:
+    """The lines of `readable_text`, to be read only."""
+    return readable_text(body).split("\n")
+
+
+def is_text(content: bytes) -> bool:
+    """Whether a file is text. An empty one is."""
+    head = content[:_HEAD_BYTES]
+    if head.startswith(_BYTE_ORDER_MARKS):
+        return True
+    if head.startswith(_MAGIC) or b"\0" in head:
+        return False
+    return len(head) - len(head.translate(None, _CONTROL)) <= _MAX_CONTROL * len(head)
+
+
+def looks_secret(path: str, content: bytes) -> str:
+    """Why a file is left out, or empty: it is a key, a file made for secrets, or settings that are mostly keys.
+    Examples in a project, and code with a key in it, are not left out."""
+    name = path.replace("\\", "/").rpartition("/")[2]
+    text = content[: 4 * _HEAD_BYTES].decode("utf-8", "replace")
+    if _KEY_FILE.match(text):
+        return "a private key"
+    if _SERVICE_ACCOUNT.search(text) and name.lower().endswith(".json"):
+        return "the key of a service account"
+    if is_secret_file(name) and not _CODE.fullmatch(name):
+        return "" if _is_public(name, text) else "a file made for secrets"
+    if _SETTINGS_FILE.fullmatch(name) and _is_mostly_keys(text):
+        return "settings that are mostly keys"
+    return ""
+
+
+def _is_public(name: str, text: str) -> bool:
+    """Whether the file is empty, a certificate or a public key; these have the same extensions."""
+    if not text.strip():
+        return True
+    return name.lower().endswith((".pem", ".key")) and "-----BEGIN " in text and "PRIVATE" not in text
+
+
+def _is_mostly_keys(text: str) -> bool:
+    values = [found["value"] for found in _SETTING.finditer(_COMMENT.sub("", text))]
+    keys = sum(mask_keys(value) != value for value in values)
+    return keys > 0 and 2 * keys >= len(values)
+
+
+def find_origins(root: Path, path: str, first: int, last: int) -> list[LineOrigin]:
+    """The commits that these lines of a file on disk come from, in their order. Keys in a line are masked.
+
+    Raises NotFound for a file or line that does not exist, InvalidInput for a file that is not shown or belongs to
+    another repository, SourceError when git fails.
+    """
+    place = file_of(root, path)
+    if ".git" in place.split("/"):
+        raise InvalidInput("path", f"{cut(place, NAME_SHOWN)} is git's own, and no file of the project")
+    content = read_content(str(root.resolve()), place)
+    if content is None:
+        raise NotFound("file", cut(place, NAME_SHOWN))
+    if reason := content.left_out or looks_secret(place, content.body):
+        raise InvalidInput("path", f"{cut(place, NAME_SHOWN)} {reason}, and is left out")
+    return blame_lines(root, place, content.body, first, last)

@@ -4,16 +4,17 @@ tools and other repositories. Without git, the `.gitignore` files decide."""
 from __future__ import annotations
 
 import os
+import re
 import stat
-import subprocess
 import time
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 from clew.errors import SourceError
-from clew.knowledge.git.run import QUICK_SECONDS, is_stuck, note_stuck, start_git
+from clew.knowledge.code.models import Status
+from clew.knowledge.code.refs import is_utf8
+from clew.knowledge.git.run import QUICK_SECONDS, note_stuck, run_git
 from clew.secrecy import is_secret_file
 from clew.tools.ignoring import NEVER_READ, TOOLS_OWN, rules_above
 
@@ -23,28 +24,34 @@ LEFT_OUT_UNTRACKED = frozenset(("vendor", "dist", "build"))
 
 GIT_SECONDS = QUICK_SECONDS
 """The time for git to list files. After that the folder is walked."""
-COARSE_NS, FINE_NS = 2_000_000_000, 50_000_000
-"""How long after a change a second one may leave the times of a file as they are: on file systems with whole seconds,
-and on others."""
 
-_SECOND_NS = 1_000_000_000
+TEST, ASIDE, TEXT, LOCK = 1, 2, 4, 8
+"""Bits of a path's kind; a plain source file has none."""
+ALL_KINDS = range(2 * LOCK)
+
 _LINK, _MODULE = "120000", "160000"
-_TRACKED, _OTHERS = "ls-files", "ls-files --others"
+_TESTS = re.compile(
+    r"(^|/)(tests?|testing|__tests__|testdata|specs?|fixtures?|e2e|[\w-]*[_-]tests?)/"
+    r"|(^|/)(test_[^/]*|conftest\.py|[^/]*(_test|\.test|\.spec|Tests?|TestCase)\.\w+)$"
+)
+_ASIDE = re.compile(
+    r"(^|/)(docs?|examples?|benchmarks?|asv_bench|tutorials?|gallery|changelog|news|scripts?|tools|build_tools|ci"
+    r"|\.github|vendor|vendored|extern|externals?|third_party|node_modules|dist|\w+_dist|demos?|samples?)/"
+    r"|(^|/)(setup\.py|[^/]*(\.min\.js|_pb2\.py|\.pb\.go|\.d\.ts|_generated\.\w+))$"
+)
+_LOCK = re.compile(r"(^|/)([^/]*\.lock|[^/]*-lock\.(json|ya?ml)|go\.sum|npm-shrinkwrap\.json|[^/]*\.(map|min\.css))$")
+_CODE = re.compile(r"\.(pyx?|pxd|pyi|[cm]?[jt]sx?|go|rs|java|kt|c|cc|cpp|cxx|h|hh|hpp|rb)$")
 
 
-class Status(NamedTuple):
-    """The status of a file. An equal status means equal content if it is `settled`."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    ino: int
-
-    def settled(self, looked_ns: int) -> bool:
-        """Whether a change of the file after that time shows in its status."""
-        newest = max(self.mtime_ns, self.ctime_ns)
-        grain = FINE_NS if self.ctime_ns % _SECOND_NS else COARSE_NS
-        return newest < looked_ns - grain
+def kind_of(path: str) -> int:
+    """The bits of a path: TEST for tests and their data; ASIDE for examples, scripts, generated and copied files; TEXT
+    for files without code; LOCK for lists that a package manager writes."""
+    return (
+        (TEST if _TESTS.search(path) else 0)
+        | (ASIDE if _ASIDE.search(path) else 0)
+        | (0 if _CODE.search(path) else TEXT)
+        | (LOCK if _LOCK.search(path) else 0)
+    )
 
 
 def status_of(found: os.stat_result) -> Status:
@@ -59,8 +66,13 @@ class Tree:
 
     def look(self) -> dict[str, Status]:
         """All regular files that count, in no order; empty without such a folder."""
-        found = self._statuses(self._list())
-        return _without_case_twins(found) if len({path.lower() for path in found}) < len(found) else found
+        return self._statuses(self._list())
+
+    def choose(self, paths: Iterable[str]) -> dict[str, Status]:
+        """The paths that count, with their status. Asks git once for all of them."""
+        wanted = [path for path in paths if _is_wanted(path)]
+        listed = self._list_git(wanted) or self._list() if wanted else []
+        return self._statuses(set(wanted).intersection(listed))
 
     def status(self, path: str) -> Status | None:
         """The status of a regular file, or None."""
@@ -78,72 +90,33 @@ class Tree:
                 found.add(path)
         return found
 
-    def choose(self, paths: Iterable[str]) -> dict[str, Status]:
-        """The paths that count, with their status. Asks git once for all of them."""
-        wanted = [path for path in paths if _is_wanted(path)]
-        if not wanted:
-            return {}
-        listed = set(self._list_git(wanted) if _is_repository(self.root) else ())
-        if not listed:
-            everything = set(self._list())
-            listed = {path for path in wanted if path in everything}
-        return self._statuses(path for path in wanted if path in listed)
-
     def _statuses(self, paths: Iterable[str]) -> dict[str, Status]:
-        root, found = self.root, {}
-        for path in paths:
-            try:
-                seen = os.lstat(f"{root}/{path}")
-            except OSError:
-                continue
-            if stat.S_ISREG(seen.st_mode):
-                found[path] = status_of(seen)
-        return found
+        return {path: status for path in paths if (status := self.status(path)) is not None}
 
-    def _list(self) -> Iterable[str]:
+    def _list(self) -> list[str]:
         """Paths that count. A folder that its repository ignores is walked as without git."""
-        by_git = self._list_git() if _is_repository(self.root) else []
-        return by_git or self._walked()
+        return self._list_git() or [path for _, files in _walk(self.root) for path in files]
 
     def _list_git(self, only: Iterable[str] = ()) -> list[str]:
-        """The tracked and the untracked paths that git does not ignore; empty if git fails. If only the list of
-        untracked paths takes too long, a walk replaces it."""
-        if is_stuck(self.root, _TRACKED):
+        """The tracked paths, and the untracked ones that git does not ignore; empty if git fails or takes too long."""
+        command = ["ls-files", "-z", "-t", "--stage", "--others", "--exclude-standard", "--", *only]
+        began = time.monotonic()
+        try:
+            printed = run_git(Path(self.root), command, timeout=GIT_SECONDS)
+        except SourceError:
+            if time.monotonic() - began >= GIT_SECONDS:
+                note_stuck(self.root, "ls-files")
             return []
-        chosen = ["--", *only] if only else []
-        deadline = time.monotonic() + GIT_SECONDS
-        commands = {_TRACKED: ("--stage",), _OTHERS: ("--others", "--exclude-standard")}
-        running = {
-            command: _start_git(self.root, ["ls-files", "-z", *options, *chosen])
-            for command, options in commands.items()
-            if not is_stuck(self.root, command)
-        }
-        tracked, others = (self._output(command, running.get(command), deadline) for command in commands)
-        if tracked is None:
-            return []
-        found = [path for path in map(_tracked_path, tracked) if _is_wanted(path)]
-        if others is None:
-            wanted = set(only)
-            found += [path for path in self._walked() if not wanted or path in wanted]
-        else:
-            found += [path for path in others if _is_wanted(path) and _is_own(path)]
-        return list(dict.fromkeys(found))
+        paths = dict.fromkeys(map(_listed_path, os.fsdecode(printed).split("\0")))
+        return [path for path in paths if _is_wanted(path)]
 
-    def _walked(self) -> list[str]:
-        return [path for _, files in _walk(self.root) for path in files]
 
-    def _output(self, command: str, process: subprocess.Popen[bytes] | None, deadline: float) -> list[str] | None:
-        """The paths that git prints; None if it fails or takes too long, which is remembered."""
-        if process is None:
-            return None
-        with process:
-            try:
-                content, _ = process.communicate(timeout=max(deadline - time.monotonic(), 0.1))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                note_stuck(self.root, command)
-                return None
-        return [line for line in os.fsdecode(content).split("\0") if line] if process.returncode == 0 else None
+def _listed_path(entry: str) -> str:
+    """The path in an entry of `ls-files -t --stage`; empty for a link, a nested repository and generated files."""
+    tag, _, rest = entry.partition(" ")
+    if tag == "?":
+        return rest if _is_own(rest) else ""
+    return "" if rest.startswith((_LINK, _MODULE)) else rest.partition("\t")[2]
 
 
 def _is_wanted(path: str) -> bool:
@@ -151,7 +124,7 @@ def _is_wanted(path: str) -> bool:
     folder, _, name = path.rpartition("/")
     if not name or name in NEVER_READ or not _may_hold_files(folder):
         return False
-    return not is_secret_file(name) and _is_utf8(path)
+    return not is_secret_file(name) and is_utf8(path)
 
 
 @lru_cache(maxsize=20_000)
@@ -162,27 +135,6 @@ def _may_hold_files(folder: str) -> bool:
 
 def _is_own(path: str) -> bool:
     return LEFT_OUT_UNTRACKED.isdisjoint(path.split("/")[:-1])
-
-
-def _is_utf8(path: str) -> bool:
-    return path.isascii() or path.encode("utf-8", errors="replace").decode("utf-8") == path
-
-
-def _is_repository(root: str) -> bool:
-    folder = Path(root)
-    return any(os.path.lexists(place / ".git") for place in (folder, *folder.parents))
-
-
-def _tracked_path(line: str) -> str:
-    """The path in a line of `ls-files --stage`; empty for a link or a nested repository."""
-    return "" if line.startswith((_LINK, _MODULE)) else line.partition("\t")[2]
-
-
-def _start_git(root: str, arguments: list[str]) -> subprocess.Popen[bytes] | None:
-    try:
-        return start_git(root, arguments)
-    except SourceError:
-        return None
 
 
 def _walk(root: str) -> Iterator[tuple[str, list[str]]]:
@@ -215,11 +167,3 @@ def _entries(place: str, *, is_top: bool) -> list[os.DirEntry[str]]:
         return []
     is_another = not is_top and any(entry.name == ".git" for entry in entries)
     return [] if is_another else entries
-
-
-def _without_case_twins(found: dict[str, Status]) -> dict[str, Status]:
-    """Drop paths that differ only in case and are the same file."""
-    kept: dict[tuple[str, int], str] = {}
-    for path, status in found.items():
-        kept.setdefault((path.lower(), status.ino), path)
-    return {path: found[path] for path in kept.values()}

@@ -14,13 +14,13 @@ import msgspec
 
 from clew.clock import Clock
 from clew.errors import StorageError
-from clew.knowledge.code.files import Status, Tree
+from clew.knowledge.code.files import Tree
 from clew.knowledge.code.index_pass import IndexPass, Progress, advance
 from clew.knowledge.code.link_worker import LinkWorker
-from clew.knowledge.code.process_lock import is_locked, process_lock
-from clew.knowledge.code.rows import FileRow, drop_file, find_file, read_files
+from clew.knowledge.code.models import FileInfo, Status
+from clew.knowledge.code.rows import drop_file, find_file, read_files
 from clew.knowledge.code.search_index import SearchIndex
-from clew.knowledge.code.store import CodeStore, read_meta, write_meta
+from clew.knowledge.code.store import CodeStore, is_locked, process_lock, read_meta, write_meta
 
 EMBED_BATCH = 100
 """Contents that get their vectors in one transaction."""
@@ -162,7 +162,7 @@ class Indexer:
         with self._store.reading() as sql:
             return bool(read_meta(sql, "generation", 0) == read_meta(sql, mark, 0))
 
-    def _pass(self, known: dict[str, FileRow], report: Progress, total: int) -> IndexPass:
+    def _pass(self, known: dict[str, FileInfo], report: Progress, total: int) -> IndexPass:
         return IndexPass(
             self._tree,
             self._store,
@@ -183,7 +183,7 @@ class Indexer:
 
         return report_and_prepare
 
-    def _list_files(self) -> tuple[dict[str, Status], dict[str, FileRow]]:
+    def _list_files(self) -> tuple[dict[str, Status], dict[str, FileInfo]]:
         """The files on the disk, and the stored ones, read while git lists the others."""
         with ThreadPoolExecutor(1, thread_name_prefix="clew-looking") as thread:
             looking = thread.submit(self._tree.look)
@@ -221,7 +221,7 @@ class Indexer:
                 self._text.prune()
 
 
-def _is_known(row: FileRow | None, status: Status | None) -> bool:
+def _is_known(row: FileInfo | None, status: Status | None) -> bool:
     """Whether the stored row is certainly right. A file that does not exist has neither row nor status."""
     if row is None or status is None:
         return row is None and status is None

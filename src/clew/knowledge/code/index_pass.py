@@ -9,8 +9,9 @@ from typing import NamedTuple
 from clew.knowledge.code import rows
 from clew.knowledge.code.file_content import Content, Job, Readable, make_readable, read_content
 from clew.knowledge.code.files import Tree
+from clew.knowledge.code.models import FileInfo
 from clew.knowledge.code.pool import GIVEN_UP, NOT_SURVIVED, parse_batches
-from clew.knowledge.code.rows import FileRow, Parsed
+from clew.knowledge.code.rows import Parsed
 from clew.knowledge.code.search_index import EncodedText, SearchIndex
 from clew.knowledge.code.store import CodeStore, Sql, read_meta, write_meta
 
@@ -41,7 +42,7 @@ class IndexPass:
         tree: Tree,
         store: CodeStore,
         text: SearchIndex,
-        known: dict[str, FileRow],
+        known: dict[str, FileInfo],
         *,
         report: Callable[[int], None],
         is_stopped: Callable[[], bool],
@@ -132,7 +133,7 @@ class IndexPass:
             _log.warning("%s%s: no symbols are known, %s", path, others, reason)
 
 
-def _is_same(row: FileRow, content: Content) -> bool:
+def _is_same(row: FileInfo, content: Content) -> bool:
     """Whether a content is that of a row. A file that cannot be read is compared by the reason."""
     return row.blob == content.blob and (bool(content.blob) or row.left_out == content.left_out)
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from clew.errors import InvalidInput
 from clew.knowledge.code.refs import node_id
 from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
 from clew.trail.nodes import Node
@@ -22,7 +20,11 @@ FORMAT = 3
 """Increase it with every change of extraction: facts of another format are extracted again."""
 CUT = "defines or uses more than is kept of a file, read in part"
 FILE_KIND = "file"
+COARSE_NS, FINE_NS = 2_000_000_000, 50_000_000
+"""How long after a change a second one may leave the times of a file as they are: on file systems with whole seconds,
+and on others."""
 
+_SECOND_NS = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TYPES: Mapping[str, NodeType] = {
     FILE_KIND: NodeType.FILE,
@@ -34,8 +36,6 @@ _TYPES: Mapping[str, NodeType] = {
     "constant": NodeType.CONSTANT,
     "variable": NodeType.VARIABLE,
 }
-_ALIASES = {"struct": "class", "package": "module"}
-SYMBOL_TYPES = (*_TYPES, *_ALIASES)
 
 
 class Symbol(msgspec.Struct, frozen=True, array_like=True):
@@ -165,13 +165,36 @@ class Located(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-class FileInfo(msgspec.Struct, frozen=True, kw_only=True):
+class Status(NamedTuple):
+    """The status of a file. An equal status means equal content if it is `settled`."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    ino: int
+
+    def settled(self, looked_ns: int) -> bool:
+        """Whether a change of the file after that time shows in its status."""
+        newest = max(self.mtime_ns, self.ctime_ns)
+        grain = FINE_NS if self.ctime_ns % _SECOND_NS else COARSE_NS
+        return newest < looked_ns - grain
+
+
+class FileInfo(NamedTuple):
+    """An indexed file with the status that it had when it was last read. `left_out` says why it has no symbols."""
+
+    id: int
     path: str
     blob: str
     language: str
+    status: Status
+    looked_ns: int
     lines: int
-    size: int
-    symbols: int = 0
+    left_out: str
+
+    def is_as(self, status: Status) -> bool:
+        """Whether a file with this status certainly has the content of this row."""
+        return self.status == status and status.settled(self.looked_ns)
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,37 +202,6 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     reason: str
-
-
-class Folder(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder with totals of all files below it, and its own files and folders down to the depth that was asked."""
-
-    path: str
-    count: int
-    lines: int
-    languages: dict[str, int]
-    files: Sequence[str] = ()
-    folders: Sequence[Folder] = ()
-
-
-class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """A symbol with its source in numbered lines, its users, and the symbols that it uses."""
-
-    node: Node
-    source: str
-    dependents: Sequence[Link]
-    dependencies: Sequence[Link]
-
-
-def to_kind(symbol_type: str | None) -> str | None:
-    """The kind that a caller means; None for all. Raises InvalidInput."""
-    if symbol_type in (None, "", "all"):
-        return None
-    if symbol_type not in SYMBOL_TYPES:
-        raise InvalidInput(
-            "symbol_type", f"{symbol_type[:80]!r} is no kind", hint=f"Kinds are {', '.join(SYMBOL_TYPES)}"
-        )
-    return _ALIASES.get(symbol_type, symbol_type)
 
 
 def to_node(row: SymbolRow) -> Node:
@@ -222,7 +214,7 @@ def to_node(row: SymbolRow) -> Node:
         node_type=_TYPES.get(row.kind, NodeType.VARIABLE),
         content="\n".join(part for part in (row.signature, row.doc) if part),
         path=row.path,
-        package=str(PurePosixPath(row.path).parent),
+        package=row.path.rpartition("/")[0] or ".",
         line_start=row.line_start,
         line_end=row.line_end,
         signature=row.signature or None,
@@ -233,29 +225,4 @@ def to_node(row: SymbolRow) -> Node:
         trust=Trust.GROUND,
         created_at=at,
         updated_at=at,
-    )
-
-
-def build_folder(path: str, files: Sequence[FileInfo], depth: int) -> Folder:
-    """The folder of a path, from all files below it."""
-    start = len(path) + 1 if path else 0
-    here: list[str] = []
-    below: dict[str, list[FileInfo]] = {}
-    languages: dict[str, int] = {}
-    for file in files:
-        name, separator, _ = file.path[start:].partition("/")
-        if separator:
-            below.setdefault(name, []).append(file)
-        else:
-            here.append(name)
-        if file.language:
-            languages[file.language] = languages.get(file.language, 0) + 1
-    names = sorted(below) if depth > 0 else []
-    return Folder(
-        path=path,
-        count=len(files),
-        lines=sum(file.lines for file in files),
-        languages=dict(sorted(languages.items(), key=lambda item: (-item[1], item[0]))),
-        files=sorted(here) if depth > 0 else (),
-        folders=[build_folder(f"{path}/{name}" if path else name, below[name], depth - 1) for name in names],
     )

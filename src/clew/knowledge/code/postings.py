@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from clew.knowledge.code.files import kind_of
 from clew.knowledge.code.passages import FIELDS, KINDS, SYMBOL_KINDS, Packed
-from clew.knowledge.code.path_kinds import kind_of
 from clew.knowledge.code.vectors import CompactVectors, products
 from clew.knowledge.code.words import terms_of
 

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from clew.knowledge.code.files import ALL_KINDS, ASIDE, LOCK, TEST, TEXT
 from clew.knowledge.code.issue_text import IssueText
 from clew.knowledge.code.passages import KINDS
-from clew.knowledge.code.path_kinds import ALL_KINDS, ASIDE, LOCK, TEST, TEXT
 from clew.knowledge.code.postings import Floats, Ints, Matches, Terms, View
 
 FILE_FIELDS = np.array([5.0, 0.5, 1.0], np.float32)

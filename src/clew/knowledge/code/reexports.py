@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from posixpath import basename, splitext
 
+from clew.knowledge.code.files import kind_of
 from clew.knowledge.code.models import FILE_KIND, Import, SymbolRow
-from clew.knowledge.code.path_kinds import kind_of
 from clew.knowledge.code.rows import decode_facts, find_facts, find_symbols
 from clew.knowledge.code.store import Sql
 

@@ -1,5 +1,5 @@
-"""Files, symbols, facts and edges as rows of `code.db`. A file and its symbols are written together. A symbol keeps its
-number, and with it the edges that lead to it, for as long as its file defines that name."""
+"""Files, symbols, facts and edges as rows of `code.db`. A file and its symbols are written together. A symbol has the
+same number, and with it the edges that lead to it, for as long as its file defines that name."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from clew.knowledge.code.file_content import Content
-from clew.knowledge.code.files import Status
-from clew.knowledge.code.models import FILE_KIND, CodeEdge, FileFacts, Symbol, SymbolRow
+from clew.knowledge.code.models import FILE_KIND, CodeEdge, FileFacts, FileInfo, Status, Symbol, SymbolRow
 from clew.knowledge.code.store import Sql
 
 encode_facts = msgspec.msgpack.Encoder().encode
 decode_facts = msgspec.msgpack.Decoder(FileFacts).decode
 
-_FILE = "id, path, blob, language, size, mtime_ns, ctime_ns, ino, looked_ns, lines, left_out"
+_FILE = ("path", "blob", "language", "size", "mtime_ns", "ctime_ns", "ino", "looked_ns", "lines", "left_out")
+_READ_FILES = f"SELECT id, {', '.join(_FILE)} FROM files"
+_WRITE_FILE = (
+    f"INSERT INTO files ({', '.join(_FILE)}) VALUES ({', '.join('?' * len(_FILE))}) ON CONFLICT (path) DO UPDATE"
+    f" SET {', '.join(f'{name} = excluded.{name}' for name in _FILE[1:])} RETURNING id"
+)
 _SYMBOL = (
     "s.id, f.path, f.blob, s.kind, s.name, s.qualname, s.line_start, s.line_end, s.signature, s.doc, f.language,"
     " f.mtime_ns FROM symbols s JOIN files f ON f.id = s.file"
@@ -29,23 +33,6 @@ _UNLINK = (
     "DELETE FROM linked WHERE file IN (SELECT s.file FROM edges e JOIN symbols s ON s.id = e.source WHERE e.target = ?)"
 )
 """The users of a symbol that goes have to be linked again."""
-
-
-class FileRow(NamedTuple):
-    """A file with the status that it had when it was last read."""
-
-    id: int
-    path: str
-    blob: str
-    language: str
-    status: Status
-    looked_ns: int
-    lines: int
-    left_out: str
-
-    def is_as(self, status: Status) -> bool:
-        """Whether a file with this status certainly has the content of this row."""
-        return self.status == status and status.settled(self.looked_ns)
 
 
 class Parsed(NamedTuple):
@@ -66,20 +53,19 @@ class Hop(NamedTuple):
     is_guess: bool
 
 
-def read_files(sql: Sql) -> dict[str, FileRow]:
+def read_files(sql: Sql) -> dict[str, FileInfo]:
     """All files by path."""
-    return {row[1]: _file(row) for row in sql.execute(f"SELECT {_FILE} FROM files")}
+    return {row[1]: _file(row) for row in sql.execute(_READ_FILES)}
 
 
-def find_file(sql: Sql, path: str) -> FileRow | None:
-    row = sql.execute(f"SELECT {_FILE} FROM files WHERE path = ?", (path,)).fetchone()
+def find_file(sql: Sql, path: str) -> FileInfo | None:
+    row = sql.execute(f"{_READ_FILES} WHERE path = ?", (path,)).fetchone()
     return _file(row) if row else None
 
 
-def _file(row: tuple[int, str, bytes, str, int, int, int, int, int, int, str]) -> FileRow:
-    id, path, blob, language, size, mtime_ns, ctime_ns, ino, looked_ns, lines, left_out = row
-    status = Status(size, mtime_ns, ctime_ns, ino)
-    return FileRow(id, path, blob.hex(), language, status, looked_ns, lines, left_out)
+def _file(row: tuple[Any, ...]) -> FileInfo:
+    id, path, blob, language, *status, looked_ns, lines, left_out = row
+    return FileInfo(id, path, blob.hex(), language, Status(*status), looked_ns, lines, left_out)
 
 
 def find_symbols(sql: Sql, where: str, values: Sequence[object]) -> list[SymbolRow]:
@@ -124,22 +110,13 @@ def write_status(sql: Sql, path: str, content: Content) -> None:
     )
 
 
-def write_file(sql: Sql, content: Content, language: str, facts: FileFacts | None, left_out: str = "") -> int:
-    """Write a file with its symbols and return its number. Without facts only its name is known."""
-    lines = facts.lines if facts else 0
+def write_file(sql: Sql, content: Content, language: str, facts: FileFacts | None, left_out: str = "") -> None:
+    """Write a file with its symbols. Without facts only its name is known."""
     left_out = left_out or content.left_out
-    values = (bytes.fromhex(content.blob), language, *content.status, content.looked_ns, lines, left_out)
-    number = sql.execute(
-        "INSERT INTO files (path, blob, language, size, mtime_ns, ctime_ns, ino, looked_ns, lines, left_out)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (path) DO UPDATE SET blob = excluded.blob,"
-        " language = excluded.language, size = excluded.size, mtime_ns = excluded.mtime_ns,"
-        " ctime_ns = excluded.ctime_ns, ino = excluded.ino, looked_ns = excluded.looked_ns, lines = excluded.lines,"
-        " left_out = excluded.left_out RETURNING id",
-        (content.path, *values),
-    ).fetchone()[0]
-    _drop_edges(sql, number)
-    _write_symbols(sql, number, [_file_symbol(content.path, facts), *facts.symbols] if facts and not left_out else [])
-    return int(number)
+    known = (content.path, bytes.fromhex(content.blob), language, *content.status, content.looked_ns)
+    file = sql.execute(_WRITE_FILE, (*known, facts.lines if facts else 0, left_out)).fetchone()[0]
+    _drop_edges(sql, file)
+    _write_symbols(sql, file, [_file_symbol(content.path, facts), *facts.symbols] if facts and not left_out else [])
 
 
 def drop_file(sql: Sql, path: str) -> None:
@@ -178,24 +155,21 @@ def _file_symbol(path: str, facts: FileFacts) -> Symbol:
     return Symbol(FILE_KIND, path.rpartition("/")[2], "", 1, max(1, facts.lines), "", facts.doc)  # type: ignore[arg-type]  # only here
 
 
-def write_edges(sql: Sql, by_path: Mapping[str, Iterable[CodeEdge]]) -> int:
-    """Replace the edges of some files and return how many files had others. A file has a row in `linked` when all its
-    edges are written; an edge to an unknown symbol keeps it from that."""
+def write_edges(sql: Sql, by_path: Mapping[str, Iterable[CodeEdge]]) -> None:
+    """Replace the edges of some files, unless they are the same. A file has a row in `linked` when all its edges are
+    written; an edge to an unknown symbol keeps it from that."""
     symbols = cache(partial(_symbols_by_name, sql))
     query = "SELECT f.id, l.digest FROM files f LEFT JOIN linked l ON l.file = f.id WHERE f.path = ?"
-    changed = 0
     for path, edges in by_path.items():
         file, before = sql.execute(query, (path,)).fetchone() or (0, None)
         rows, is_whole = _to_rows(edges, symbols) if file else ([], False)
         digest = hashlib.sha1(repr(rows).encode(), usedforsecurity=False).digest()
         if not file or before == digest:
             continue
-        changed += 1
         _drop_edges(sql, file)
         sql.executemany("INSERT INTO edges VALUES (?, ?, ?, ?, ?)", rows)
         if is_whole:
             sql.execute("INSERT INTO linked VALUES (?, ?)", (file, digest))
-    return changed
 
 
 def _symbols_by_name(sql: Sql, path: str) -> dict[str, tuple[int, str]]:
@@ -220,15 +194,10 @@ def _to_rows(
         if source is None or target is None:
             is_whole = False
             continue
-        key = (source[0], _stored_type(edge.type, source[1], target[1]), target[0], edge.line)
+        is_implementing = edge.type == "inherits" and target[1] == "interface" != source[1]
+        key = (source[0], "implements" if is_implementing else edge.type, target[0], edge.line)
         found[key] = found.get(key, True) and edge.is_guess
     return sorted((*key, is_guess) for key, is_guess in found.items()), is_whole
-
-
-def _stored_type(type: str, source_kind: str, target_kind: str) -> str:
-    """A class that inherits from an interface implements it."""
-    is_implementing = type == "inherits" and target_kind == "interface" and source_kind != "interface"
-    return "implements" if is_implementing else type
 
 
 def find_unlinked(sql: Sql) -> set[str]:
@@ -238,12 +207,11 @@ def find_unlinked(sql: Sql) -> set[str]:
 
 
 def find_hops(sql: Sql, ids: Collection[int], types: Collection[str], *, backwards: bool) -> list[Hop]:
-    """The edges from some symbols, or to them, ordered by the symbol that they reach. No types means all."""
+    """The edges of some types from some symbols, or to them, ordered by the symbol that they reach."""
     near, far = ("target", "source") if backwards else ("source", "target")
-    chosen = " AND type IN (SELECT value FROM json_each(?))" if types else ""
-    values = [json.dumps(list(ids)), *([json.dumps(list(types))] if types else [])]
     query = (
-        f"SELECT {near}, {far}, type, line, guess FROM edges WHERE {near} IN (SELECT value FROM json_each(?)){chosen}"
+        f"SELECT {near}, {far}, type, line, guess FROM edges WHERE {near} IN (SELECT value FROM json_each(?))"
+        " AND type IN (SELECT value FROM json_each(?))"
     )
-    hops = (Hop(*row) for row in sql.execute(query, values))
+    hops = (Hop(*row) for row in sql.execute(query, (json.dumps(list(ids)), json.dumps(list(types)))))
     return sorted(hops, key=lambda hop: (hop.far, hop.is_guess, hop.near, hop.line))

@@ -1,35 +1,40 @@
 """The database of one folder, `code.db`: facts by content, and files, symbols and edges by place.
 
-One transaction writes at a time; each thread reads through its own connection. Other parts of knowledge keep tables
-here too. Everything in it is derived: a file of another format, with damage, or from another user is deleted and built
-again.
+One transaction writes at a time; each thread reads through its own connection. Other parts of knowledge have tables
+here too. All of it is derived: a file of another format, with damage, or from another user is deleted and built again.
+A file that came with a repository lacks this user's signature. The secret for it is outside of every project.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import hmac
 import logging
 import os
 import secrets
+import socket
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 import apsw
 
-from clew.errors import Corrupted, StorageError
+from clew.errors import ConfigError, Corrupted, StorageError
+from clew.files import locked, read_file, replace_file
 from clew.knowledge.code import models, passages
-from clew.knowledge.code.db_owner import is_marked, mark_of
 from clew.knowledge.code.python_calls import summary
-from clew.trail.sqlite.file import SMALLEST, connect, make_private, translated
+from clew.trail.sqlite.file import connect, make_private, translated
+from clew.trust import user_file
 
 FORMAT = 3
 """Increase it with every change of the tables."""
 
 _APPLICATION = 0x636F6465
 _VERSION = ((FORMAT * 100 + models.FORMAT) * 100 + summary.FORMAT) * 100 + passages.FORMAT
-_CACHE_KIB = 16_000
+_SETTINGS = "PRAGMA synchronous=NORMAL; PRAGMA cache_size=-16000"
+_SECRET_BYTES = 32
 
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -72,58 +77,32 @@ class Sql(Protocol):
 
 
 class CodeStore:
-    """The open database. `notice` says why an earlier file was deleted; else it is empty."""
+    """The open database. `era` changes with each rebuild, and is negative after `close`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.era = 0
         self._turn = threading.RLock()
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
-        self._era = 0
         with translated(path):
-            self._writer, reason = _open_database(path)
-        self.notice = self._report(reason)
-
-    @property
-    def is_open(self) -> bool:
-        return self._era >= 0
-
-    @property
-    def era(self) -> int:
-        """A number that changes with each rebuild."""
-        return self._era
+            self._writer = _open_database(path)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Sql]:
         """A write transaction, exclusive among threads and processes. A nested one joins it. Raises StorageError."""
         with self._turn, self._translated():
-            connection = self._checked(self._writer)
-            if connection.in_transaction:
-                yield connection
-                return
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+            self._check_open()
+            with _transaction(self._writer, "IMMEDIATE"):
+                yield self._writer
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Sql]:
         """A read transaction: a snapshot of the file. A nested one joins it. Raises StorageError."""
         with self._translated():
             connection = self._reader()
-            if connection.in_transaction:
+            with _transaction(connection, "DEFERRED"):
                 yield connection
-                return
-            connection.execute("BEGIN")
-            try:
-                yield connection
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
 
     def meta(self, key: str, default: Any = None) -> Any:
         with self.reading() as sql:
@@ -132,21 +111,21 @@ class CodeStore:
     def rebuild(self, era: int) -> None:
         """Delete the file and start with an empty one, unless that happened since `era`."""
         with self._turn:
-            if era != self._era or not self.is_open:
+            if era != self.era or self.era < 0:
                 return
             self._close_all()
-            self._era += 1
+            self.era += 1
             _delete_database(self.path)
+            _log.warning("%s is built again: it was damaged", self.path)
             with translated(self.path):
-                self._writer, _ = _open_database(self.path)
-            self.notice = self._report("it was damaged")
+                self._writer = _open_database(self.path)
 
     def close(self) -> None:
         """Close all connections. A second call does nothing."""
         with self._turn:
-            if self.is_open:
+            if self.era >= 0:
                 self._close_all()
-                self._era = -1
+                self.era = -1
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
@@ -167,25 +146,18 @@ class CodeStore:
     def _reader(self) -> apsw.Connection:
         """The connection of this thread; a new one after a rebuild."""
         era, connection = getattr(self._local, "reader", (None, None))
-        if connection is None or era != self._era:
+        if connection is None or era != self.era:
             with self._turn:
-                self._checked(self._writer)
+                self._check_open()
                 connection = connect(self.path)
-                _set_up(connection)
+                connection.execute(_SETTINGS)
                 self._readers.append(connection)
-                self._local.reader = (self._era, connection)
+                self._local.reader = (self.era, connection)
         return connection
 
-    def _checked(self, connection: apsw.Connection) -> apsw.Connection:
-        if not self.is_open:
+    def _check_open(self) -> None:
+        if self.era < 0:
             raise StorageError("the store of code is closed")
-        return connection
-
-    def _report(self, reason: str) -> str:
-        notice = f"{self.path} is built again: {reason}" if reason else ""
-        if notice:
-            _log.warning(notice)
-        return notice
 
 
 def read_meta(sql: Sql, key: str, default: Any = None) -> Any:
@@ -197,22 +169,60 @@ def write_meta(sql: Sql, key: str, value: Any) -> None:
     sql.execute("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", (key, value))
 
 
-def _open_database(path: Path) -> tuple[apsw.Connection, str]:
-    """Open or create the file. Also returns why an earlier one was deleted; empty if only its mark was another user's.
-    Raises ReadOnly, Busy and StorageError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+@contextlib.contextmanager
+def process_lock(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold the lock beside a file. Calls `waiting` first if another process has it. Raises OSError."""
+    if is_locked(path):
+        waiting()
+    with locked(path):
+        yield
+
+
+def is_locked(path: Path) -> bool:
+    """Whether any process holds the lock beside a file."""
     try:
-        found = _try_open(path)
-    except (Corrupted, apsw.CorruptError, apsw.NotADBError):
-        found = "it was damaged"
-    if not isinstance(found, str):
-        return found, ""
-    _delete_database(path)
-    with translated(path):
-        connection = _try_open(path)
-    if isinstance(connection, str):
-        raise Corrupted(f"{path} changes while it is opened", hint="Try again")
-    return connection, found
+        with locked(path, waits=False):
+            return False
+    except OSError:
+        return True
+
+
+@contextlib.contextmanager
+def _transaction(connection: apsw.Connection, mode: str) -> Iterator[None]:
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute(f"BEGIN {mode}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _open_database(path: Path) -> apsw.Connection:
+    """Open or create the file. One that cannot be used is deleted first, which is logged unless only its signature is
+    wrong. Raises ReadOnly, Busy and StorageError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for _ in range(2):
+        make_private(path)
+        connection = connect(path)
+        try:
+            reason = _prepare(connection, path)
+        except (apsw.CorruptError, apsw.NotADBError):
+            reason = "it was damaged"
+        except BaseException:
+            connection.close()
+            raise
+        if reason is None:
+            return connection
+        connection.close()
+        _delete_database(path)
+        if reason:
+            _log.warning("%s is built again: %s", path, reason)
+    raise Corrupted(f"{path} changes while it is opened", hint="Try again")
 
 
 def _delete_database(path: Path) -> None:
@@ -220,62 +230,69 @@ def _delete_database(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def _try_open(path: Path) -> apsw.Connection | str:
-    """A connection to a file of this format and this user; otherwise the reason to delete it."""
-    make_private(path)
-    if 0 < os.stat(path).st_size < SMALLEST:
-        raise Corrupted(f"{path} is not a SQLite file")
-    connection = connect(path)
+def _prepare(connection: apsw.Connection, path: Path) -> str | None:
+    """Create the tables in an empty file. Returns the reason to delete the file; None if it is this user's and of this
+    format."""
+    connection.execute(f"PRAGMA journal_mode=WAL; {_SETTINGS}")
+    if _is_empty(connection):
+        with _transaction(connection, "IMMEDIATE"):
+            if _is_empty(connection):  # else another process was quicker
+                _create(connection, path)
+    version = (connection.execute("PRAGMA application_id").get, connection.execute("PRAGMA user_version").get)
+    if version != (_APPLICATION, _VERSION):
+        return "it was of another version"
     try:
-        is_current = _prepare(connection, path)
-        if is_current and is_marked(_read_mark(connection, "id"), _read_mark(connection, "mark"), path):
-            return connection
-    except BaseException:
-        connection.close()
-        raise
-    connection.close()
-    return "" if is_current else "it was of another version"
-
-
-def _prepare(connection: apsw.Connection, path: Path) -> bool:
-    """Create the tables in an empty file. Returns whether the file has the tables of this format."""
-    connection.execute("PRAGMA journal_mode=WAL")
-    _set_up(connection)
-    if _version_of(connection) == (0, 0) and _is_empty(connection):
-        _create(connection, path)
-    return _version_of(connection) == (_APPLICATION, _VERSION)
-
-
-def _create(connection: apsw.Connection, path: Path) -> None:
-    """Create the tables with this user's mark, unless another process did."""
-    id = secrets.token_hex(16)
-    mark = mark_of(id, path)
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        if _is_empty(connection):
-            connection.execute(_TABLES)
-            connection.execute("INSERT INTO meta VALUES ('id', ?), ('mark', ?)", (id, mark))
-            connection.execute(f"PRAGMA application_id={_APPLICATION}; PRAGMA user_version={_VERSION}")
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
+        id, mark = (str(read_meta(connection, key)) for key in ("id", "mark"))
+    except apsw.SQLError:
+        return "it was damaged"
+    return None if hmac.compare_digest(mark.encode(), _sign_file(id, path).encode()) else ""
 
 
 def _is_empty(connection: apsw.Connection) -> bool:
     return not connection.execute("SELECT count(*) FROM sqlite_schema").get
 
 
-def _read_mark(connection: apsw.Connection, key: str) -> object:
+def _create(connection: apsw.Connection, path: Path) -> None:
+    id = secrets.token_hex(16)
+    connection.execute(_TABLES)
+    connection.execute("INSERT INTO meta VALUES ('id', ?), ('mark', ?)", (id, _sign_file(id, path)))
+    connection.execute(f"PRAGMA application_id={_APPLICATION}; PRAGMA user_version={_VERSION}")
+
+
+def _sign_file(id: str, path: Path) -> str:
+    place = f"{id}\0{os.path.realpath(path)}".encode("utf-8", "surrogateescape")
+    return hmac.new(_user_secret(), place, hashlib.sha256).hexdigest()
+
+
+def record_signer() -> Callable[[bytes], str]:
+    """A function that signs records as this user. It reads the secret once. Its signatures are never those of files."""
+    secret = _user_secret()
+    return lambda record: hmac.new(secret, b"record\0\0" + record, hashlib.sha256).hexdigest()
+
+
+def _user_secret() -> bytes:
+    """The user's secret, created if missing. If it cannot be stored, a value that a stranger has to guess."""
     try:
-        return connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
-    except apsw.SQLError:
-        return None
+        place = user_file()
+        place = place.with_name(f"{place.name}.secret")
+        return _read_secret(place) or _create_secret(place)
+    except (ConfigError, OSError):
+        return "\0".join((socket.gethostname(), os.path.expanduser("~"))).encode("utf-8", "surrogateescape")
 
 
-def _version_of(connection: apsw.Connection) -> tuple[int, int]:
-    return int(connection.execute("PRAGMA application_id").get), int(connection.execute("PRAGMA user_version").get)
+def _create_secret(place: Path) -> bytes:
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with locked(place):
+        if known := _read_secret(place):  # another process was quicker
+            return known
+        replace_file(place, made := secrets.token_bytes(_SECRET_BYTES), 0o600)
+        return made
 
 
-def _set_up(connection: apsw.Connection) -> None:
-    connection.execute(f"PRAGMA synchronous=NORMAL; PRAGMA cache_size=-{_CACHE_KIB}")
+def _read_secret(place: Path) -> bytes:
+    """The secret, or empty if there is none or it is incomplete."""
+    try:
+        found = read_file(place)
+    except FileNotFoundError:
+        return b""
+    return found if len(found) == _SECRET_BYTES else b""

@@ -21,8 +21,7 @@ from clew.access import Principal
 from clew.catalog.formats.prose import clean_name
 from clew.errors import AccessDenied, FormatError, InvalidInput, NotFound, SourceError, TooLarge
 from clew.files import open_inside, read_file
-from clew.knowledge.code.file_content import readable_text
-from clew.knowledge.code.secret_files import is_text, looks_secret
+from clew.knowledge.code.file_content import is_text, looks_secret, readable_text
 from clew.knowledge.documents.readers import SourceText, is_html, read_page, read_paper, read_rfc
 from clew.knowledge.documents.sections import Piece, markdown_pieces, text_pieces
 from clew.knowledge.documents.store import Document, read_pieces, save_version, supersede, version_of

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -9,6 +11,7 @@ import msgspec
 
 from clew.catalog.domain import Domain
 from clew.catalog.text import code_span, fence, inline
+from clew.errors import NotFound
 from clew.knowledge.domains.devtools import devtools_tools
 from clew.knowledge.domains.everywhere import everywhere_tools
 from clew.knowledge.domains.project import project_tools
@@ -21,7 +24,7 @@ from clew.trail.nodes import Node, ScoredNode
 if TYPE_CHECKING:  # the first tool that runs loads parsers and the rest of knowledge
     from clew.knowledge.base import Knowledge
     from clew.knowledge.code.graph import CodeGraph
-    from clew.knowledge.code.models import Folder, Link
+    from clew.knowledge.code.models import FileInfo, Link
     from clew.knowledge.git.log import Commit
 
 NAME = "code"
@@ -33,8 +36,8 @@ MAX_SHOWN = 30
 Query = Annotated[str, msgspec.Meta(description="a name, or what to look for in your own words")]
 SymbolId = Annotated[str, msgspec.Meta(description="`path#qualname`, a name, or the path of a file")]
 FilePath = Annotated[str, msgspec.Meta(description="the path from the top of the repository")]
-Below = Annotated[str, msgspec.Meta(description="a file or folder; empty: the whole repository")]
-Kind = Annotated[str, msgspec.Meta(description="only function, method, class, interface, constant, variable or file")]
+Kind = Literal["function", "method", "class", "interface", "constant", "variable", "module", "file", "all"]
+Folder = Annotated[str, msgspec.Meta(description="only below it")]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=50, description="at most so many")]
 Depth = Annotated[int, msgspec.Meta(ge=1, le=5, description="how many steps")]
 EdgeKind = Literal["imports", "calls", "references", "extends", "implements", "all"]
@@ -43,23 +46,13 @@ OpenKnowledge = Callable[[], "Awaitable[Knowledge]"]
 
 def build_code(open_knowledge: OpenKnowledge) -> Domain:
     """The domain over the code of a folder. The first tool that runs calls `open_knowledge`."""
+    own = (_entry_points, _symbol_tools, _file_tools, project_tools)
+    of_trail = (_history_tools, devtools_tools, everywhere_tools)
+    told = telling_of_the_withheld((each for build in of_trail for each in build(open_knowledge)), open_knowledge)
     return Domain(
         name=NAME,
         description="The code of this repository: what is defined where, what calls what, and what each file is about",
-        tools=(
-            *_entry_points(open_knowledge),
-            *_symbol_tools(open_knowledge),
-            *_file_tools(open_knowledge),
-            *project_tools(open_knowledge),
-            *telling_of_the_withheld(
-                (
-                    *_history_tools(open_knowledge),
-                    *devtools_tools(open_knowledge),
-                    *everywhere_tools(open_knowledge),
-                ),
-                open_knowledge,
-            ),
-        ),
+        tools=(*(each for build in own for each in build(open_knowledge)), *told),
     )
 
 
@@ -83,11 +76,9 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
     ) -> GuidedContent:
         """Find the files that an issue, an error or a change is about, with the best line of each."""
         found = await (await known()).code.locate(query, limit=limit)
-        lines = [
-            f"- {on_one_line(each.path)}:{each.line} {inline(each.symbol)} ({inline(each.why, 120)})" for each in found
-        ]
+        lines = [f"- {on_one_line(at.path)}:{at.line} {inline(at.symbol)} ({inline(at.why, 120)})" for at in found]
         route = f"{NAME}://tools/hidden/get_file_symbols"
-        steps = [guide(route, "what the first of them defines", file_path=each.path) for each in found[:1]]
+        steps = [guide(route, "what the first of them defines", file_path=at.path) for at in found[:1]]
         return GuidedContent(content="\n".join(lines) or "No file is about that.", guidance=steps)
 
     @tool(name="what_calls", title="What calls this", effects=READS)
@@ -112,10 +103,11 @@ def _symbol_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_context", effects=READS, searchable=False)
     async def get_context(symbol_id: SymbolId) -> str:
         """Read a symbol or a file with its source, the symbols that use it, and the symbols that it uses."""
-        found = await (await known()).code.context(symbol_id)
-        used_by = _section("Used by", map(link_line, found.dependents))
-        uses = _section("Uses", map(link_line, found.dependencies))
-        return "\n\n".join((node_line(found.node), _source(found.node, found.source), used_by, uses))
+        code = (await known()).code
+        node = await code.symbol(symbol_id)
+        used_by = _section("Used by", map(link_line, await code.dependents(node.id)))
+        uses = _section("Uses", map(link_line, await code.dependencies(node.id)))
+        return "\n\n".join((node_line(node), _source(node, await code.source(node.id)), used_by, uses))
 
     @tool(name="get_dependencies", effects=READS, searchable=False)
     async def get_dependencies(symbol_id: SymbolId, edge_type: EdgeKind = "all", depth: Depth = 1) -> str:
@@ -160,11 +152,13 @@ def _file_tools(known: OpenKnowledge) -> Sequence[Tool]:
         return "\n".join(_first(lines, limit)) or "No file matches that."
 
     @tool(name="get_structure", effects=READS, searchable=False)
-    async def get_structure(
-        path: Annotated[str, msgspec.Meta(description="only below it")] = "", depth: Depth = 2
-    ) -> str:
+    async def get_structure(path: Folder = "", depth: Depth = 2) -> str:
         """Show the folders of this repository, with their languages and sizes."""
-        return "\n".join(_outline(await (await known()).code.structure(path, depth)))
+        place = "" if path in ("", ".", "./", "/") else f"{path.removeprefix('./').strip('/')}/"
+        files = [file for file in await (await known()).code.files() if file.path.startswith(place)]
+        if place and not files:
+            raise NotFound("folder", path[:200])
+        return "\n".join(_outline(place.rstrip("/"), files, depth))
 
     return get_file_symbols, list_files, get_structure
 
@@ -181,11 +175,25 @@ def _history_tools(known: OpenKnowledge) -> Sequence[Tool]:
         first."""
         knowledge = await known()
         noted = await knowledge.archive(ctx.by).get_history_for_code(file_path, limit)
-        commits = await knowledge.code.commits_of(file_path, line=line or None, limit=limit)
+        commits = await knowledge.code.mending(lambda: _commits_of(knowledge, file_path, line, limit))
         lines = [*map(node_line, noted), *map(commit_line, commits)]
         return "\n".join(lines) or "Nothing was noted of it, and no commit touched it."
 
     return (get_history_for_code,)
+
+
+async def _commits_of(knowledge: Knowledge, path: str, line: int, limit: int) -> Sequence[Commit]:
+    # with the rest of knowledge
+    from clew.knowledge.code.file_content import find_origins
+    from clew.knowledge.git.blame import read_line_history
+    from clew.knowledge.git.store import CommitFilter
+
+    if line:
+        [origin] = await asyncio.to_thread(find_origins, knowledge.root, path, line, line)
+        return await asyncio.to_thread(read_line_history, knowledge.root, origin, limit=limit)
+    await knowledge.commits.read()
+    paths = tuple(await knowledge.commits.paths_of(path)) or (path,)
+    return (await knowledge.commits.select(CommitFilter(paths=paths), limit))[0]
 
 
 def commit_line(commit: Commit) -> str:
@@ -229,10 +237,18 @@ def _next_steps(node: Node) -> list[Guidance]:
     ]
 
 
-def _outline(folder: Folder, indent: int = 0) -> list[str]:
-    languages = ", ".join(sorted(folder.languages, key=lambda name: -folder.languages[name])[:3])
-    size = f"{folder.count:,} files, {folder.lines:,} lines"
-    line = f"{'  ' * indent}- {on_one_line(folder.path) or '.'}/ ({', '.join(filter(None, (size, languages)))})"
-    below = [each for part in folder.folders for each in _outline(part, indent + 1)]
-    files = [f"{'  ' * (indent + 1)}- {on_one_line(name)}" for name in folder.files]
-    return [line, *below, *files]
+def _outline(path: str, files: Sequence[FileInfo], depth: int, indent: str = "") -> list[str]:
+    """A folder with totals of all files below it, then its folders and files down to `depth`."""
+    below: dict[str, list[FileInfo]] = {}
+    for file in files:
+        below.setdefault(file.path[len(path) :].lstrip("/").partition("/")[0], []).append(file)
+    languages = Counter(file.language for file in files if file.language).most_common(3)
+    size = f"{len(files):,} files, {sum(file.lines for file in files):,} lines"
+    shown = [f"{indent}- {on_one_line(path) or '.'}/ ({', '.join((size, *(name for name, _ in languages)))})"]
+    for name in sorted(below) if depth else ():
+        place = f"{path}/{name}".lstrip("/")
+        if below[name][0].path == place:
+            shown.append(f"{indent}  - {on_one_line(name)}")
+        else:
+            shown += _outline(place, below[name], depth - 1, f"{indent}  ")
+    return shown

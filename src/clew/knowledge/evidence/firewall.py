@@ -12,7 +12,7 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.text import inline
 from clew.errors import Busy, NotFound
-from clew.knowledge.code.path_kinds import TEXT, kind_of
+from clew.knowledge.code.files import TEXT, kind_of
 from clew.knowledge.shelves import Shelf
 from clew.secrecy import mask_keys
 from clew.trail.edge import EdgeType

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from clew.knowledge.code.db_owner import marker
+from clew.knowledge.code.store import record_signer
 from clew.trail.breadcrumb import Breadcrumb, Draft
 
 MARK = "mark"
@@ -20,13 +20,13 @@ _UNSIGNED = frozenset(("superseded_by",))
 
 def with_marks(drafts: Iterable[Draft]) -> list[Draft]:
     """Sign the drafts of nodes that have their ids."""
-    mark = marker()
+    mark = record_signer()
     return [_signed(draft, mark) for draft in drafts]
 
 
 def mark_check() -> Callable[[Breadcrumb], bool]:
     """A function that checks the signature of a breadcrumb. It reads the user's secret once."""
-    mark = marker()
+    mark = record_signer()
     return lambda found: _is_signed(found, mark)
 
 

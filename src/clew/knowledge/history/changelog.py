@@ -12,7 +12,7 @@ import msgspec
 
 from clew.fences import clean
 from clew.knowledge.code.file_content import blob_id
-from clew.knowledge.code.path_kinds import TEST, kind_of
+from clew.knowledge.code.files import TEST, kind_of
 from clew.knowledge.git.tags import VersionKey, version_key
 from clew.secrecy import mask_document
 

@@ -13,7 +13,8 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import ClewError
-from clew.knowledge.code.places import CodeRef, file_of, find_origins
+from clew.knowledge.code.file_content import find_origins
+from clew.knowledge.code.refs import CodeRef, file_of
 from clew.knowledge.git.blame import LineOrigin, read_line_history
 from clew.knowledge.git.log import Commit, read_named
 from clew.knowledge.git.run import find_head, find_objects

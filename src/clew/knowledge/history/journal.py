@@ -12,7 +12,7 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import InvalidInput, NotFound
-from clew.knowledge.code.places import parse_ref
+from clew.knowledge.code.refs import parse_ref
 from clew.knowledge.evidence.firewall import Firewall
 from clew.knowledge.history.changelog import CHANGELOG, newest_first
 from clew.knowledge.history.entries import (

@@ -10,9 +10,9 @@ from typing import Literal, get_args
 import msgspec
 
 from clew.errors import ClewError, InvalidInput
+from clew.knowledge.code.files import ASIDE, TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import Symbol, SymbolRow
-from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.refs import node_id
 from clew.knowledge.code.rows import find_symbols
 from clew.knowledge.lines import clip

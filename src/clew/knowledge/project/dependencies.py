@@ -12,9 +12,9 @@ from functools import cache
 import msgspec
 
 from clew.errors import NotFound
+from clew.knowledge.code.files import ASIDE, TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import FileInfo
-from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.lines import clip
 from clew.knowledge.project.formats import load_table
 from clew.knowledge.project.manifests import (

@@ -11,9 +11,9 @@ import msgspec
 
 from clew.errors import InvalidInput
 from clew.knowledge.code.file_content import make_readable, read_content
+from clew.knowledge.code.files import ASIDE, TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import FileFacts, FileInfo
-from clew.knowledge.code.path_kinds import ASIDE, TEST, kind_of
 from clew.knowledge.code.pool import run_jobs
 from clew.knowledge.code.rows import decode_facts, find_facts
 from clew.knowledge.code.words import terms_of
@@ -70,7 +70,7 @@ def read_files(code: CodeGraph, paths: Iterable[str]) -> Iterator[FileText]:
 
 def own_files(files: Sequence[FileInfo], limit: int) -> list[str]:
     """Paths of the product itself, spread over all folders; tests and examples only where there are no others."""
-    small = [file.path for file in files if file.size <= MAX_TEXT]
+    small = [file.path for file in files if file.status.size <= MAX_TEXT]
     own = [path for path in small if not kind_of(path) & (TEST | ASIDE)] or small
     return own[:: max(1, -(-len(own) // limit))]
 
