@@ -22,6 +22,7 @@ from clew.knowledge.answering.finder import Finder
 from clew.knowledge.answering.history import History
 from clew.knowledge.answering.notes import Notes
 from clew.knowledge.answering.project import ProjectFacts
+from clew.knowledge.answering.question import Kind, parse_question
 from clew.knowledge.answering.resolver import MAX_QUESTION, Resolved, Resolver
 from clew.knowledge.answering.wording import MODEL_SECONDS, Wording
 from clew.knowledge.code.graph import CodeGraph, open_code
@@ -29,7 +30,6 @@ from clew.knowledge.code.index import Indexed, Until
 from clew.knowledge.code.index_pass import Progress
 from clew.knowledge.code.places import file_of
 from clew.knowledge.code.watch import CodeWatch
-from clew.knowledge.decision_sync import DecisionSync
 from clew.knowledge.documents.packages import Packages
 from clew.knowledge.documents.research import Library
 from clew.knowledge.evidence.firewall import Firewall, KnowledgeGround
@@ -38,6 +38,7 @@ from clew.knowledge.git.commits import Commits
 from clew.knowledge.git.log import NEWEST
 from clew.knowledge.history.beliefs import BeliefLedger
 from clew.knowledge.history.changelog import is_changelog
+from clew.knowledge.history.decision_sync import DecisionSync
 from clew.knowledge.history.explanation import NOWHERE, Around, Why, blame_why
 from clew.knowledge.history.journal import Archive, Chronicle
 from clew.knowledge.history.lessons import Mistakes, UserPreferences
@@ -111,7 +112,7 @@ class Knowledge:
         self.commits = Commits(code.store, root, lambda: self.resolver.cache.clear())
         self.shelves: Shelves = {
             NodeDomain.CODE: self._shelf,
-            NodeDomain.HISTORY: HistoryShelf(self._history, self.commits),
+            NodeDomain.HISTORY: HistoryShelf(self._history, self.commits, self._is_past),
             NodeDomain.ACADEMIC: self.documents,
         }
         finder = Finder(
@@ -249,6 +250,9 @@ class Knowledge:
         await self._history.close()
         await self._literature.close()
         await self.code.close()
+
+    def _is_past(self, text: str) -> bool:
+        return parse_question(text, self.clock.now()).kind is Kind.HISTORY
 
     async def _symbol_at(self, path: str, line: int) -> Around:
         """The innermost symbol around a line, if there is one."""

@@ -94,16 +94,6 @@ async def test_all_filters_hold_together(monday: Chronicle, tuesday: Chronicle, 
     assert titles(await monday.query(narrowed)) == {"early"}
 
 
-@pytest.mark.req("SYL-22")
-async def test_other_sessions_can_be_asked_without_the_own_one(monday: Chronicle, tuesday: Chronicle) -> None:
-    await monday.store("a", "insight", "own")
-    await tuesday.store("b", "insight", "theirs")
-    assert titles(await monday.cross_session_query()) == {"own", "theirs"}
-    assert titles(await monday.cross_session_query(exclude_current=True)) == {"theirs"}
-    assert titles(await monday.cross_session_query(session_ids=["monday"])) == {"own"}
-    assert titles(await monday.cross_session_query(category="failure")) == set()
-
-
 @pytest.mark.req("SYL-34", "O17")
 async def test_a_session_writes_for_itself_and_reads_what_was_promoted(
     monday: Chronicle, tuesday: Chronicle, clock: ManualClock
@@ -112,10 +102,10 @@ async def test_a_session_writes_for_itself_and_reads_what_was_promoted(
     assert await tuesday.query() == []
 
     clock.advance(minutes=5)
-    promoted = await monday.promote_pattern(stored.id)
+    promoted = await monday.promote(stored.id, only=Category.PATTERN)
     assert promoted.metadata["promoted"] == {"by": "ann", "at": clock.now().isoformat(), "because": "user"}
     assert titles(await tuesday.query()) == {"Retry"}
-    assert await monday.promote_pattern(stored.id) == promoted
+    assert await monday.promote(stored.id, only=Category.PATTERN) == promoted
 
     taken = await tuesday.take_back(stored.id)
     assert taken.metadata["promoted"] is None
@@ -127,7 +117,7 @@ async def test_a_session_writes_for_itself_and_reads_what_was_promoted(
 async def test_only_a_pattern_is_promoted_as_a_pattern(monday: Chronicle, trail: Trail, me: Principal) -> None:
     stored = await monday.store("It broke", "failure")
     with pytest.raises(InvalidInput, match="failure, not a pattern"):
-        await monday.promote_pattern(stored.id)
+        await monday.promote(stored.id, only=Category.PATTERN)
     note = await trail.records.create(Draft(title="a note", context={"x": 1}), by=me)
     with pytest.raises(NotFound):
         await monday.promote(note.id)
@@ -158,8 +148,3 @@ async def test_keys_are_masked_and_empty_entries_refused(monday: Chronicle) -> N
     assert key not in f"{stored.name} {stored.content}"
     with pytest.raises(InvalidInput, match="content"):
         await monday.store("  \n", "general")
-
-
-async def test_an_entry_needs_a_session(trail: Trail, me: Principal, clock: ManualClock) -> None:
-    with pytest.raises(InvalidInput, match="session_id"):
-        Chronicle(trail, me, " ", clock)

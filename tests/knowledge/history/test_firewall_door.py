@@ -58,7 +58,7 @@ async def test_a_summary_of_a_file_that_is_not_there_is_marked(trail: Trail, me:
     assert (doubted.verified, doubted.trust) == (False, Trust.LLM)
     assert doubted.content.startswith(UNVERIFIED)
     assert bad.edges == 2
-    assert [node.id for node in await CrossDomain(trail, me).history_for_code("store.py")] == [good.node_id]
+    assert [node.id for node in await CrossDomain(trail, me).linked("store.py")] == [good.node_id]
 
 
 @pytest.mark.req("O17")

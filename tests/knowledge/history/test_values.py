@@ -98,7 +98,7 @@ def test_versions_stand_in_order() -> None:
     assert version_key("3.8") == version_key("3.8.0") == version_key("v3.8")
 
 
-@pytest.mark.parametrize("written", ["", "main", "8.x", "1..2", "v", "1.2.3.4.5.6.7.8.9.10", "99999999999"])
+@pytest.mark.parametrize("written", ["", "main", "8.x", "1..2", "v", "1." * 5_000 + "1"])
 def test_what_is_no_version_is_none(written: str) -> None:
     assert version_key(written) is None
 

@@ -10,7 +10,7 @@ from clew.access import Principal
 from clew.errors import NotFound
 from clew.knowledge.code.places import find_origin
 from clew.knowledge.git.blame import read_line_history
-from clew.knowledge.history.decisions import read_decisions
+from clew.knowledge.history.decisions import read_adr
 from clew.knowledge.history.explanation import Around, blame_why
 from clew.knowledge.history.journal import Archive
 from clew.trail.store import Trail
@@ -46,7 +46,8 @@ async def test_a_line_is_explained_by_commits_decisions_and_entries(
         b"# 1. Twenty at most\n\n## Status\n\nAccepted\n\n## Context\n\n`src/bounds.py` floods.\n\n## Decision\n\n20.\n"
     )
     other = b"# 2. Something else\n\n## Context\n\nNot about that.\n\n## Decision\n\nYes.\n"
-    decisions = read_decisions([("docs/adr/0001-twenty.md", record), ("docs/adr/0002-else.md", other)])
+    read = [read_adr("docs/adr/0001-twenty.md", record), read_adr("docs/adr/0002-else.md", other)]
+    decisions = [each for each in read if each is not None]
     entry = await Archive(trail, me).store_summary(
         "Ten was too few", "failure", "s1", code_references=["src/bounds.py#LIMIT"]
     )

@@ -12,7 +12,7 @@ import msgspec
 from clew.catalog.text import inline
 from clew.knowledge.domains.code import Limit, OpenKnowledge
 from clew.knowledge.domains.shown import READS, WIDTH
-from clew.knowledge.history.briefing import entry_text, summarise_session
+from clew.knowledge.history.brief import entry_text, summarise_session
 from clew.knowledge.history.entries import NO_SESSION, ArchiveQuery, Category, place_of_entry
 from clew.tools import Effects, Tool, ToolContext, tool
 from clew.trail.kinds import SourceKind
@@ -89,20 +89,23 @@ def _entry_tools(known: OpenKnowledge) -> Sequence[Tool]:
         limit: Limit = 10,
     ) -> str:
         """List entries of other sessions."""
-        found = await (await _chronicle(known, ctx)).cross_session_query(
-            search, session_ids=session_ids, exclude_current=exclude_current, category=category or "all", limit=limit
+        chronicle = await _chronicle(known, ctx)
+        wanted = ArchiveQuery(
+            search_text=search,
+            categories=(category,) if category else (),
+            session_ids=session_ids,
+            exclude_sessions=(chronicle.session_id,) if exclude_current else (),
+            cross_session=True,
+            limit=limit,
         )
-        return _lines(found)
+        return _lines(await chronicle.query(wanted))
 
     @tool(name="session_summary", effects=READS, searchable=False)
     async def session_summary(
         ctx: ToolContext, session_id: Annotated[str, msgspec.Meta(description="empty: the own session")] = ""
     ) -> str:
         """Sum up a session from its entries: how many of each category, from when to when, and the latest of each."""
-        found = await summarise_session(await _chronicle(known, ctx), session_id)
-        times = f"From {found.began:%Y-%m-%d %H:%M} to {found.ended:%Y-%m-%d %H:%M}." if found.began else ""
-        sources = [f"[{number}] {id}" for number, id in enumerate(found.sources, 1)]
-        return "\n".join([found.text, *filter(None, [times]), *sources])
+        return "\n".join((await summarise_session(await _chronicle(known, ctx), session_id)).lines)
 
     return store, query, cross_session_query, session_summary
 
@@ -111,7 +114,7 @@ def _promotion_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="promote_pattern", effects=MARKS, searchable=False)
     async def promote_pattern(id: EntryId, ctx: ToolContext) -> str:
         """Share a pattern with all sessions."""
-        return _promotion(await (await _chronicle(known, ctx)).promote_pattern(id))
+        return _promotion(await (await _chronicle(known, ctx)).promote(id, only=Category.PATTERN))
 
     @tool(name="promote", effects=MARKS, searchable=False)
     async def promote(id: EntryId, ctx: ToolContext) -> str:

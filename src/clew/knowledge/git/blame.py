@@ -13,7 +13,7 @@ import msgspec
 
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.git.log import Commit, read_line_commits, read_named
-from clew.knowledge.git.run import GitFailed, Objects, find_objects, run_apart
+from clew.knowledge.git.run import GitFailed, Objects, find_objects
 from clew.knowledge.lines import cut
 from clew.secrecy import mask_in_place, mask_secrets
 
@@ -89,7 +89,7 @@ def _blame(objects: Objects, path: str, lines: Sequence[int]) -> dict[int, LineO
     arguments = ["blame", "--porcelain", "--no-textconv", span, objects.head, "--", objects.prefix + path]
     prefix = os.fsencode(objects.prefix)
     names, found, at = dict[str, str](), dict[int, LineOrigin](), ("", 0, 0)
-    for printed in run_apart(objects, arguments).split(b"\n"):
+    for printed in objects.run(arguments).split(b"\n"):
         if header := _BLAMED.fullmatch(printed):
             at = (header[1].decode(), int(header[2]), int(header[3]))
             found[at[2]] = LineOrigin(text="", sha=at[0], path=names.get(at[0], path), line=at[1])
@@ -102,7 +102,7 @@ def _blame(objects: Objects, path: str, lines: Sequence[int]) -> dict[int, LineO
 def _read_committed(objects: Objects, path: str) -> bytes:
     """The committed file; empty when it is new. Raises InvalidInput for a file of a repository within this one."""
     try:
-        return run_apart(objects, ["cat-file", "blob", f"{objects.head}:{objects.prefix}{path}"])
+        return objects.run(["cat-file", "blob", f"{objects.head}:{objects.prefix}{path}"])
     except GitFailed:
         pass
     names = path.split("/")[:-1]

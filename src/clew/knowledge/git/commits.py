@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -14,8 +14,8 @@ from clew.files import read_file
 from clew.knowledge.evidence.citations import COMMIT_PREFIX
 from clew.knowledge.git.log import Commit, read_line_commits, read_text_commits
 from clew.knowledge.git.run import read_folder, run_git
-from clew.knowledge.git.store import Activity, CommitFilter, Database, GitLog, LogRefresh
-from clew.knowledge.git.tags import Tagged, read_between, read_first_with, read_tagged
+from clew.knowledge.git.store import CommitFilter, Database, GitLog, LogRefresh
+from clew.knowledge.git.tags import Tagged, read_between
 from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
 from clew.trail.nodes import Node, ScoredNode
 
@@ -76,26 +76,12 @@ class Commits:
         nodes = [ScoredNode(node=commit_node(commit), similarity=share) for commit, share in found]
         return [each for each in nodes if each.node.id not in exclude][:limit]
 
-    async def recent(self, limit: int) -> list[ScoredNode]:
-        """The newest commits, newest first."""
-        found = await self._ask(lambda log: log.recent(limit=limit))
-        return [ScoredNode(node=commit_node(commit), similarity=1.0) for commit in found]
-
-    async def among(self, wanted: CommitFilter, limit: int, *, oldest_first: bool = False) -> tuple[list[Node], int]:
-        """As `select`, with nodes."""
-        found, total = await self.select(wanted, limit, oldest_first=oldest_first)
-        return [commit_node(commit) for commit in found], total
-
     async def select(
         self, wanted: CommitFilter, limit: int = 10, *, oldest_first: bool = False
     ) -> tuple[list[Commit], int]:
-        """The newest commits that fit, newest first, or the oldest, with their files; and the number of all that fit.
-        With `paths` these are the commits that touched any of them, with `mentions` those whose message has a name."""
-        return await self._ask(lambda log: log.among(wanted, limit=limit, oldest_first=oldest_first))
-
-    async def activity(self, paths: Sequence[str]) -> Activity | None:
-        """First and last commit and the authors of some paths. None when no commit touched them."""
-        return await self._ask(lambda log: log.activity(paths))
+        """The newest commits that fit, newest first, or the oldest, with their files; and the number of all that
+        fit."""
+        return await self._ask(lambda log: log.select(wanted, limit=limit, oldest_first=oldest_first))
 
     async def find(self, sha: str) -> Commit | None:
         """The only known commit whose name begins so."""
@@ -109,18 +95,9 @@ class Commits:
         """The authors that a name means."""
         return await self._ask(lambda log: log.authors_of(name))
 
-    async def of_version(self, version: str, limit: int) -> Tagged | None:
-        """The commits of a version, by its tag. None without such a tag."""
-        return await asyncio.to_thread(read_tagged, self._root, version, limit)
-
     async def between(self, older: str, newer: str = "", *, limit: int = 10) -> Tagged | None:
-        """The commits after one version up to another, or up to the checked out commit, by their tags. None without
-        such tags."""
+        """The commits after one version up to another, as `read_between`. None without such tags."""
         return await asyncio.to_thread(read_between, self._root, older, newer, limit)
-
-    async def first_version_with(self, sha: str) -> str:
-        """The tag of the lowest version that has a commit; empty when none has."""
-        return await asyncio.to_thread(read_first_with, self._root, sha)
 
     async def changing_lines(self, path: str, first: int, last: int, limit: int = 10) -> list[Commit]:
         """The newest commits that changed lines of a committed file, newest first; none when git takes too long."""

@@ -1,50 +1,20 @@
-"""Decisions of a repository: read from its decision records (Nygard's form, MADR, run-in headings) and changelogs, and
-kept on the trail as nodes with edges to the code that they name and to the decisions that they supersede."""
+"""Decisions of a repository, read from its decision records: Nygard's form, MADR, run-in headings."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from datetime import UTC, date, datetime, time
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 
 import msgspec
 
-from clew.access import Principal
-from clew.errors import AlreadyExists, Conflict, CycleRefused
 from clew.fences import clean
 from clew.knowledge.code.file_content import blob_id
-from clew.knowledge.evidence.signatures import with_marks
-from clew.knowledge.history.changelog import (
-    ChangeKind,
-    ChangeNote,
-    find_date,
-    is_changelog,
-    is_release_notes,
-    read_changelog,
-    read_heading,
-)
-from clew.knowledge.history.links import link_code
-from clew.knowledge.upsert import keyed_id, put_as
+from clew.knowledge.history.changelog import find_date, read_heading
 from clew.secrecy import mask_document
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft
-from clew.trail.bulk import drop_records, each_record
-from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
-from clew.trail.node import domain_tag, type_tag
-from clew.trail.nodes import SCHEMA, NodeFields, NodeGraph, build_node
-from clew.trail.selector import ContextMatch, Selector
-from clew.trail.store import Trail
 
-REPOSITORY = "repository"
-"""The source of decisions that were read from files of the repository."""
 MAX_SIZE = 500_000
 MAX_PART = 8_000
-MOST_CHANGES = 2_000
-"""Changes of changelogs that are kept on the trail, in the order of their files."""
-
-DecisionKind = Literal["adr", "changelog"]
-
 _FOLDER = re.compile(r"(?:^|/)(?:adrs?|decisions?|decision[-_]records?|architecture[-_]decisions?)/", re.IGNORECASE)
 _OTHER = re.compile(r"(?:^|[-_/])(?:readme|index|template|adr-template|toc)\.md$|/template", re.IGNORECASE)
 _RUN_IN = re.compile(r"\*\*([A-Z][A-Za-z ]{2,40}?)[.:]\*\*[.:]?\s*(.*)")
@@ -65,18 +35,13 @@ _SECTIONS = {
     "status": ("status",),
 }
 _PARTS = {alias: name for name, aliases in _SECTIONS.items() for alias in aliases}
-_PATH = re.compile(r"(?<![\w/.-])((?:[\w-]+/){1,12}[\w.-]+\.[A-Za-z]\w{0,5})(?![\w/])")
-_BATCH = 100
-"""Nodes that one transaction writes."""
 _DIGITS = re.compile(r"\d+")
-_DECIDED: frozenset[ChangeKind] = frozenset(("breaking", "deprecated", "removed", "changed"))
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """A decision and its place: the path `source`, a line from 1, and the git blob id `hash` of the file. `supersedes`
     holds numbers, titles or files as they were written."""
 
-    kind: DecisionKind
     title: str
     source: str
     line: int
@@ -84,7 +49,6 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     number: str = ""
     status: str = ""
     day: date | None = None
-    version: str = ""
     context: str = ""
     decision: str = ""
     consequences: str = ""
@@ -96,16 +60,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.source}:{self.line}"
 
     @property
-    def key(self) -> str:
-        """A name that stays while the text is edited."""
-        place = self.source if self.kind == "adr" else f"{self.source}#{self.version}#{self.title}"
-        return f"decision:{place}"
-
-    @property
     def text(self) -> str:
-        """All of it, without a title that only repeats how the decision begins."""
-        is_repeated = bool(self.title) and self.decision.startswith(self.title.removesuffix("…"))
-        parts = ("" if is_repeated else self.title, self.context, self.decision, self.consequences)
+        parts = (self.title, self.context, self.decision, self.consequences)
         return "\n\n".join(part for part in parts if part)
 
     def mentions(self, name: str) -> bool:
@@ -168,7 +124,6 @@ def _build(path: str, content: bytes, title: str, line: int, parts: Mapping[str,
     replaces = [fields["supersedes"]] if "supersedes" in fields else [found[1] for found in _REPLACES.finditer(said)]
     status = re.match(r"\W*([a-z]+)", said.strip().lower())
     return Decision(
-        kind="adr",
         title=title[numbered.end() :] if numbered and numbered.end() < len(title) else title,
         source=path,
         line=line,
@@ -188,167 +143,19 @@ def _head(parts: Mapping[str, str]) -> list[str]:
     return [line.strip() for line in parts.get("fields", "").split("\n")[:60]]
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """How many decisions were written, superseded and removed, and edges drawn."""
-
-    written: int
-    edges: int
-    superseded: int
-    removed: int = 0
-
-
-def read_decisions(files: Iterable[tuple[str, bytes]]) -> list[Decision]:
-    """The decisions in the decision records and changelogs among these files, in order."""
-    found: list[Decision] = []
-    changes: list[Decision] = []
-    for path, content in files:
-        if is_adr(path):
-            decision = read_adr(path, content)
-            found += [decision] if decision is not None else []
-        elif is_changelog(path):
-            changes += map(_of_change, filter(_is_decided, read_changelog(path, content)))
-    return [*found, *changes[:MOST_CHANGES]]
-
-
-def _is_decided(note: ChangeNote) -> bool:
-    """Whether a list item of a changelog breaks, removes, deprecates or changes something."""
-    return note.is_item and note.kind in _DECIDED
-
-
-def _of_change(note: ChangeNote) -> Decision:
-    return Decision(
-        kind="changelog",
-        title=note.text.split("\n", 1)[0][:200],
-        source=note.path,
-        line=note.line,
-        hash=note.hash,
-        status=note.kind,
-        day=note.day,
-        version=note.version,
-        decision=note.text,
-    )
-
-
-def is_told(path: str) -> bool:
-    """Whether a file is history and no document: a decision record or a changelog. Release notes of one version are
-    documents too."""
-    return is_adr(path) or (is_changelog(path) and not is_release_notes(path))
-
-
-async def keep_decisions(
-    trail: Trail, decisions: Sequence[Decision], paths: Iterable[str] = (), *, by: Principal, drops: bool = True
-) -> Kept:
-    """Make the trail hold these decisions as nodes: each once, written anew when its text changed, or when no program
-    of this user wrote the present node. `paths` are the files of the repository; a decision gets an edge to each that
-    it names. Decisions that are gone from the files are removed if `drops`."""
-    known, present = frozenset(paths), {each.id: each for each in await _kept(trail, by)}
-    drafts = _drafts(decisions, by)
-    written = await _create(trail, [draft for id, draft in drafts.items() if id not in present], by)
-    for id, draft in drafts.items():
-        if id not in written and (id not in present or _change(draft, present[id])) and await _put(trail, draft, by):
-            written.add(id)
-    edges = 0
-    for decision in (each for each in decisions if node_id(by, each) in written):
-        named = [path for path in dict.fromkeys(_PATH.findall(decision.text)) if path in known]
-        edges += len(await link_code(trail, node_id(by, decision), named, by=by)) if named else 0
-    others = [each.id for each in present.values() if each.id not in drafts and each.context.get("path")]
-    removed = await drop_records(trail, others, by=by) if drops else 0
-    superseded = await _supersede(trail, decisions, by)
-    return Kept(written=len(written), edges=edges, superseded=superseded, removed=removed)
-
-
-def node_id(by: Principal, decision: Decision) -> str:
-    """The id of the node of a decision."""
-    return keyed_id(by.owner_id, decision.key)
-
-
-async def _kept(trail: Trail, by: Principal) -> list[Breadcrumb]:
-    """The decisions on the trail that were read from files."""
-    wanted = Selector(
-        schema_name=SCHEMA,
-        all_tags=(domain_tag(NodeDomain.HISTORY), type_tag(NodeType.DECISION)),
-        context_match=(ContextMatch(path="source", value=REPOSITORY),),
-    )
-    return [each async for each in each_record(trail, wanted, by=by)]
-
-
-def _drafts(decisions: Iterable[Decision], by: Principal) -> dict[str, Draft]:
-    """The nodes of decisions by id; of several with one id, the last."""
-    made = with_marks([_draft(decision, by) for decision in decisions])
-    return {str(draft.id): draft for draft in made}
-
-
-def _draft(decision: Decision, by: Principal) -> Draft:
-    fields: NodeFields = {
-        "category": "decision",
-        "source": REPOSITORY,
-        "content_hash": decision.hash,
-        "trust": Trust.RECENT,
-        "verification": Verification.CODE,
-        "metadata": _metadata(decision),
-        "path": decision.source,
-        "line_start": decision.line,
-        **({"timestamp": datetime.combine(decision.day, time(), UTC)} if decision.day else {}),
-        "id": node_id(by, decision),
-    }
-    return build_node(decision.title[:500], NodeDomain.HISTORY, NodeType.DECISION, decision.text, fields)
-
-
-async def _create(trail: Trail, drafts: Sequence[Draft], by: Principal) -> set[str]:
-    """Write new nodes in batches, and return the ids of those written. A batch with a node that somebody else wrote
-    meanwhile is left out, to be written one by one."""
-    written: set[str] = set()
-    for first in range(0, len(drafts), _BATCH):
-        some = drafts[first : first + _BATCH]
-        with suppress(AlreadyExists, Conflict):
-            written.update(each.id for each in await trail.records.create_many(some, by=by))
-    return written
-
-
-async def _put(trail: Trail, draft: Draft, by: Principal) -> bool:
-    """Write or change one node; whether there was anything to write."""
-    before: list[Breadcrumb] = []
-
-    def change(present: Breadcrumb) -> Change | None:
-        before[:] = [present]
-        return _change(draft, present)
-
-    after = await put_as(trail, draft, change, by=by)
-    return not before or before[0].version != after.version
-
-
-def _change(draft: Draft, present: Breadcrumb) -> Change | None:
-    """The change that a node needs, if any."""
-    later = {"superseded_by": present.context["superseded_by"]} if "superseded_by" in present.context else {}
-    wanted = {**draft.context, **later}
-    is_same = present.context == wanted and present.title == draft.title
-    return None if is_same else Change(title=draft.title, context=wanted)
-
-
-def _metadata(decision: Decision) -> dict[str, Any]:
-    known = {
-        "kind": decision.kind,
-        "status": decision.status,
-        "number": decision.number,
-        "version": decision.version,
-        "day": decision.day.isoformat() if decision.day else "",
-    }
-    return {name: value for name, value in known.items() if value}
-
-
-async def _supersede(trail: Trail, decisions: Sequence[Decision], by: Principal) -> int:
-    """Mark records as superseded: those that later ones name, and those that name a later one."""
-    graph, records = NodeGraph(trail, by), [each for each in decisions if each.kind == "adr"]
-    pairs = [(old, new) for new in records for name in new.supersedes if (old := _named(name, records, new))]
-    pairs += [(old, new) for old in records if (new := _named(old.superseded_by, records, old))]
-    done = 0
-    for earlier, later in dict.fromkeys((node_id(by, old), node_id(by, new)) for old, new in pairs):
-        try:
-            await graph.supersede(earlier, later)
-        except CycleRefused:
-            continue  # two records that each claim to replace the other
-        done += 1
-    return done
+def find_superseded(records: Sequence[Decision]) -> list[tuple[Decision, Decision]]:
+    """Pairs of a record and the later one that supersedes it: those that later ones name, and those that name a later
+    one. Where records claim to replace each other, the first claim counts."""
+    claims = [(old, new) for new in records for name in new.supersedes if (old := _named(name, records, new))]
+    claims += [(old, new) for old in records if (new := _named(old.superseded_by, records, old))]
+    later: dict[str, Decision] = {}
+    for old, new in claims:
+        end = new
+        while end.source in later:
+            end = later[end.source]
+        if end.source != old.source:
+            later.setdefault(old.source, new)
+    return [(old, later[old.source]) for old in records if old.source in later]
 
 
 def _named(name: str, records: Sequence[Decision], by: Decision) -> Decision | None:

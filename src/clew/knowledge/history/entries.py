@@ -4,10 +4,10 @@ category. It belongs to a session, and other sessions read it once it is promote
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -30,11 +30,10 @@ NO_SESSION = "outside"
 MAX_LIMIT = 1_000
 MAX_NAME = 120
 _PAGE = 200
-_LOOKED_BACK = 100
-"""Pages of concurrent entries that are searched for the previous one."""
+_CONCURRENT = 50
+"""Entries that others may write to a session at the same time."""
 _MOMENT = timedelta(microseconds=1)
-
-PromotedBecause = Literal["user", "session_success", "inspector", "uses"]
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class Category(StrEnum):
@@ -52,7 +51,7 @@ class Category(StrEnum):
     GENERAL = "general"
 
 
-NODE_TYPES = {
+_NODE_TYPES = {
     Category.DECISION: NodeType.DECISION,
     Category.PATTERN: NodeType.PATTERN,
     Category.FAILURE: NodeType.FAILURE,
@@ -112,6 +111,17 @@ def place_of_entry(entry: Node) -> str:
     return f"{on_one_line(entry.path)}:{entry.line_start or 1}" if entry.path else entry.id
 
 
+def newest_first(nodes: Iterable[Node]) -> list[Node]:
+    """By the time at which it happened; decision records without a day come last, the highest number first."""
+
+    def rank(node: Node) -> tuple[datetime, int]:
+        is_dated = node.timestamp is not None or "kind" not in node.metadata
+        number = str(node.metadata.get("number", ""))
+        return node.at if is_dated else _NEVER, int(number) if number.isdecimal() else 0
+
+    return sorted(nodes, key=rank, reverse=True)
+
+
 async def write_entry(
     trail: Trail,
     by: Principal,
@@ -135,7 +145,7 @@ async def write_entry(
         raise InvalidInput("session_id", "is empty", hint="Every entry belongs to a session")
     masked = mask_keys(content)
     name = inline(mask_keys(title) or masked, MAX_NAME) or category.value
-    node_type = NODE_TYPES.get(category, NodeType.HISTORY_ENTRY)
+    node_type = _NODE_TYPES.get(category, NodeType.HISTORY_ENTRY)
     fields: NodeFields = {
         "session_id": session_id,
         "category": category.value,
@@ -172,17 +182,10 @@ async def list_all(
 async def _entry_before(trail: Trail, id: str, session_id: str, by: Principal) -> str | None:
     """The entry right before this one, also when others write at the same time."""
     selector = build_selector(ArchiveQuery(current_only=True), session_id)
-    cursor, is_passed = None, False
-    for _ in range(_LOOKED_BACK):
-        page = await trail.records.list(selector, by=by, limit=2, cursor=cursor)
-        for each in page.items:
-            if is_passed:
-                return each.id
-            is_passed = each.id == id
-        cursor = page.cursor
-        if cursor is None:
-            break
-    return None
+    page = await trail.records.list(selector, by=by, limit=_CONCURRENT)
+    ids = [each.id for each in page.items]
+    after = ids[ids.index(id) + 1 :] if id in ids else []
+    return after[0] if after else None
 
 
 def _conditions(query: ArchiveQuery) -> list[ContextMatch]:

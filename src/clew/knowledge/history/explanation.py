@@ -19,18 +19,19 @@ from clew.knowledge.git.log import Commit, read_named
 from clew.knowledge.git.run import find_head, find_objects
 from clew.knowledge.history.decisions import Decision
 from clew.knowledge.history.links import CrossDomain, references_of
+from clew.trail.kinds import NodeDomain
 from clew.trail.nodes import Node
 from clew.trail.store import Trail
 
 NEAR = 5
 """Lines between two places that an entry about one still explains the other."""
-_OF_FILES = frozenset(("adr", "changelog"))
 _REVERTS = re.compile(r"This reverts commit ([0-9a-f]{7,40})\b|\bReverts?:?\s+([0-9a-f]{7,40})\b")
 _FIXES = re.compile(
     r"\b(?:fix(?:e[sd])?|close[sd]?|resolve[sd]?)\b:?\s+"
     r"((?:[\w.-]+/[\w.-]+)?#\d{1,7}|[A-Z][A-Z0-9]{1,9}-\d{1,6}|[0-9a-f]{12,40}\b)",
     re.IGNORECASE,
 )
+_RESOLVING: tuple[tuple[Literal["fixes", "reverts"], re.Pattern[str]], ...] = (("reverts", _REVERTS), ("fixes", _FIXES))
 
 
 class Resolution(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +41,6 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     failure: str
     commit: str
     what: str
-    files: tuple[str, ...] = ()
 
 
 def find_resolutions(commits: Iterable[Commit]) -> list[Resolution]:
@@ -50,13 +50,10 @@ def find_resolutions(commits: Iterable[Commit]) -> list[Resolution]:
 
 
 def _resolutions(commit: Commit) -> Iterator[Resolution]:
-    text = "\n".join([commit.subject, commit.body, *(f"{name}: {value}" for name, value in commit.trailers)])
-    files = tuple(file.path for file in commit.files[:50])
-    kinds: tuple[tuple[Literal["fixes", "reverts"], re.Pattern[str]], ...] = (("reverts", _REVERTS), ("fixes", _FIXES))
-    for kind, pattern in kinds:
-        for found in pattern.finditer(text):
+    for kind, pattern in _RESOLVING:
+        for found in pattern.finditer(f"{commit.subject}\n{commit.body}"):
             failure = next(filter(None, found.groups()))
-            yield Resolution(kind=kind, failure=failure, commit=commit.sha, what=commit.subject, files=files)
+            yield Resolution(kind=kind, failure=failure, commit=commit.sha, what=commit.subject)
 
 
 class Around(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +112,7 @@ async def blame_why(
         uncommitted=tuple(number for number, each in enumerate(origins, line) if not each.sha),
         commits=tuple(commits),
         resolutions=tuple(find_resolutions(commits)),
-        decisions=tuple({(each.title, each.version): each for each in meant}.values())[:limit],
+        decisions=tuple(meant)[:limit],
         history=tuple(await _entries_about(CrossDomain(trail, by), place, line, last, around))[:limit],
     )
 
@@ -132,8 +129,8 @@ def _read_history(root: Path, origins: Sequence[LineOrigin], limit: int) -> list
 async def _entries_about(graph: CrossDomain, path: str, line: int, last: int, around: Around) -> list[Node]:
     """Entries about the symbol first, then those about its file, each once, without decisions that files record."""
     refs = [f"{path}#{around.qualname}"] if around.qualname else []
-    found = [node for ref in (*refs, path) for node in await graph.history_for_code(ref)]
-    noted = [node for node in found if node.metadata.get("kind") not in _OF_FILES]
+    found = [node for ref in (*refs, path) for node in await graph.linked(ref, NodeDomain.HISTORY)]
+    noted = [node for node in found if node.metadata.get("kind") != "adr"]
     return list({node.id: node for node in noted if _is_about(node, path, line, last, around)}.values())
 
 
@@ -152,9 +149,8 @@ def _covers(ref: CodeRef, line: int, last: int, around: Around) -> bool:
 
 def _speaks_of(decision: Decision, path: str, symbol: str, commits: Sequence[Commit]) -> bool:
     """Whether a decision record names the file or the symbol, or was written in a commit that wrote the line and is not
-    the first of all. A change of a changelog must do both."""
+    the first of all."""
     codes = (f"`{symbol}`", f"`{symbol}()`", f"#{symbol}") if symbol else ()
     is_named = any(code in decision.text for code in codes) or decision.mentions(path)
     written_in = {file.path for commit in commits if commit.parents for file in commit.files}
-    is_written = decision.source in written_in
-    return is_named and is_written if decision.kind == "changelog" else is_named or is_written
+    return is_named or decision.source in written_in

@@ -7,6 +7,8 @@ import re
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
+from packaging.utils import canonicalize_version
+
 from clew.knowledge.git.tags import version_key
 
 MAX_VALUE = 2_000
@@ -69,7 +71,7 @@ def normal_value(text: str, attribute: str = "") -> str:
         return word
     if _MINIMUM.search(attribute) and (least := _least(plain)):
         return least
-    if _VERSIONED.search(attribute) and (version := version_key(plain)) is not None:
+    if _VERSIONED.search(attribute) and (version := _version(plain)):
         return f"version {version}"
     return _number(plain) or _quantity(plain) or _tidied(plain)
 
@@ -91,8 +93,14 @@ def _least(text: str) -> str:
     lower = [version for sign, version in _BOUND.findall(text) if sign in (">=", "~=", "^", "~", "==")]
     said = _LEAST.fullmatch(text)
     found = lower[0] if lower else (said["a"] or said["b"]) if said else text
-    key = version_key(found)
-    return f"min {key}" if key is not None else ""
+    version = _version(found)
+    return f"min {version}" if version else ""
+
+
+def _version(text: str) -> str:
+    """A version without trailing zeros; empty for anything else."""
+    key = version_key(text)
+    return canonicalize_version(key) if key is not None else ""
 
 
 def _number(text: str) -> str:
