@@ -39,7 +39,7 @@ from clew.knowledge.git.log import NEWEST
 from clew.knowledge.history.beliefs import BeliefLedger
 from clew.knowledge.history.changelog import is_changelog
 from clew.knowledge.history.decision_sync import DecisionSync
-from clew.knowledge.history.explanation import NOWHERE, Around, Why, blame_why
+from clew.knowledge.history.explanation import Why, blame_why
 from clew.knowledge.history.journal import Archive, Chronicle
 from clew.knowledge.history.lessons import Mistakes, UserPreferences
 from clew.knowledge.history.links import ensure_anchors
@@ -202,9 +202,9 @@ class Knowledge:
     async def why(self, path: str, line: int, last_line: int = 0, *, by: Principal) -> Why:
         """What explains a line, or all from it to the last. Raises NotFound, InvalidInput, ClewError."""
         place = file_of(self.root, path)
-        around, told = await self._symbol_at(place, line), await self.decisions.decisions()
+        symbol, decisions = await self._symbol_at(place, line), await self.decisions.decisions()
         return await blame_why(
-            self.root, place, line, last_line, trail=self._told, by=by, decisions=told, around=around
+            self.root, place, line, last_line, trail=self._told, by=by, decisions=decisions, symbol=symbol
         )
 
     def chronicle(self, by: Principal, session_id: str) -> Chronicle:
@@ -254,17 +254,15 @@ class Knowledge:
     def _is_past(self, text: str) -> bool:
         return parse_question(text, self.clock.now()).kind is Kind.HISTORY
 
-    async def _symbol_at(self, path: str, line: int) -> Around:
-        """The innermost symbol around a line, if there is one."""
+    async def _symbol_at(self, path: str, line: int) -> str:
+        """The qualified name of the innermost symbol around a line; empty without one."""
         try:
             found = await self.code.symbols_of(path)
         except NotFound:
-            return NOWHERE
+            return ""
         around = [each for each in found if (each.line_start or 0) <= line <= (each.line_end or 0)]
         inner = max(around, key=lambda each: each.line_start or 0, default=None)
-        if inner is None:
-            return NOWHERE
-        return Around(qualname=inner.id.partition("#")[2], first=inner.line_start or 0, last=inner.line_end or 0)
+        return inner.id.partition("#")[2] if inner is not None else ""
 
 
 def open_knowledge(

@@ -154,7 +154,7 @@ def test_a_file_with_carriage_returns_alone_has_the_lines_of_editors(repository:
 def test_a_name_with_the_mark_of_a_symbol_or_a_line_is_a_name(repository: Repository) -> None:
     first = repository.commit("First", {"a": "one\n", "a#b.py": "two\n"})
     second = repository.commit("Second", {"a:1": "three\n"})
-    assert [find_origin(repository.root, name, 1).text for name in ("a#b.py", "a:1", "a#b")] == ["two", "three", "one"]
+    assert [find_origin(repository.root, name, 1).path for name in ("a#b.py", "a:1", "a#b")] == ["a#b.py", "a:1", "a"]
     assert shas(repository.root, "a#b.py", 1, 1) == [first]
     assert shas(repository.root, "a:1", 1, 1) == [second]
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from clew.errors import NotFound
 from clew.knowledge.code.store import CodeStore
 from clew.knowledge.evidence.citations import citation_of
 from clew.knowledge.git.commits import Commits
@@ -71,9 +70,6 @@ async def test_a_commit_is_named_and_cited_by_its_beginning(
     [only] = await commits.search(f"what is {told[1][:9]}")
     assert only.similarity == 1
     assert citation_of(only.node) == f"commit {told[1][:10]} {only.node.at:%Y-%m-%d}"
-    assert commits.get(only.node.id) == only.node
-    with pytest.raises(NotFound):
-        commits.get("commit:0000000")
 
 
 async def test_some_may_be_left_out_and_older_ones_too(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,22 +11,22 @@ import msgspec
 
 from clew.catalog.domain import Domain
 from clew.catalog.text import inline
-from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query, commit_line
+from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query
 from clew.knowledge.domains.journal import journal_tools
 from clew.knowledge.domains.lessons import lesson_tools
 from clew.knowledge.domains.shown import READS, WIDTH, node_line, node_lines
 from clew.knowledge.domains.withheld import telling_of_the_withheld
 from clew.knowledge.evidence.citations import COMMIT_PREFIX, on_one_line
+from clew.knowledge.git.commits import commit_node
 from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.history.brief import Tier, write_brief
 from clew.knowledge.history.entries import NO_SESSION
 from clew.knowledge.history.explanation import find_resolutions
 from clew.knowledge.history.journal import Include, SummaryType
-from clew.knowledge.membership import telling_words
 from clew.knowledge.text import stems
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, guide, tool
 from clew.trail.kinds import NodeDomain
-from clew.trail.nodes import UNVERIFIED, ScoredNode
+from clew.trail.nodes import UNVERIFIED, Node, ScoredNode
 
 if TYPE_CHECKING:
     from clew.knowledge.base import Knowledge
@@ -210,15 +210,10 @@ def _question_tools(known: OpenKnowledge) -> Sequence[Tool]:
         """List the work of the last days: entries with the code they name, then commits, newest first."""
         knowledge = await known()
         since = knowledge.clock.now() - timedelta(days=days)
-        wanted = CommitFilter(since=since, words=tuple(telling_words(query)) if query.strip() else ())
-        if path:
-            wanted = msgspec.structs.replace(wanted, words=(), paths=tuple(await knowledge.commits.paths_of(path)))
         found = await knowledge.archive(ctx.by).links.changes_since(query or path, since, limit=limit)
         noted = [each for each in found if not path or any(_is_below(node.path, path) for node in each.linked)]
-        is_known = not path or bool(wanted.paths)
-        commits, total = await knowledge.commits.select(wanted, limit) if is_known else (list["Commit"](), 0)
-        more = [f"… and {total - len(commits):,} more commits"] if total > len(commits) else []
-        lines = [*filter(None, [_related_lines(noted)]), *map(commit_line, commits), *more]
+        commits = await _changes(knowledge, query, path, since, limit)
+        lines = [*filter(None, [_related_lines(noted)]), *map(node_line, commits)]
         return "\n".join(lines) or f"Nothing changed in {days} day{'s' * (days != 1)}."
 
     @tool(name="past_issues", effects=READS, searchable=False)
@@ -252,6 +247,17 @@ def _neighbour_tools(known: OpenKnowledge) -> Sequence[Tool]:
         return _related_lines([await (await _links(known, ctx)).neighbours_of(of)])
 
     return similar_across_domains, get_related
+
+
+async def _changes(knowledge: Knowledge, query: str, path: str, since: datetime, limit: int) -> list[Node]:
+    """The newest commits below a path, or those on a topic, or all."""
+    if query.strip() and not path:
+        await knowledge.commits.catch_up()
+        return [each.node for each in await knowledge.commits.search(query, limit=limit, since=since)]
+    paths = await knowledge.commits.paths_of(path) if path else []
+    wanted = CommitFilter(since=since, paths=tuple(paths))
+    found = (await knowledge.commits.select(wanted, limit))[0] if paths or not path else []
+    return [commit_node(commit) for commit in found]
 
 
 async def _resolution_lines(knowledge: Knowledge, code: str) -> list[str]:

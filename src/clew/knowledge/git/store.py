@@ -95,14 +95,12 @@ class LogRefresh(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommitFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which commits; all given parts must hold. `since` is inclusive, `until` exclusive. `words` stand in the message
-    or in the path of a touched file."""
+    """Which commits; all given parts must hold. `since` is inclusive, `until` exclusive."""
 
     since: datetime | None = None
     until: datetime | None = None
     paths: tuple[str, ...] = ()
     authors: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
 
 
 class GitLog:
@@ -110,17 +108,15 @@ class GitLog:
 
     def __init__(self, store: Database, root: Path) -> None:
         self._store, self._root = store, root
-        with store.writing() as sql:
-            _prepare(sql)
+        self._era: int | None = None
 
     def refresh(self, *, limit: int = NEWEST) -> LogRefresh:
-        """Read new commits, and drop those that the checked out commit does not have, after a rewrite or on another
-        branch. A refresh that is killed is completed by the next one. Raises SourceError."""
+        """Read new commits, the newest `limit` of them, and drop those that the checked out commit does not have, after
+        a rewrite or on another branch. A refresh that is killed is completed by the next one. Raises SourceError."""
         head, known = find_head(self._root), self.head
         if head == known:
             return LogRefresh(head=head)
         with self._store.writing() as sql:
-            _prepare(sql)
             removed = self._forget(sql, head, known)
         known = self.head
         revisions = [head, f"^{known}"] if head and known else [head] if head else []
@@ -129,8 +125,6 @@ class GitLog:
             with self._store.writing() as sql:
                 added += sum(_write(sql, commit, paths) for commit in batch)
         with self._store.writing() as sql:
-            older = "number IN (SELECT number FROM git_commits ORDER BY at DESC, number LIMIT -1 OFFSET ?)"
-            removed += _delete(sql, older, limit)
             sql.execute("DELETE FROM git_head")
             sql.executemany("INSERT INTO git_head VALUES (?)", [(head,)] if head else [])
         return LogRefresh(head=head, added=added, removed=removed)
@@ -156,8 +150,8 @@ class GitLog:
         """The newest commits that fit, newest first, or the oldest, with their files; and the number of all that
         fit."""
         order = "c.at, c.number DESC" if oldest_first else "c.at DESC, c.number"
-        with self._store.reading() as sql:
-            where, values = _where(sql, wanted)
+        where, values = _where(wanted)
+        with self._reading() as sql:
             rows = sql.execute(f"SELECT {_COLUMNS} {where} ORDER BY {order} LIMIT ?", (*values, limit)).fetchall()
             [(total,)] = sql.execute(f"SELECT count(*) {where}", tuple(values)).fetchall()
         return [self._commit(row) for row in rows], int(total)
@@ -203,7 +197,7 @@ class GitLog:
         """Commits that a text is about, best first, each with the share of the text's words that its message has, from
         0 to 1. A commit that the text names comes first."""
         named = self._named(text)
-        with self._store.reading() as sql:
+        with self._reading() as sql:
             rows = _search(sql, text, limit, _seconds(since, _FIRST))
         others = [(self._commit(row), share) for row, share in rows]
         return [*((each, 1.0) for each in named), *(each for each in others if each[0] not in named)][:limit]
@@ -231,8 +225,16 @@ class GitLog:
         sql.execute("DELETE FROM git_head")
         return _delete(sql, "number >= ?", 0)
 
+    def _reading(self) -> AbstractContextManager[Sql]:
+        """Creates the tables first in a file that is new."""
+        if self._era != self._store.era:
+            with self._store.writing() as sql:
+                _prepare(sql)
+            self._era = self._store.era
+        return self._store.reading()
+
     def _rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self._store.reading() as sql:
+        with self._reading() as sql:
             return list(sql.execute(statement, tuple(values)))
 
     def _commit(self, row: tuple[Any, ...]) -> Commit:
@@ -301,7 +303,7 @@ def _batches(commits: Iterable[Commit]) -> Iterator[list[Commit]]:
 # -- filters and search --------------------------------------------------------------------------------------------
 
 
-def _where(sql: Sql, wanted: CommitFilter) -> tuple[str, list[Any]]:
+def _where(wanted: CommitFilter) -> tuple[str, list[Any]]:
     conditions = ["c.at >= ? AND c.at < ?"]
     values = list[Any]([_seconds(wanted.since, _FIRST), _seconds(wanted.until, _LAST)])
     if wanted.authors:
@@ -313,21 +315,7 @@ def _where(sql: Sql, wanted: CommitFilter) -> tuple[str, list[Any]]:
             " WHERE p.path IN (SELECT value FROM json_each(?)))"
         )
         values.append(json.dumps(wanted.paths[:MOST_PATHS]))
-    if wanted.words:
-        conditions.append("c.number IN (SELECT value FROM json_each(?))")
-        values.append(json.dumps(_numbers_on(sql, wanted.words)))
     return f"FROM git_commits c WHERE {' AND '.join(conditions)}", values
-
-
-def _numbers_on(sql: Sql, words: Sequence[str]) -> list[int]:
-    """Commits whose message is about these words, and those that touched a path with all of them."""
-    touching = " AND ".join("instr(lower(p.path), ?)" for _ in words)
-    rows = sql.execute(
-        f"SELECT DISTINCT t.of_commit FROM git_paths p JOIN git_touched t ON t.path = p.number WHERE {touching}",
-        tuple(word.lower() for word in words),
-    ).fetchall()
-    about = [number for number, share in _shares(sql, _queries(" ".join(words))).items() if share >= LEAST_SHARE]
-    return [*about, *(number for (number,) in rows)]
 
 
 def _search(sql: Sql, text: str, limit: int, since: int) -> list[tuple[tuple[Any, ...], float]]:

@@ -13,18 +13,16 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import ClewError
-from clew.knowledge.code.places import CodeRef, file_of, find_origins
+from clew.knowledge.code.places import file_of, find_origins
 from clew.knowledge.git.blame import LineOrigin, read_line_history
 from clew.knowledge.git.log import Commit, read_named
 from clew.knowledge.git.run import find_head, find_objects
 from clew.knowledge.history.decisions import Decision
-from clew.knowledge.history.links import CrossDomain, references_of
+from clew.knowledge.history.links import CrossDomain
 from clew.trail.kinds import NodeDomain
 from clew.trail.nodes import Node
 from clew.trail.store import Trail
 
-NEAR = 5
-"""Lines between two places that an entry about one still explains the other."""
 _REVERTS = re.compile(r"This reverts commit ([0-9a-f]{7,40})\b|\bReverts?:?\s+([0-9a-f]{7,40})\b")
 _FIXES = re.compile(
     r"\b(?:fix(?:e[sd])?|close[sd]?|resolve[sd]?)\b:?\s+"
@@ -56,28 +54,15 @@ def _resolutions(commit: Commit) -> Iterator[Resolution]:
             yield Resolution(kind=kind, failure=failure, commit=commit.sha, what=commit.subject)
 
 
-class Around(msgspec.Struct, frozen=True, kw_only=True):
-    """The innermost symbol around a line, and its lines."""
-
-    qualname: str = ""
-    first: int = 0
-    last: int = 0
-
-
-NOWHERE = Around()
-
-
 class Why(msgspec.Struct, frozen=True, kw_only=True):
-    """The explanation of a line, or of several up to `last_line`. `origin` is that of the first line, masked;
-    `uncommitted` are the lines that no commit has yet."""
+    """The explanation of a line, or of several up to `last_line`. `uncommitted` are the lines that no commit has
+    yet."""
 
     path: str
     line: int
     last_line: int
-    origin: LineOrigin
     uncommitted: tuple[int, ...]
     commits: tuple[Commit, ...]
-    resolutions: tuple[Resolution, ...]
     decisions: tuple[Decision, ...]
     history: tuple[Node, ...]
 
@@ -91,29 +76,26 @@ async def blame_why(
     trail: Trail,
     by: Principal,
     decisions: Sequence[Decision] = (),
-    around: Around = NOWHERE,
+    symbol: str = "",
     limit: int = 10,
 ) -> Why:
-    """Explain a line of a file on disk, or all from it to the last. `decisions` are those of the repository; `around`
-    is the symbol around the line. Raises NotFound for a missing line, InvalidInput for a file that is not shown,
-    ClewError without git history, SourceError when git fails."""
+    """Explain a line of a file on disk, or all from it to the last. `decisions` are those of the repository; `symbol`
+    is the qualified name of the symbol around the line. Raises NotFound for a missing line, InvalidInput for a file
+    that is not shown, ClewError without git history, SourceError when git fails."""
     place, last = file_of(root, path), max(line, last_line)
     if await asyncio.to_thread(find_head, root) is None:
         hint = "Run it in a repository that has a commit"
         raise ClewError("blame-why needs git history; this folder has none", hint=hint)
     origins = await asyncio.to_thread(find_origins, root, place, line, last)
     commits = await asyncio.to_thread(_read_history, root, origins, limit)
-    meant = [each for each in decisions if _speaks_of(each, place, around.qualname, commits)]
     return Why(
         path=place,
         line=line,
         last_line=last,
-        origin=origins[0],
         uncommitted=tuple(number for number, each in enumerate(origins, line) if not each.sha),
         commits=tuple(commits),
-        resolutions=tuple(find_resolutions(commits)),
-        decisions=tuple(meant)[:limit],
-        history=tuple(await _entries_about(CrossDomain(trail, by), place, line, last, around))[:limit],
+        decisions=tuple(each for each in decisions if _speaks_of(each, place, symbol, commits))[:limit],
+        history=tuple(await _entries_about(CrossDomain(trail, by), place, symbol))[:limit],
     )
 
 
@@ -126,25 +108,12 @@ def _read_history(root: Path, origins: Sequence[LineOrigin], limit: int) -> list
     return sorted(found, key=lambda commit: commit.at, reverse=True)[:limit]
 
 
-async def _entries_about(graph: CrossDomain, path: str, line: int, last: int, around: Around) -> list[Node]:
-    """Entries about the symbol first, then those about its file, each once, without decisions that files record."""
-    refs = [f"{path}#{around.qualname}"] if around.qualname else []
+async def _entries_about(graph: CrossDomain, path: str, symbol: str) -> list[Node]:
+    """Entries about the symbol and those that it is a part of, then about the file, without decisions from files."""
+    parts = symbol.split(".") if symbol else []
+    refs = [f"{path}#{'.'.join(parts[:count])}" for count in range(len(parts), 0, -1)]
     found = [node for ref in (*refs, path) for node in await graph.linked(ref, NodeDomain.HISTORY)]
-    noted = [node for node in found if node.metadata.get("kind") != "adr"]
-    return list({node.id: node for node in noted if _is_about(node, path, line, last, around)}.values())
-
-
-def _is_about(node: Node, path: str, line: int, last: int, around: Around) -> bool:
-    """Whether an entry about this file concerns these lines: it names them, their symbol, or the whole file."""
-    refs = [ref for ref in references_of(node) if ref.path == path]
-    return not refs or any(_covers(ref, line, last, around) for ref in refs)
-
-
-def _covers(ref: CodeRef, line: int, last: int, around: Around) -> bool:
-    if ref.qualname:
-        return around.qualname == ref.qualname or around.qualname.startswith(f"{ref.qualname}.")
-    is_near = line - NEAR <= ref.line <= last + NEAR
-    return not ref.line or is_near or (bool(around.qualname) and around.first <= ref.line <= around.last)
+    return list({node.id: node for node in found if node.metadata.get("kind") != "adr"}.values())
 
 
 def _speaks_of(decision: Decision, path: str, symbol: str, commits: Sequence[Commit]) -> bool:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection
 
 from clew.access import Principal
-from clew.knowledge.evidence.citations import COMMIT_PREFIX
 from clew.knowledge.git.commits import Commits
 from clew.knowledge.shelves import NodeShelf
 from clew.trail.kinds import NodeDomain
@@ -42,8 +40,6 @@ class HistoryShelf:
         return sorted(found, key=lambda each: -each.similarity)[:limit]
 
     async def get(self, id: str, *, by: Principal) -> Node:
-        if id.startswith(COMMIT_PREFIX):
-            return await asyncio.to_thread(self._commits.get, id)
         return await self._nodes.get(id, by=by)
 
     async def catch_up(self) -> None:
