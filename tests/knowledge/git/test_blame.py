@@ -142,12 +142,6 @@ def test_both_ends_of_a_line_are_the_same_line(repository: Repository, told: lis
     assert shas(repository.root, "a.py", 1, 3) == [*told, ""]
 
 
-def test_a_file_with_carriage_returns_alone_has_the_lines_of_editors(repository: Repository) -> None:
-    first = repository.commit("First", {"a.py": "one\rtwo\r"})
-    repository.write({"a.py": "one\rtwo\rnew\r"})
-    assert shas(repository.root, "a.py", 1, 3) == [first, first, ""]
-
-
 # -- names -----------------------------------------------------------------------------------------------------
 
 

@@ -52,13 +52,10 @@ def blame_lines(root: Path, path: str, body: bytes, first: int, last: int) -> li
     if last - first >= MAX_RANGE:
         raise InvalidInput("place", f"has over {MAX_RANGE} lines", hint="Ask for fewer")
     objects = find_objects(root)
-    committed = _read_committed(objects, path)
-    at = dict(_same_lines(split_lines(committed), present))
+    at = dict(_same_lines(split_lines(_read_committed(objects, path)), present))
     wanted = [at.get(line, 0) for line in range(first, last + 1)]
-    # git sees a single line in a file whose lines end with carriage returns alone
-    asked = wanted if b"\n" in committed else [min(line, 1) for line in wanted]
-    blamed = _blame(objects, path, [line for line in asked if line])
-    return [blamed.get(line, _NEW) for line in asked]
+    blamed = _blame(objects, path, [line for line in wanted if line])
+    return [blamed.get(line, _NEW) for line in wanted]
 
 
 def read_line_history(root: Path, origin: LineOrigin, *, limit: int = 10) -> list[Commit]:
@@ -72,9 +69,8 @@ def read_line_history(root: Path, origin: LineOrigin, *, limit: int = 10) -> lis
 
 
 def split_lines(body: bytes) -> list[str]:
-    """Lines as git counts them, without their ends; a file that only has carriage returns is split at these."""
-    text = body.decode(errors="replace")
-    lines = text.split("\n" if "\n" in text else "\r")
+    """Lines as git counts them, without their ends."""
+    lines = body.decode(errors="replace").split("\n")
     return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
 
 

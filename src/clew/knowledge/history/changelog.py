@@ -58,6 +58,7 @@ _DATES = (
 _MARKED = re.compile(r"(#{1,6}+)\s++(\S.*+)")
 _RULE = re.compile(r"([=\-~^*#+\"'`_.:])\1{2,}\s*")
 _BULLET = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.+)")
+_MARKED_VERSION = re.compile(r"#{1,3}\s+\[?v?\d+\.\d")
 _FENCE = re.compile(r"\s*(?:```|~~~)[^`~]*")
 _MARKUP = re.compile(r"\s*(?:\.\.(?: |$)|<!--|\[[^\]]{1,200}\]:\s|:[\w-]{1,40}:(?:\s|$))")
 """Directives, comments, link definitions and fields."""
@@ -150,19 +151,14 @@ def find_date(text: str) -> date | None:
     return None
 
 
-class _Open:
-    """A change that is being read: its first line, indent and texts so far."""
+class _Open(msgspec.Struct, kw_only=True):
+    """A change that is being read: its lines, indent and texts so far."""
 
-    def __init__(self, line: int, indent: int, text: str, *, is_item: bool) -> None:
-        self.line = self.end = line
-        self.indent, self.is_item = indent, is_item
-        self.texts, self._size = [text], len(text)
-
-    def add(self, number: int, text: str) -> None:
-        self.end = number
-        if self._size < MAX_TEXT:
-            self.texts.append(text)
-            self._size += len(text) + 1
+    line: int
+    end: int
+    indent: int
+    is_item: bool
+    texts: list[str]
 
 
 class _Reader:
@@ -187,27 +183,21 @@ class _Reader:
         at, is_code = self._after_front_matter(), False
         while at < len(self._lines):
             line = self._lines[at]
+            is_code = is_code and not _MARKED_VERSION.match(line)  # the end of the code may be missing
             if _FENCE.fullmatch(line):
                 is_code = not is_code
-            elif is_code and not self._is_marked_release(line):
-                pass
-            elif not line.strip():
-                self._is_blank = True
+            elif is_code or not line.strip():
+                self._is_blank = self._is_blank or not is_code
             elif heading := self._heading(at):
                 self._take_heading(heading)
                 at += heading.lines - 1
-                self._is_blank, is_code = True, False
+                self._is_blank = True
             elif not _MARKUP.match(line):
                 self._take_text(at, line)
                 self._is_blank = False
             at += 1
         self._close()
         return self._notes
-
-    def _is_marked_release(self, line: str) -> bool:
-        """Whether a line ends code whose end is missing."""
-        heading = read_heading(line)
-        return heading is not None and _VERSION.search(heading.text) is not None and _is_release(heading.text)
 
     def _after_front_matter(self) -> int:
         if not self._lines or self._lines[0].strip() != "---":
@@ -277,27 +267,30 @@ class _Reader:
         indent = len(item[1]) if item else len(line) - len(line.lstrip())
         if self._version is None:
             return
-        if item is not None:
-            self._close(is_before_item=True)
-            self._is_top = False
-            self._open = _Open(at + 1, indent, item[2], is_item=True)
-            return
-        if self._is_top and len(line) <= MAX_HEADING and not _VERSION.search(line) and _is_release(line, 3):
+        if (
+            not item
+            and self._is_top
+            and len(line) <= MAX_HEADING
+            and not _VERSION.search(line)
+            and _is_release(line, 3)
+        ):
             self._day = self._day or find_date(line)
             return
-        if (open := self._open) and (not self._is_blank or (open.is_item and indent > open.indent)):
-            open.add(at + 1, line.strip())
+        if not item and (open := self._open) and (not self._is_blank or (open.is_item and indent > open.indent)):
+            open.end = at + 1
+            open.texts.append(line.strip())
             return
-        self._close()
+        self._close(is_before_item=item is not None)
         self._is_top = False
-        self._open = _Open(at + 1, indent, line.strip(), is_item=False)
+        text = item[2] if item else line.strip()
+        self._open = _Open(line=at + 1, end=at + 1, indent=indent, is_item=item is not None, texts=[text])
 
     def _close(self, *, is_before_item: bool = False) -> None:
         """End the change that is being read. A short text before a list is a heading if it ends with a colon."""
         open, self._open = self._open, None
         if open is None or self._version is None:
             return
-        text = " ".join(open.texts)[:MAX_TEXT]
+        text = " ".join(open.texts[:MAX_TEXT])[:MAX_TEXT]
         if is_before_item and text.endswith(":") and len(text) <= _SHORT:
             self._section = text.rstrip(":")
         elif open.is_item or _WORD.search(text[:MAX_HEADING]):

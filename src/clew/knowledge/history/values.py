@@ -91,7 +91,9 @@ def _number(text: str) -> str:
         number = Decimal(text.replace(",", "").replace("_", "")).normalize()
     except InvalidOperation:
         return ""
-    return f"{number or 0:f}" if -30 < number.adjusted() < 30 else str(number)
+    if not number:
+        return "0"
+    return f"{number:f}" if -30 < number.adjusted() < 30 else str(number)
 
 
 def _tidied(text: str) -> str:
