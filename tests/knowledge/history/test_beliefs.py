@@ -12,6 +12,7 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, InvalidInput, NotFound
 from clew.knowledge.history.beliefs import Belief, BeliefLedger, Fact, Standing, relate, settle
+from clew.knowledge.history.entries import Category
 from clew.knowledge.history.journal import Chronicle
 from clew.trail.store import Trail
 
@@ -131,7 +132,7 @@ async def test_free_text_stays_whatever_facts_say(
     ledger: BeliefLedger, trail: Trail, me: Principal, clock: ManualClock
 ) -> None:
     chronicle = Chronicle(trail, me, "s1", clock)
-    note = await chronicle.store("The timeout of the shop is 10 s, and I like it", "user_voice")
+    note = await chronicle.store("The timeout of the shop is 10 s, and I like it", Category.USER_VOICE)
     old = await ledger.add(fact("10 s", version="1.0"))
     await ledger.add(fact("20 s", version="2.0"))
     await ledger.retract(old.id, "it was never so")

@@ -15,7 +15,6 @@ from clew.knowledge.domains.shown import READS, WIDTH
 from clew.knowledge.history.brief import entry_text, summarise_session
 from clew.knowledge.history.entries import NO_SESSION, ArchiveQuery, Category, place_of_entry
 from clew.tools import Effects, Tool, ToolContext, tool
-from clew.trail.kinds import SourceKind
 from clew.trail.nodes import Node
 
 if TYPE_CHECKING:
@@ -45,10 +44,8 @@ def _entry_tools(known: OpenKnowledge) -> Sequence[Tool]:
     ) -> str:
         """Write an entry of this session into the journal. It is checked against the code, and marked if unconfirmed;
         `user_voice` counts as said by the user."""
-        knowledge = await known()
-        said_by = SourceKind.USER if category is Category.USER_VOICE else SourceKind.LLM_INFERENCE
-        entry = await (await _chronicle(known, ctx)).store(content, category, title, tags=tags, said_by=said_by)
-        knowledge.resolver.cache.clear()
+        entry = await (await _chronicle(known, ctx)).store(content, category, title, tags=tags)
+        (await known()).resolver.cache.clear()
         return f"Stored as {entry.id} ({entry.category})."
 
     @tool(name="query", effects=READS, searchable=False)

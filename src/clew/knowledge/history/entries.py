@@ -79,16 +79,6 @@ class ArchiveQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 EVERY_ENTRY = ArchiveQuery()
 
 
-def check_category(category: str) -> Category:
-    """Raises InvalidInput for an unknown category."""
-    try:
-        return Category(category)
-    except ValueError:
-        raise InvalidInput(
-            "category", f"{category!r} is not a category", hint=f"Categories are {', '.join(Category)}"
-        ) from None
-
-
 def build_selector(query: ArchiveQuery, session_id: str) -> Selector:
     """The selector of a query by a caller in a session. Raises InvalidInput."""
     if query.current_only and query.cross_session:
@@ -130,15 +120,13 @@ async def write_entry(
     session_id: str,
     *,
     title: str = "",
-    source: str = "",
-    metadata: Mapping[str, Any] | None = None,
-    said_by: SourceKind = SourceKind.LLM_INFERENCE,
+    metadata: Mapping[str, Any],
     files: Sequence[str] = (),
     firewall: Firewall | None = None,
 ) -> Node:
     """Write an entry with its vector, and link it to the one before it in its session. Keys are masked. Without a
-    title, the beginning of the content is one. The firewall checks who claims it (`said_by`) and the `files` that it
-    names, and decides its trust. Raises InvalidInput for an empty content or session."""
+    title, the beginning of the content is one. The firewall checks it and the `files` that it names, and decides its
+    trust; words of the user need no evidence. Raises InvalidInput for an empty content or session."""
     if not content.strip():
         raise InvalidInput("content", "is empty")
     if not session_id.strip():
@@ -149,12 +137,13 @@ async def write_entry(
     fields: NodeFields = {
         "session_id": session_id,
         "category": category.value,
-        "source": source or by.agent_id,
-        "metadata": {**(metadata or {}), "session": session_id},
+        "source": str(metadata.get("agent") or by.agent_id),
+        "metadata": {**metadata, "session": session_id},
     }
     if firewall is None:
         node = await NodeGraph(trail, by).add_node(name, NodeDomain.HISTORY, node_type, masked, **fields)
     else:
+        said_by = SourceKind.USER if category is Category.USER_VOICE else SourceKind.LLM_INFERENCE
         node, _ = await firewall.store(name, masked, files=files, said_by=said_by, node_type=node_type, **fields)
     before = await _entry_before(trail, node.id, session_id, by) if session_id != NO_SESSION else None
     if before is not None:
@@ -189,8 +178,7 @@ async def _entry_before(trail: Trail, id: str, session_id: str, by: Principal) -
 
 
 def _conditions(query: ArchiveQuery) -> list[ContextMatch]:
-    wanted = [check_category(category).value for category in query.categories] or [each.value for each in Category]
-    found = [ContextMatch(path="category", op="in", value=wanted)]
+    found = [ContextMatch(path="category", op="in", value=[each.value for each in query.categories or Category])]
     if query.sources:
         found.append(ContextMatch(path="source", op="in", value=list(query.sources)))
     if query.session_ids:

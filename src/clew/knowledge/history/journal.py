@@ -20,7 +20,6 @@ from clew.knowledge.history.entries import (
     ArchiveQuery,
     Category,
     build_selector,
-    check_category,
     list_all,
     newest_first,
     write_entry,
@@ -37,7 +36,7 @@ from clew.knowledge.shelves import AsFound, Truth
 from clew.knowledge.text import likeness, stems
 from clew.trail.breadcrumb import Breadcrumb, Change
 from clew.trail.edge import EdgeType
-from clew.trail.kinds import NodeDomain, NodeType, SourceKind
+from clew.trail.kinds import NodeDomain, NodeType
 from clew.trail.nodes import Node, NodeFilter, NodeGraph, ScoredNode, to_node, to_selector
 from clew.trail.query import SearchRequest
 from clew.trail.selector import ContextMatch
@@ -83,27 +82,17 @@ class Chronicle:
         self._trail, self._by, self._clock, self._firewall = trail, by, clock, firewall
         self.session_id = session_id
 
-    async def store(
-        self,
-        content: str,
-        category: str,
-        title: str = "",
-        *,
-        source: str = "",
-        tags: Sequence[str] = (),
-        said_by: SourceKind = SourceKind.LLM_INFERENCE,
-    ) -> Node:
-        """Write an entry of this session, as `write_entry`. Raises InvalidInput for an unknown category."""
+    async def store(self, content: str, category: Category, title: str = "", *, tags: Sequence[str] = ()) -> Node:
+        """Write an entry of this session, as `write_entry`."""
+        metadata = {"tags": list(tags)}
         return await write_entry(
             self._trail,
             self._by,
             content,
-            check_category(category),
+            category,
             self.session_id,
             title=title,
-            source=source,
-            metadata={"tags": list(tags)},
-            said_by=said_by,
+            metadata=metadata,
             firewall=self._firewall,
         )
 
@@ -185,9 +174,8 @@ class Archive:
         """Store a summary, with edges to the code that it names (`path`, `path:line` or `path#qualname`), from that
         code to a pattern, and from the references that inspired it.
 
-        `metadata` may hold agent, task_id and confidence. The `outcome` of a failure is its resolution. A preference
-        counts as said by the user. All is checked before anything is written. Raises InvalidInput, and NotFound for a
-        missing reference.
+        `metadata` may hold agent, task_id and confidence. The `outcome` of a failure is its resolution. All is
+        checked before anything is written. Raises InvalidInput, and NotFound for a missing reference.
         """
         more = dict(metadata or {})
         if not 0 <= more.get("confidence", 1) <= 1:
@@ -205,8 +193,6 @@ class Archive:
             _CATEGORIES[summary_type],
             session_id,
             title=title,
-            said_by=SourceKind.USER if summary_type == "preference" else SourceKind.LLM_INFERENCE,
-            source=str(more.get("agent", "")),
             metadata=more,
             files=files,
             firewall=self._firewall,
