@@ -13,7 +13,7 @@ from clew.errors import SourceError
 from clew.files import read_file
 from clew.knowledge.evidence.citations import COMMIT_PREFIX
 from clew.knowledge.git.log import Commit, read_line_commits, read_text_commits
-from clew.knowledge.git.run import read_folder, run_git
+from clew.knowledge.git.run import find_objects, run_git
 from clew.knowledge.git.store import CommitFilter, Database, GitLog, LogRefresh
 from clew.knowledge.git.tags import Tagged, read_between
 from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
@@ -133,8 +133,8 @@ class Commits:
         its own or is packed, and the reflog, which not every repository has."""
         if self._places is None:
             try:
-                own = read_folder(self._root, "--absolute-git-dir")
-                self._places = own, read_folder(self._root, "--git-path", "objects").parent
+                found = find_objects(self._root)
+                self._places = found.own, found.common
             except SourceError:
                 return self._store.era, ()
         own, shared = self._places

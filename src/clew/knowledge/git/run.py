@@ -1,8 +1,8 @@
 """Safe calls of git. Nothing that a repository configures is run: no hooks, pagers, filters, helpers or prompts. Git
 takes no locks, fetches nothing, and has a time limit. Its error messages are not passed on: they may quote files.
 
-The `.git` of an unpacked archive may point to any other repository on the machine. `require_own` refuses one that does
-not point back to the folder, as that of a worktree or a submodule does. Commands on commits and contents run in an
+The `.git` of an unpacked archive may point to any other repository on the machine. `find_objects` refuses one that
+does not point back to the folder, as that of a worktree or a submodule does. Commands on commits and contents run in an
 empty repository of ours that only borrows the objects, so no setting, mailmap or attribute of the other one is read.
 """
 
@@ -140,14 +140,6 @@ def read_sha(printed: bytes) -> str:
     return sha
 
 
-def read_folder(root: Path, *arguments: str) -> Path:
-    """A folder that `git rev-parse` prints. Raises SourceError."""
-    printed = run_git(root, ["rev-parse", *arguments]).removesuffix(b"\n")
-    if not printed or len(printed) > MAX_NAME or b"\0" in printed:
-        raise SourceError("git", "did not print the name of a folder")
-    return Path(root, os.fsdecode(printed))
-
-
 def _chunks(
     root: Path, arguments: Sequence[str], usual: float, timeout: float | None, apart: Mapping[str, str] | None
 ) -> Generator[bytes, None, None]:
@@ -200,34 +192,85 @@ def _environment() -> dict[str, str]:
 # -- the repository of a folder ------------------------------------------------------------------------------------
 
 
+class Objects(msgspec.Struct, frozen=True, kw_only=True):
+    """The objects of a folder's own repository. `head` is the commit that is checked out; `prefix` is the path of
+    `root` in the repository, empty at the top, else with a `/` at the end. `own` is the git folder, `common` the one
+    that worktrees share."""
+
+    root: Path
+    head: str
+    prefix: str
+    own: Path
+    common: Path
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether git would have to fetch some contents."""
+        return any(self.common.glob("objects/pack/*.promisor"))
+
+    def run(self, arguments: Sequence[str], *, timeout: float | None = None) -> bytes:
+        """As `run_git`, with the objects alone: commits go by their full names, paths start at the top."""
+        with _apart(self) as apart:
+            return run_git(self.root, arguments, timeout=timeout, apart=apart)
+
+    def stream(self, arguments: Sequence[str], *, timeout: float | None = None) -> Iterator[bytes]:
+        """As `stream_git`, with the objects alone."""
+        with _apart(self) as apart:
+            yield from stream_git(self.root, arguments, timeout=timeout, apart=apart)
+
+
 def find_head(root: Path) -> str | None:
-    """The commit that is checked out. None without git, repository or commit, or when the repository is not the
-    folder's own, which is logged once."""
+    """The commit that is checked out. None where `find_objects` raises."""
     try:
-        require_own(root)
-        return read_sha(run_git(root, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]))
+        return find_objects(root).head
     except SourceError:
         return None
 
 
-def require_own(root: Path) -> None:
-    """Raises SourceError when git finds no repository for a folder, or one that is not the folder's own."""
-    reason = _find_stranger(root)
-    if not reason:
-        return
-    if (str(root), reason) not in _warned:
+def find_objects(root: Path) -> Objects:
+    """The objects of a folder's own repository. Raises SourceError without git, repository or commit, or when the
+    repository is not the folder's own, which is logged once."""
+    wanted = ["--absolute-git-dir", "--git-common-dir", "--show-prefix", "HEAD^{commit}"]
+    printed = run_git(root, ["rev-parse", *wanted]).removesuffix(b"\n").split(b"\n")
+    if len(printed) != len(wanted) or any(b"\0" in each for each in printed):
+        raise SourceError("git", "did not print the folders and the commit of a repository")
+    own, common = (Path(os.path.realpath(os.path.join(root, os.fsdecode(each)))) for each in printed[:2])
+    reason = _find_stranger(Path(os.path.realpath(root)), own, common)
+    if reason and (str(root), reason) not in _warned:
         _warned.add((str(root), reason))
         _log.warning("the history of git is left out: %s", reason)
-    raise SourceError("git", f"is not asked: {reason}")
+    if reason:
+        raise SourceError("git", f"is not asked: {reason}")
+    prefix = printed[2].decode(errors="surrogateescape")
+    return Objects(root=root, head=read_sha(printed[3]), prefix=prefix, own=own, common=common)
 
 
-def _find_stranger(root: Path) -> str:
-    """Why a repository is not the folder's own; empty when it is. Raises SourceError without repository or git."""
-    printed = run_git(root, ["rev-parse", "--absolute-git-dir", "--git-common-dir"]).removesuffix(b"\n").split(b"\n")
-    if len(printed) != 2:
-        return "its folders have names of several lines"
-    own, common = (Path(os.path.realpath(os.path.join(root, os.fsdecode(each)))) for each in printed)
-    top = _find_top(Path(os.path.realpath(root)), own)
+@contextmanager
+def _apart(objects: Objects) -> Iterator[dict[str, str]]:
+    """The environment of an empty repository for one command. It is the user's home as well, so settings of the user do
+    not count."""
+    try:
+        made = TemporaryDirectory(prefix="clew-git-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise SourceError("git", f"has no folder to work in: {error.strerror}") from None
+    with made as scratch:
+        Path(scratch, "refs").mkdir()
+        Path(scratch, "HEAD").write_text("ref: refs/heads/none\n")
+        Path(scratch, "config").write_text(_SHA256 if len(objects.head) == 64 else _PLAIN)
+        yield {
+            "GIT_DIR": scratch,
+            "GIT_OBJECT_DIRECTORY": str(objects.common / "objects"),
+            "GIT_SHALLOW_FILE": str(objects.common / "shallow"),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_ATTR_NOSYSTEM": "1",
+            "HOME": scratch,
+            "XDG_CONFIG_HOME": scratch,
+        }
+
+
+def _find_stranger(root: Path, own: Path, common: Path) -> str:
+    """Why a repository is not the folder's own; empty when it is."""
+    top = _find_top(root, own)
     if top is None:
         return f"nothing around this folder leads to {_shown(own)}"
     if not own.is_relative_to(top) and not _points_back(own, top):
@@ -294,67 +337,3 @@ def _read_small(file: Path) -> str:
 
 def _shown(place: Path) -> str:
     return printable(str(place), 200)
-
-
-# -- objects without settings --------------------------------------------------------------------------------------
-
-
-class Objects(msgspec.Struct, frozen=True, kw_only=True):
-    """The object folder of a repository. `head` is the commit that is checked out; `prefix` is the path of `root` in
-    the repository, empty at the top, else with a `/` at the end."""
-
-    root: Path
-    head: str
-    prefix: str
-    folder: Path
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether git would have to fetch some contents."""
-        return any(self.folder.glob("pack/*.promisor"))
-
-    def run(self, arguments: Sequence[str], *, timeout: float | None = None) -> bytes:
-        """As `run_git`, with the objects alone: commits go by their full names, paths start at the top."""
-        with _apart(self) as apart:
-            return run_git(self.root, arguments, timeout=timeout, apart=apart)
-
-    def stream(self, arguments: Sequence[str], *, timeout: float | None = None) -> Iterator[bytes]:
-        """As `stream_git`, with the objects alone."""
-        with _apart(self) as apart:
-            yield from stream_git(self.root, arguments, timeout=timeout, apart=apart)
-
-
-def find_objects(root: Path) -> Objects:
-    """The objects of a folder's own repository. Raises SourceError without git, repository or commit, or when the
-    repository is not the folder's own."""
-    require_own(root)
-    prefix, _, head = run_git(root, ["rev-parse", "--show-prefix", "HEAD^{commit}"]).rstrip(b"\n").rpartition(b"\n")
-    return Objects(
-        root=root,
-        head=read_sha(head),
-        prefix=prefix.decode(errors="surrogateescape"),
-        folder=read_folder(root, "--git-path", "objects").absolute(),
-    )
-
-
-@contextmanager
-def _apart(objects: Objects) -> Iterator[dict[str, str]]:
-    """The environment of an empty repository for one command. It is the user's home as well, so settings of the user do
-    not count."""
-    try:
-        made = TemporaryDirectory(prefix="clew-git-", ignore_cleanup_errors=True)
-    except OSError as error:
-        raise SourceError("git", f"has no folder to work in: {error.strerror}") from None
-    with made as scratch:
-        Path(scratch, "refs").mkdir()
-        Path(scratch, "HEAD").write_text("ref: refs/heads/none\n")
-        Path(scratch, "config").write_text(_SHA256 if len(objects.head) == 64 else _PLAIN)
-        yield {
-            "GIT_DIR": scratch,
-            "GIT_OBJECT_DIRECTORY": str(objects.folder),
-            "GIT_SHALLOW_FILE": str(objects.folder.parent / "shallow"),
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_ATTR_NOSYSTEM": "1",
-            "HOME": scratch,
-            "XDG_CONFIG_HOME": scratch,
-        }
