@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 
 import pytest
 
@@ -14,7 +13,7 @@ from clew.knowledge.history.journal import Archive
 from clew.knowledge.history.links import CrossDomain, Related, ensure_anchors, link
 from clew.trail.edge import EdgeType
 from clew.trail.kinds import NodeDomain, NodeType
-from clew.trail.nodes import Node, NodeGraph
+from clew.trail.nodes import EVERY_NODE, Node, NodeFilter, NodeGraph
 from clew.trail.store import Trail
 
 
@@ -83,42 +82,22 @@ async def test_code_may_be_named_by_its_place(graph: CrossDomain, ids: Mapping[s
 
 
 @pytest.mark.req("SYL-77")
-async def test_which_patterns_does_our_login_code_implement(graph: CrossDomain, ids: Mapping[str, str]) -> None:
-    [answer] = await graph.patterns_of("validate token login")
-    assert (answer.node.id, of(answer, NodeDomain.ACADEMIC)) == (ids["check"], [ids["bearer"]])
-
-
-@pytest.mark.req("SYL-77")
-async def test_why_did_we_choose_jwt_over_sessions(graph: CrossDomain, ids: Mapping[str, str]) -> None:
-    answer = (await graph.why_chosen("Why did we choose JWT over sessions?"))[0]
-    assert (answer.node.id, of(answer, NodeDomain.ACADEMIC)) == (ids["chosen"], [ids["rfc"]])
-
-
-@pytest.mark.req("SYL-77")
-async def test_what_changed_in_login_last_week(graph: CrossDomain, ids: Mapping[str, str], clock: ManualClock) -> None:
-    [answer] = await graph.changes_since("changes to login tokens", clock.now() - timedelta(days=7))
-    assert answer.node.id == ids["change"]
-    assert set(of(answer, NodeDomain.CODE)) == {ids["check"], ids["refresh"]}
-    assert len(await graph.changes_since("changes to login tokens", clock.now() - timedelta(days=60))) == 2
-
-
-@pytest.mark.req("SYL-77")
-async def test_have_we_had_issues_with_this_function_before(graph: CrossDomain, ids: Mapping[str, str]) -> None:
-    assert found(await graph.past_issues("auth/jwt.py#validate_token")) == [ids["bug"]]
-    assert await graph.past_issues("auth/refresh.py") == []
-
-
-@pytest.mark.req("SYL-77")
 async def test_what_is_similar_comes_with_what_belongs_to_it(graph: CrossDomain, ids: Mapping[str, str]) -> None:
-    answers = {each.node.id: each for each in await graph.similar_across_domains("login token", k=10)}
+    answers = {each.node.id: each for each in await graph.search("login token", 10, EVERY_NODE)}
     assert of(answers[ids["check"]], NodeDomain.HISTORY) == [ids["change"], ids["bug"]]
     assert set(of(answers[ids["check"]], NodeDomain.ACADEMIC)) == {ids["rfc"], ids["bearer"]}
     assert of(answers[ids["chosen"]], NodeDomain.ACADEMIC) == [ids["rfc"]]
     assert of(answers[ids["rfc"]], NodeDomain.CODE) == [ids["check"]]
 
-    only = await graph.similar_across_domains("token", k=10, path_filter="auth/refresh*")
+    only = await graph.search("token", 10, NodeFilter(path="auth/refresh*"))
     assert [each.node.id for each in only] == [ids["refresh"]]
-    assert len(await graph.similar_across_domains("login token", k=2)) == 2
+    assert len(await graph.search("login token", 2, EVERY_NODE)) == 2
+
+    code = NodeFilter(domain=NodeDomain.CODE)
+    patterns = await graph.search("validate token login", 10, code, along=EdgeType.IMPLEMENTS_PATTERN)
+    assert [(each.node.id, found(list(each.linked))) for each in patterns if each.linked] == [
+        (ids["check"], [ids["bearer"]])
+    ]
 
 
 @pytest.mark.req("SYL-98")
@@ -137,6 +116,6 @@ async def test_owners_do_not_see_each_others_relations(
     theirs = CrossDomain(trail, stranger)
     assert await theirs.linked("auth/jwt.py#validate_token") == []
     assert await theirs.linked(ids["check"]) == []
-    assert await theirs.similar_across_domains("login token") == []
+    assert await theirs.search("login token", 10, EVERY_NODE) == []
     with pytest.raises(NotFound):
         await link(trail, [(ids["bearer"], ids["change"])], EdgeType.INSPIRED_BY, by=stranger)

@@ -15,7 +15,7 @@ from clew.knowledge.history.changelog import ChangeNote, find_date, is_changelog
 from clew.knowledge.history.decision_sync import keep_decisions, node_id
 from clew.knowledge.history.decisions import Decision, is_adr, read_adr
 from clew.knowledge.history.explanation import find_resolutions
-from clew.knowledge.history.journal import Archive
+from clew.knowledge.history.journal import DECISIONS, Archive
 from clew.skills.discovery.mirroring import Mirrored
 from clew.trail.nodes import NodeGraph
 from clew.trail.store import Trail
@@ -284,7 +284,7 @@ async def test_decisions_are_kept_once_with_their_edges(trail: Trail, me: Princi
     assert (await graph.get_node(old)).superseded_by == new
     [code] = await archive.get_code_for_history(new)
     assert code.path == "src/queue/worker.py"
-    found = (await archive.get_decisions("why one queue"))[0].node
+    found = (await archive.find("why one queue", 10, DECISIONS))[0].node
     assert (found.path, found.line_start, found.content_hash) == (
         "docs/adr/0002-use-one-queue.md",
         1,

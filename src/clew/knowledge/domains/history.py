@@ -13,7 +13,7 @@ from clew.catalog.domain import Domain
 from clew.catalog.text import inline
 from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query
 from clew.knowledge.domains.journal import journal_tools
-from clew.knowledge.domains.lessons import lesson_tools
+from clew.knowledge.domains.lessons import Moment, lesson_tools
 from clew.knowledge.domains.shown import READS, WIDTH, node_line, node_lines
 from clew.knowledge.domains.withheld import telling_of_the_withheld
 from clew.knowledge.evidence.citations import COMMIT_PREFIX, on_one_line
@@ -22,11 +22,12 @@ from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.history.brief import Tier, write_brief
 from clew.knowledge.history.entries import NO_SESSION
 from clew.knowledge.history.explanation import find_resolutions
-from clew.knowledge.history.journal import Include, SummaryType
+from clew.knowledge.history.journal import ALL, DECISIONS, FAILURES, WORK, Include, SummaryType
 from clew.knowledge.text import stems
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, guide, tool
-from clew.trail.kinds import NodeDomain
-from clew.trail.nodes import UNVERIFIED, Node, ScoredNode
+from clew.trail.edge import EdgeType
+from clew.trail.kinds import NodeDomain, NodeType
+from clew.trail.nodes import UNVERIFIED, Node, NodeFilter, ScoredNode
 
 if TYPE_CHECKING:
     from clew.knowledge.base import Knowledge
@@ -75,16 +76,23 @@ def build_history(open_knowledge: OpenKnowledge) -> Domain:
 def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="search_history", title="Search what was done", effects=READS)
     async def search_history(
-        query: Query, ctx: ToolContext, limit: Limit = 10, summary_type: SummaryType | Literal["any"] = "any"
+        query: Query,
+        ctx: ToolContext,
+        limit: Limit = 10,
+        summary_type: SummaryType | Literal["any"] = "any",
+        session_id: Annotated[str, msgspec.Meta(description="only of this session; empty: of all")] = "",
+        since: Moment = None,
     ) -> GuidedContent:
         """Find decisions, failures, fixes and other entries of all sessions, and commits by their messages."""
         knowledge = await known()
         shelf = knowledge.shelves[NodeDomain.HISTORY]
         await shelf.catch_up()
         is_known = shelf.contains(query, by=ctx.by)
-        found = await knowledge.archive(ctx.by).search_history(query, limit, summary_type) if is_known else []
-        if summary_type == "any":
-            commits = await knowledge.commits.search(query, limit=limit)
+        kind = {} if summary_type == "any" else {"summary_type": summary_type}
+        wanted = msgspec.structs.replace(ALL, metadata=kind, session_id=session_id or None, created_after=since)
+        found = await knowledge.archive(ctx.by).find(query, limit, wanted) if is_known else []
+        if summary_type == "any" and not session_id:
+            commits = await knowledge.commits.search(query, limit=limit, since=since)
             found = _in_turns(query, found, commits)[:limit]
         if not found:
             return GuidedContent(content=f"Nothing was noted on that. {HOW_TO_NOTE}")
@@ -158,13 +166,14 @@ def _topic_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_decisions", effects=READS, searchable=False)
     async def get_decisions(ctx: ToolContext, query: Topic = "", limit: Limit = 10) -> str:
         """List the decisions on a topic, or the newest, each with its place: entries and decision records."""
-        found = await (await _archive(known, ctx)).get_decisions(query, limit)
+        found = await (await _archive(known, ctx)).find(query, limit, DECISIONS)
         return node_lines(found) or f"Nothing was decided on that. {HOW_TO_NOTE}"
 
     @tool(name="find_failures", effects=READS, searchable=False)
     async def find_failures(ctx: ToolContext, query: Topic = "", limit: Limit = 10, resolved_only: bool = False) -> str:
         """List failures and mistakes that fit a description, or the newest, with their resolutions."""
-        found = await (await _archive(known, ctx)).find_failures(query, limit, resolved_only)
+        wanted = msgspec.structs.replace(FAILURES, metadata={"resolved": True} if resolved_only else {})
+        found = await (await _archive(known, ctx)).find(query, limit, wanted)
         lines = [f"{node_line(each.node)} {_resolution(each.node.metadata.get('resolution'))}" for each in found]
         return "\n".join(lines) or f"No failure like that was noted. {HOW_TO_NOTE}"
 
@@ -190,14 +199,15 @@ def _question_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="which_patterns", effects=READS, searchable=False)
     async def which_patterns(query: Query, ctx: ToolContext, path: PathFilter = "", limit: Limit = 10) -> str:
         """List the patterns that code implements, for code that fits a question."""
-        links = await _links(known, ctx)
-        return _related_lines(await links.patterns_of(query, limit=limit, path=path or None)) or "No pattern is linked."
+        wanted = NodeFilter(domain=NodeDomain.CODE, path=path or None)
+        found = await (await _links(known, ctx)).search(query, limit, wanted, along=EdgeType.IMPLEMENTS_PATTERN)
+        return _related_lines([each for each in found if each.linked]) or "No pattern is linked."
 
     @tool(name="why_chosen", effects=READS, searchable=False)
     async def why_chosen(query: Query, ctx: ToolContext, limit: Limit = 5) -> str:
         """List the decisions that fit a question, with the references they rest on and the code they name."""
-        links = await _links(known, ctx)
-        return _related_lines(await links.why_chosen(query, limit=limit)) or "No decision fits."
+        found = await (await _links(known, ctx)).search(query, limit, DECISIONS)
+        return _related_lines(found) or "No decision fits."
 
     @tool(name="what_changed", effects=READS, searchable=False)
     async def what_changed(
@@ -210,8 +220,10 @@ def _question_tools(known: OpenKnowledge) -> Sequence[Tool]:
         """List the work of the last days: entries with the code they name, then commits, newest first."""
         knowledge = await known()
         since = knowledge.clock.now() - timedelta(days=days)
-        found = await knowledge.archive(ctx.by).links.changes_since(query or path, since, limit=limit)
-        noted = [each for each in found if not path or any(_is_below(node.path, path) for node in each.linked)]
+        recent = msgspec.structs.replace(ALL, created_after=since)
+        found = await knowledge.archive(ctx.by).links.search(query or path, limit, recent)
+        noted = [each for each in found if _is_work_on(each, path)]
+        noted.sort(key=lambda each: each.node.created_at, reverse=True)
         commits = await _changes(knowledge, query, path, since, limit)
         lines = [*filter(None, [_related_lines(noted)]), *map(node_line, commits)]
         return "\n".join(lines) or f"Nothing changed in {days} day{'s' * (days != 1)}."
@@ -221,8 +233,8 @@ def _question_tools(known: OpenKnowledge) -> Sequence[Tool]:
         """List failures and fixed bugs of a place in the code, and the commits of its file that fixed an issue or
         reverted another commit."""
         knowledge = await known()
-        noted = await knowledge.archive(ctx.by).links.past_issues(code)
-        lines = [*map(node_line, noted), *await _resolution_lines(knowledge, code)]
+        noted = await knowledge.archive(ctx.by).links.linked(code, NodeDomain.HISTORY)
+        lines = [*map(node_line, filter(_is_issue, noted)), *await _resolution_lines(knowledge, code)]
         return "\n".join(lines) or "No issue is known."
 
     return which_patterns, why_chosen, what_changed, past_issues
@@ -234,8 +246,7 @@ def _neighbour_tools(known: OpenKnowledge) -> Sequence[Tool]:
         query: Query, ctx: ToolContext, k: Limit = 10, path_filter: PathFilter = ""
     ) -> str:
         """List the nodes of all domains that fit a question best, each with its neighbours in the other domains."""
-        links = await _links(known, ctx)
-        found = await links.similar_across_domains(query, k, path_filter or None)
+        found = await (await _links(known, ctx)).search(query, k, NodeFilter(path=path_filter or None))
         return _related_lines(found) or "Nothing fits."
 
     @tool(name="get_related", effects=READS, searchable=False)
@@ -270,8 +281,15 @@ async def _resolution_lines(knowledge: Knowledge, code: str) -> list[str]:
     ]
 
 
-def _is_below(path: str | None, top: str) -> bool:
-    return path is not None and (path == top or path.startswith(f"{top.rstrip('/')}/"))
+def _is_work_on(entry: Related, path: str) -> bool:
+    """Whether an entry is of finished work, and names code below a path."""
+    places = [f"{node.path}/" for node in entry.linked if node.domain is NodeDomain.CODE]
+    top = f"{path.rstrip('/')}/" if path else ""
+    return entry.node.metadata.get("summary_type") in WORK and any(place.startswith(top) for place in places)
+
+
+def _is_issue(entry: Node) -> bool:
+    return entry.node_type is NodeType.FAILURE or entry.metadata.get("summary_type") == "bug_fix"
 
 
 def _related_lines(found: Sequence[Related]) -> str:

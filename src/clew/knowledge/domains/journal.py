@@ -4,13 +4,13 @@ to the domain `history`."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
 from clew.catalog.text import inline
 from clew.knowledge.domains.code import Limit, OpenKnowledge
+from clew.knowledge.domains.lessons import Moment
 from clew.knowledge.domains.shown import READS, WIDTH
 from clew.knowledge.history.brief import entry_text, summarise_session
 from clew.knowledge.history.entries import NO_SESSION, ArchiveQuery, Category, place_of_entry
@@ -25,7 +25,6 @@ MARKS = Effects(repeats_safely=True, reaches_out=False)
 Scope = Literal["own_and_promoted", "current_only", "cross_session"]
 EntryId = Annotated[str, msgspec.Meta(description="the id of an entry")]
 Search = Annotated[str, msgspec.Meta(description="a text to search for; empty: the newest")]
-Time = Annotated[datetime, msgspec.Meta(tz=True, description="for example 2026-01-01T00:00:00Z")] | None
 
 
 def journal_tools(known: OpenKnowledge) -> Sequence[Tool]:
@@ -58,8 +57,8 @@ def _entry_tools(known: OpenKnowledge) -> Sequence[Tool]:
         ] = "own_and_promoted",
         promoted_only: bool = False,
         sources: Annotated[Sequence[str], msgspec.Meta(description="only of these writers")] = (),
-        since: Time = None,
-        until: Time = None,
+        since: Moment = None,
+        until: Moment = None,
         limit: Limit = 10,
     ) -> str:
         """List entries of the journal: best first with a search text, else newest first."""

@@ -4,7 +4,6 @@ to code (`Archive`). No model takes part."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
@@ -24,14 +23,7 @@ from clew.knowledge.history.entries import (
     newest_first,
     write_entry,
 )
-from clew.knowledge.history.links import (
-    WORK,
-    CrossDomain,
-    ensure_anchors,
-    link,
-    references_of,
-    search_nodes,
-)
+from clew.knowledge.history.links import CrossDomain, ensure_anchors, link, references_of, search_nodes
 from clew.knowledge.shelves import AsFound, Truth
 from clew.knowledge.text import likeness, stems
 from clew.trail.breadcrumb import Breadcrumb, Change
@@ -67,6 +59,12 @@ _CATEGORIES: dict[SummaryType, Category] = {
     "bug_fix": Category.TIMELINE,
     "feature": Category.TIMELINE,
 }
+ALL, DECISIONS, FAILURES, PATTERNS = (
+    NodeFilter(domain=NodeDomain.HISTORY, node_types=types)
+    for types in ((), (NodeType.DECISION,), (NodeType.FAILURE,), (NodeType.PATTERN,))
+)
+WORK = frozenset(("task_completion", "refactoring", "bug_fix", "feature"))
+"""Summary types of finished work."""
 _MOST = 1_000
 _CANDIDATES = 200
 _ALIKE = 0.6
@@ -202,41 +200,23 @@ class Archive:
         warnings = (*checked.get("warnings", ()), *checked.get("contradictions", ()))
         return Stored(node_id=entry.id, edges=edges, warnings=warnings)
 
-    async def search_history(
-        self,
-        query: str,
-        limit: int = 10,
-        summary_type: SummaryType | Literal["any"] = "any",
-        session_id: str = "",
-        since: datetime | None = None,
-    ) -> list[ScoredNode]:
-        """Entries of all sessions that fit a question, best first."""
-        wanted = NodeFilter(
-            domain=NodeDomain.HISTORY,
-            session_id=session_id or None,
-            created_after=since,
-            metadata={} if summary_type == "any" else {"summary_type": summary_type},
-        )
-        return await self._find(query, limit, wanted)
+    async def find(self, query: str = "", limit: int = 10, wanted: NodeFilter = ALL) -> list[ScoredNode]:
+        """Entries of all sessions that fit a text, best first; without one, the newest by when they happened."""
+
+        async def find() -> list[ScoredNode]:
+            if query.strip():
+                return await search_nodes(self._trail, self._by, query, limit, wanted)
+            found = await list_all(self._trail, to_selector(wanted), self._by, _MOST)
+            return [ScoredNode(node=node, similarity=0.0) for node in newest_first(map(to_node, found))[:limit]]
+
+        return await self._truth.hold(find)
 
     async def find_patterns(self, query: str, min_occurrences: int = 2, category: str = "") -> list[list[ScoredNode]]:
         """Patterns that were described at least so many times, most often first: all descriptions of each, best first.
         Descriptions that share most words are one pattern. `category` is a tag that each must have."""
-        wanted = NodeFilter(domain=NodeDomain.HISTORY, node_types=(NodeType.PATTERN,))
-        found = await self._find(query, _CANDIDATES, wanted)
+        found = await self.find(query, _CANDIDATES, PATTERNS)
         tagged = [each for each in found if not category or category in each.node.metadata.get("tags", ())]
         return sorted((group for group in _group(tagged) if len(group) >= min_occurrences), key=len, reverse=True)
-
-    async def find_failures(self, query: str = "", limit: int = 10, resolved_only: bool = False) -> list[ScoredNode]:
-        """Failures that fit a description, best first, or the newest; `resolution` of the metadata says how each was
-        resolved."""
-        resolved = {"resolved": True} if resolved_only else {}
-        wanted = NodeFilter(domain=NodeDomain.HISTORY, node_types=(NodeType.FAILURE,), metadata=resolved)
-        return await self._find(query, limit, wanted)
-
-    async def get_decisions(self, query: str = "", limit: int = 10) -> list[ScoredNode]:
-        """Decisions that somebody took: entries and decision records about a topic, best first, or the newest."""
-        return await self._find(query, limit, NodeFilter(domain=NodeDomain.HISTORY, node_types=(NodeType.DECISION,)))
 
     async def get_session_history(
         self, session_id: str = "", chronological: bool = True, include: Include = "all"
@@ -261,17 +241,6 @@ class Archive:
     async def get_history_for_code(self, code: str, limit: int = 10) -> list[Node]:
         """Entries about a file or a symbol (`path`, `path#qualname`), newest first."""
         return (await self.links.linked(code, NodeDomain.HISTORY))[:limit]
-
-    async def _find(self, query: str, limit: int, wanted: NodeFilter) -> list[ScoredNode]:
-        """Nodes that fit a text, best first; without one the newest by when they happened."""
-
-        async def find() -> list[ScoredNode]:
-            if query.strip():
-                return await search_nodes(self._trail, self._by, query, limit, wanted)
-            found = await list_all(self._trail, to_selector(wanted), self._by, _MOST)
-            return [ScoredNode(node=node, similarity=0.0) for node in newest_first(map(to_node, found))[:limit]]
-
-        return await self._truth.hold(find)
 
     async def _link(self, id: str, refs: Sequence[str], inspired_by: Sequence[str], *, is_pattern: bool) -> int:
         """Draw the edges of an entry; return how many lead to code."""

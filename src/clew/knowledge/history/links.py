@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from datetime import datetime
 
 import msgspec
 
@@ -24,8 +23,6 @@ from clew.trail.store import Trail
 MAX_REFS = 500
 WEIGHTS = {EdgeType.REFERENCED_IN: 0.9, EdgeType.IMPLEMENTS_PATTERN: 0.85, EdgeType.INSPIRED_BY: 0.8}
 """Weights of the edges that are drawn here."""
-WORK = frozenset(("task_completion", "refactoring", "bug_fix", "feature"))
-"""Summary types of finished work."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -108,40 +105,17 @@ class CrossDomain:
         node = await NodeGraph(self._trail, self._by).get_node(self._node_id(id_or_ref))
         return await self.related(ScoredNode(node=node, similarity=1.0))
 
-    async def similar_across_domains(self, query: str, k: int = 10, path_filter: str | None = None) -> list[Related]:
-        """The k nodes of any domain that fit a question best, each with its neighbours. `path_filter` is a glob."""
-        return [await self.related(each) for each in await self._search(query, k, NodeFilter(path=path_filter))]
-
-    async def patterns_of(self, query: str, *, limit: int = 10, path: str | None = None) -> list[Related]:
-        """Which patterns does this code implement? Code that fits the question, with its patterns."""
-        found = await self._search(query, limit, NodeFilter(domain=NodeDomain.CODE, path=path))
-        answers = [await self.related(each, along=EdgeType.IMPLEMENTS_PATTERN) for each in found]
-        return [each for each in answers if each.linked]
-
-    async def why_chosen(self, query: str, *, limit: int = 5) -> list[Related]:
-        """Why was this chosen? Decisions that fit the question, with their grounds and the code."""
-        wanted = NodeFilter(domain=NodeDomain.HISTORY, node_types=(NodeType.DECISION,))
-        return [await self.related(each) for each in await self._search(query, limit, wanted)]
-
-    async def changes_since(self, query: str, since: datetime, *, limit: int = 20) -> list[Related]:
-        """What changed here since then? Entries of work after a moment that fit the question and name code, newest
-        first, with their neighbours."""
-        found = await self._search(query, limit, NodeFilter(domain=NodeDomain.HISTORY, created_after=since))
-        answers = [await self.related(each) for each in found if each.node.metadata.get("summary_type") in WORK]
-        named = [each for each in answers if any(node.domain is NodeDomain.CODE for node in each.linked)]
-        return sorted(named, key=lambda each: each.node.created_at, reverse=True)
-
-    async def past_issues(self, code: str) -> list[Node]:
-        """Were there issues with this before? Failures and fixed bugs of a place in the code, newest first."""
-        return [node for node in await self.linked(code, NodeDomain.HISTORY) if _is_issue(node)]
+    async def search(
+        self, query: str, limit: int, filter: NodeFilter, *, along: EdgeType | None = None
+    ) -> list[Related]:
+        """Nodes that fit a question, best first, each with its neighbours in the other domains."""
+        if not query.strip():
+            return []
+        found = await self._truth.hold(lambda: search_nodes(self._trail, self._by, query, limit, filter))
+        return [await self.related(each, along=along) for each in found]
 
     def _node_id(self, id_or_ref: str) -> str:
         return id_or_ref if _UUID.fullmatch(id_or_ref) else anchor_id(self._by.owner_id, id_or_ref)
-
-    async def _search(self, query: str, limit: int, filter: NodeFilter) -> list[ScoredNode]:
-        if not query.strip():
-            return []
-        return await self._truth.hold(lambda: search_nodes(self._trail, self._by, query, limit, filter))
 
     async def _nodes(self, ids: Iterable[str]) -> list[Node]:
         found = []
@@ -177,10 +151,4 @@ def _type_of(place: CodeRef) -> NodeType:
     """The likely type of a symbol by its spelling; the code index knows for certain."""
     if not place.qualname:
         return NodeType.FILE
-    if place.qualname.rpartition(".")[2][:1].isupper():
-        return NodeType.STRUCT
-    return NodeType.METHOD if "." in place.qualname else NodeType.FUNCTION
-
-
-def _is_issue(node: Node) -> bool:
-    return node.node_type is NodeType.FAILURE or node.metadata.get("summary_type") in ("bug_fix", "failure", "issue")
+    return NodeType.STRUCT if place.qualname.rpartition(".")[2][:1].isupper() else NodeType.FUNCTION
