@@ -38,7 +38,7 @@ from clew.knowledge.git.commits import Commits
 from clew.knowledge.git.log import NEWEST
 from clew.knowledge.history.beliefs import BeliefLedger
 from clew.knowledge.history.changelog import is_changelog
-from clew.knowledge.history.decision_sync import DecisionSync
+from clew.knowledge.history.decisions import DecisionSync
 from clew.knowledge.history.explanation import Why, blame_why
 from clew.knowledge.history.journal import Archive, Chronicle
 from clew.knowledge.history.lessons import Mistakes, UserPreferences

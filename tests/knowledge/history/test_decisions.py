@@ -12,8 +12,7 @@ from clew.access import Principal
 from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.git.log import Commit
 from clew.knowledge.history.changelog import ChangeNote, find_date, is_changelog, read_changelog
-from clew.knowledge.history.decision_sync import keep_decisions, node_id
-from clew.knowledge.history.decisions import Decision, is_adr, read_adr
+from clew.knowledge.history.decisions import Decision, is_adr, keep_decisions, node_id, read_adr
 from clew.knowledge.history.explanation import find_resolutions
 from clew.knowledge.history.journal import DECISIONS, Archive
 from clew.skills.discovery.mirroring import Mirrored

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from clew.access import Principal
 from clew.knowledge.answering.history import cover_of
 from clew.knowledge.answering.question import Question
-from clew.knowledge.history.decision_sync import REPOSITORY
+from clew.knowledge.history.decisions import REPOSITORY
 from clew.knowledge.history.entries import list_all, newest_first
 from clew.knowledge.shelves import Shelf
 from clew.trail.kinds import NodeDomain, NodeType
