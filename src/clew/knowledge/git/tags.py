@@ -38,11 +38,10 @@ class Tag(NamedTuple):
 
 
 class Tagged(NamedTuple):
-    """The commits up to a tag, newest first, and the number of all. `before` is the tag that they come after; empty
-    for the first. `tag` is empty for the commit that is checked out."""
+    """The commits up to a tag, newest first, and the number of all. `tag` is empty for the commit that is checked
+    out."""
 
     tag: str
-    before: str
     commits: Sequence[Commit]
     total: int
 
@@ -66,7 +65,7 @@ def _read_range(root: Path, first: Tag | None, last: Tag, limit: int) -> Tagged:
     counted = run_git(root, ["rev-list", "--count", "--end-of-options", *revisions, "--"])
     commits = list(read_commits(root, revisions, limit=limit))
     total = int(counted) if counted.strip().isdigit() else len(commits)
-    return Tagged(last.name, first.name if first else "", commits, total)
+    return Tagged(last.name, commits, total)
 
 
 def _read_tags(root: Path) -> list[Tag]:

@@ -48,9 +48,7 @@ MAX_PART = 8_000
 _FOLDER = re.compile(r"(?:^|/)(?:adrs?|decisions?|decision[-_]records?|architecture[-_]decisions?)/", re.IGNORECASE)
 _OTHER = re.compile(r"(?:^|[-_/])(?:readme|index|template|adr-template|toc)\.md$|/template", re.IGNORECASE)
 _RUN_IN = re.compile(r"\*\*([A-Z][A-Za-z ]{2,40}?)[.:]\*\*[.:]?\s*(.*)")
-_FIELD = re.compile(
-    r"(?:[*-]\s+)?\**(status|date|deciders|supersedes|superseded[ -]by|amends)\**\s*:\**\s*(.*)", re.IGNORECASE
-)
+_FIELD = re.compile(r"\s*(?:[*-]\s+)?\**(status|date|supersedes|superseded[ -]by)\**\s*:\**\s*(.*)", re.IGNORECASE)
 _NUMBER = re.compile(r"(?:ADR[- ]?)?0*(\d{1,5})\s*[.:—–-]?\s+", re.IGNORECASE)
 _FILE_NUMBER = re.compile(r"(?:adr[-_])?0*(\d{1,5})[-_]", re.IGNORECASE)
 _REPLACES = re.compile(r"(?<!\w)(?:supersedes|replaces)\b:?\s*([^\n;]+)", re.IGNORECASE)
@@ -146,9 +144,8 @@ def _parts(lines: list[str]) -> Iterator[tuple[int, str, str]]:
 def _build(path: str, content: bytes, title: str, line: int, parts: Mapping[str, str]) -> Decision:
     numbered = _NUMBER.match(title)
     in_name = _FILE_NUMBER.match(path.rpartition("/")[2])
-    fields = {
-        found[1].lower().replace("-", " "): found[2].strip() for found in map(_FIELD.match, _head(parts)) if found
-    }
+    head = map(_FIELD.match, parts["fields"].split("\n")[:60])
+    fields = {found[1].lower().replace("-", " "): found[2].strip() for found in head if found}
     said = _LINK.sub(r"\1 \2", f"{fields.get('status', '')}\n{parts.get('status', '')}")
     replaced = fields.get("superseded by") or next((found[1] for found in _REPLACED.finditer(said)), "")
     replaces = [fields["supersedes"]] if "supersedes" in fields else [found[1] for found in _REPLACES.finditer(said)]
@@ -167,10 +164,6 @@ def _build(path: str, content: bytes, title: str, line: int, parts: Mapping[str,
         supersedes=tuple(text.strip() for text in replaces if text.strip()),
         superseded_by=replaced.strip(),
     )
-
-
-def _head(parts: Mapping[str, str]) -> list[str]:
-    return [line.strip() for line in parts.get("fields", "").split("\n")[:60]]
 
 
 def find_superseded(records: Sequence[Decision]) -> list[tuple[Decision, Decision]]:
