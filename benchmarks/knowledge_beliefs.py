@@ -109,7 +109,7 @@ async def judge(trail: Trail, clock: ManualClock, pair: Pair, *, is_turned: bool
         pair=pair,
         as_of_right=await _answers_rightly(ledger, pair, beliefs[names[0]]),
         retired=tuple(sorted(ids[each.belief.id] for each in history if each.retired_by is not None)),
-        disagrees=bool(await ledger.contradictions()),
+        disagrees=any(each.disagrees_with for each in history),
         relation=relate(beliefs["a"], beliefs["b"]),
     )
 
@@ -167,7 +167,6 @@ def fact_of(side: Side, repo: str) -> Fact:
         valid_from=_day(side.date),
         valid_to=_day(side.until) if side.until else None,
         cite=f"{repo}@{side.commit}:{side.path}",
-        text=side.words,
     )
 
 

@@ -345,7 +345,7 @@ async def test_a_store_that_somebody_else_made_is_not_believed(
         assert (await known.code.symbol("total")).content.endswith("mine")
 
 
-@pytest.mark.parametrize("table", ["symbols", "files", "meta", "blobs", "git_commits", "git_state"])
+@pytest.mark.parametrize("table", ["symbols", "files", "meta", "blobs", "git_commits", "git_head"])
 async def test_a_store_that_lost_a_table_is_built_again_by_whatever_finds_out(root: Path, table: str) -> None:
     async with opened(root) as (_, known):
         await known.gather()

@@ -186,7 +186,7 @@ async def brief(
         clew brief
         clew brief full --session release
     """
-    from clew.knowledge.history.briefing import brief as write_brief  # with the rest of knowledge
+    from clew.knowledge.history.brief import write_brief  # with the rest of knowledge
     from clew.knowledge.history.entries import NO_SESSION
 
     async with open_here(here, create=True) as app:
@@ -197,9 +197,8 @@ async def brief(
     if json:
         print_json(found)
         return
-    say(found.text)
-    for number, place in enumerate(found.places, 1):
-        say(f"[{number}] {place}")
+    for line in found.lines:
+        say(line)
 
 
 async def _note_withheld(known: Knowledge) -> None:

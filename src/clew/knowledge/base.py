@@ -23,13 +23,13 @@ from clew.knowledge.answering.history import History
 from clew.knowledge.answering.model_answer import MODEL_SECONDS, ModelAnswer
 from clew.knowledge.answering.notes import Notes
 from clew.knowledge.answering.project import ProjectFacts
+from clew.knowledge.answering.question import Kind, parse_question
 from clew.knowledge.answering.resolver import MAX_QUESTION, Resolved, Resolver
 from clew.knowledge.code.graph import CodeGraph, open_code
 from clew.knowledge.code.index import Indexed, Until
 from clew.knowledge.code.index_pass import Progress
 from clew.knowledge.code.refs import file_of
 from clew.knowledge.code.watch import CodeWatch
-from clew.knowledge.decision_sync import DecisionSync
 from clew.knowledge.documents.packages import Packages
 from clew.knowledge.documents.research import Library
 from clew.knowledge.evidence.firewall import Firewall, KnowledgeGround
@@ -38,7 +38,8 @@ from clew.knowledge.git.commits import Commits
 from clew.knowledge.git.log import NEWEST
 from clew.knowledge.history.beliefs import BeliefLedger
 from clew.knowledge.history.changelog import is_changelog
-from clew.knowledge.history.explanation import NOWHERE, Around, Why, blame_why
+from clew.knowledge.history.decisions import DecisionSync
+from clew.knowledge.history.explanation import Why, blame_why
 from clew.knowledge.history.journal import Archive, Chronicle
 from clew.knowledge.history.lessons import Mistakes, UserPreferences
 from clew.knowledge.history.links import ensure_anchors
@@ -111,7 +112,7 @@ class Knowledge:
         self.commits = Commits(code.store, root, lambda: self.resolver.cache.clear())
         self.shelves: Shelves = {
             NodeDomain.CODE: self._shelf,
-            NodeDomain.HISTORY: HistoryShelf(self._history, self.commits),
+            NodeDomain.HISTORY: HistoryShelf(self._history, self.commits, self._is_past),
             NodeDomain.ACADEMIC: self.documents,
         }
         finder = Finder(
@@ -201,9 +202,9 @@ class Knowledge:
     async def why(self, path: str, line: int, last_line: int = 0, *, by: Principal) -> Why:
         """What explains a line, or all from it to the last. Raises NotFound, InvalidInput, ClewError."""
         place = file_of(self.root, path)
-        around, told = await self._symbol_at(place, line), await self.decisions.decisions()
+        symbol, decisions = await self._symbol_at(place, line), await self.decisions.decisions()
         return await blame_why(
-            self.root, place, line, last_line, trail=self._told, by=by, decisions=told, around=around
+            self.root, place, line, last_line, trail=self._told, by=by, decisions=decisions, symbol=symbol
         )
 
     def chronicle(self, by: Principal, session_id: str) -> Chronicle:
@@ -250,17 +251,18 @@ class Knowledge:
         await self._literature.close()
         await self.code.close()
 
-    async def _symbol_at(self, path: str, line: int) -> Around:
-        """The innermost symbol around a line, if there is one."""
+    def _is_past(self, text: str) -> bool:
+        return parse_question(text, self.clock.now()).kind is Kind.HISTORY
+
+    async def _symbol_at(self, path: str, line: int) -> str:
+        """The qualified name of the innermost symbol around a line; empty without one."""
         try:
             found = await self.code.symbols_of(path)
         except NotFound:
-            return NOWHERE
+            return ""
         around = [each for each in found if (each.line_start or 0) <= line <= (each.line_end or 0)]
         inner = max(around, key=lambda each: each.line_start or 0, default=None)
-        if inner is None:
-            return NOWHERE
-        return Around(qualname=inner.id.partition("#")[2], first=inner.line_start or 0, last=inner.line_end or 0)
+        return inner.id.partition("#")[2] if inner is not None else ""
 
 
 def open_knowledge(

@@ -15,12 +15,13 @@ from clew.knowledge.documents.findings import NOTHING, SCHEMA
 from clew.knowledge.documents.ingest import NewSource
 from clew.knowledge.documents.research import Library
 from clew.knowledge.history.journal import Archive
-from clew.knowledge.history.links import link_code, link_inspiration, link_pattern
+from clew.knowledge.history.links import ensure_anchors, link, link_code
 from clew.knowledge.searching import Shelves
 from clew.knowledge.shelves import NodeShelf
 from clew.llm.requests import Answer, ModelRequest, OnText
 from clew.llm.scripted import ScriptedModel, Turn
 from clew.trail.breadcrumb import Change
+from clew.trail.edge import EdgeType
 from clew.trail.kinds import NodeDomain
 from clew.trail.nodes import UNVERIFIED, NodeGraph
 from clew.trail.selector import Selector
@@ -146,7 +147,8 @@ async def test_code_for_a_reference_is_what_is_linked_and_then_what_is_alike(
     library: Library, trail: Trail, me: Principal
 ) -> None:
     kept = await library.ingest_source(practice("Backoff", "Retry requests with backoff when they failed."))
-    await link_pattern(trail, "src/net.py#send", kept.ids[0], by=me)
+    [anchor] = await ensure_anchors(trail, ["src/net.py#send"], by=me)
+    await link(trail, [(anchor, kept.ids[0])], EdgeType.IMPLEMENTS_PATTERN, by=me)
     found = await library.get_code_for_academic(kept.ids[0])
     assert [(each.how, each.place) for each in found.sources] == [
         ("edge", "src/net.py"),
@@ -161,7 +163,7 @@ async def test_code_for_a_reference_is_what_is_linked_and_then_what_is_alike(
 async def test_history_for_a_reference_is_what_it_led_to(library: Library, trail: Trail, me: Principal) -> None:
     kept = await library.ingest_source(practice("Backoff", "Retry with backoff."))
     stored = await Archive(trail, me).store_summary("We chose a queue.", "decision", "s1")
-    await link_inspiration(trail, kept.ids[0], stored.node_id, by=me)
+    await link(trail, [(kept.ids[0], stored.node_id)], EdgeType.INSPIRED_BY, by=me)
     [source] = (await library.get_history_for_academic(kept.ids[0])).sources
     assert (source.id, source.how, source.domain) == (stored.node_id, "edge", "history")
     await link_code(trail, stored.node_id, ["src/a.py"], by=me)

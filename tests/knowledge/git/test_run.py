@@ -118,12 +118,12 @@ def test_quick_questions_are_not_asked_again_where_git_does_not_answer(
     assert not started
 
 
-def test_a_log_that_says_nothing_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_without_output_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = make_repository(tmp_path / "r", {"a.py": "a"})
     os.mkfifo(tmp_path / "pipe")
     git(root, "config", "include.path", str(tmp_path / "pipe"))
-    monkeypatch.setattr(asking, "TIMEOUT", 0.3)
-    with pytest.raises(SourceError, match="said nothing"):
+    monkeypatch.setattr(asking, "LOG_SECONDS", 0.3)
+    with pytest.raises(SourceError, match="took over"):
         list(stream_git(root, ["log"]))
 
 
@@ -161,8 +161,8 @@ def test_an_answer_without_end_is_broken_off(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(asking, "MAX_ANSWER", 100_000)
     with pytest.raises(SourceError, match="over 100,000 bytes"):
         run_git(tmp_path, ["rev-list"])
-    monkeypatch.setattr(asking, "TIMEOUT", 0.3)
-    with pytest.raises(SourceError, match="said nothing"):
+    monkeypatch.setattr(asking, "LOG_SECONDS", 0.3)
+    with pytest.raises(SourceError, match="took over"):
         list(stream_git(tmp_path, ["log"]))
 
 

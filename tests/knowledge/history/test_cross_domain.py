@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 
 import pytest
 
@@ -11,10 +10,10 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import NotFound
 from clew.knowledge.history.journal import Archive
-from clew.knowledge.history.links import CrossDomain, ensure_anchors, link_inspiration, link_pattern
+from clew.knowledge.history.links import CrossDomain, Related, ensure_anchors, link
 from clew.trail.edge import EdgeType
 from clew.trail.kinds import NodeDomain, NodeType
-from clew.trail.nodes import Node, NodeGraph
+from clew.trail.nodes import EVERY_NODE, Node, NodeFilter, NodeGraph
 from clew.trail.store import Trail
 
 
@@ -41,8 +40,8 @@ async def ids(trail: Trail, me: Principal, clock: ManualClock) -> Mapping[str, s
     await nodes.add_edge(change, refresh, EdgeType.CREATED)
     await nodes.add_edge(change, check, EdgeType.MODIFIED)
     await nodes.add_edge(rfc, check, EdgeType.DOCUMENTS)
-    await link_pattern(trail, "auth/jwt.py#validate_token", bearer, by=me)
-    await link_inspiration(trail, bearer, change, by=me)
+    await link(trail, [(check, bearer)], EdgeType.IMPLEMENTS_PATTERN, by=me)
+    await link(trail, [(bearer, change)], EdgeType.INSPIRED_BY, by=me)
     clock.advance(days=1)
     return {
         "check": check,
@@ -59,68 +58,52 @@ def found(nodes: list[Node]) -> list[str]:
     return [node.id for node in nodes]
 
 
+def of(answer: Related, domain: NodeDomain) -> list[str]:
+    return [node.id for node in answer.linked if node.domain is domain]
+
+
 @pytest.mark.req("SYL-77", "O6")
 async def test_edges_are_followed_between_all_three_domains(graph: CrossDomain, ids: Mapping[str, str]) -> None:
-    assert found(await graph.history_for_code(ids["check"])) == [ids["change"], ids["bug"]]
-    assert set(found(await graph.code_for_history(ids["change"]))) == {ids["check"], ids["refresh"]}
-    assert set(found(await graph.academic_for_code(ids["check"]))) == {ids["rfc"], ids["bearer"]}
-    assert found(await graph.academic_for_decision(ids["chosen"])) == [ids["rfc"]]
-    assert found(await graph.academic_for_decision(ids["change"])) == [ids["bearer"]]
-    assert found(await graph.code_for_academic(ids["rfc"])) == [ids["check"]]
-    assert found(await graph.code_for_academic(ids["bearer"])) == [ids["check"]]
-    assert found(await graph.history_for_academic(ids["rfc"])) == [ids["chosen"]]
-    assert found(await graph.history_for_academic(ids["bearer"])) == [ids["change"]]
+    assert found(await graph.linked(ids["check"], NodeDomain.HISTORY)) == [ids["change"], ids["bug"]]
+    assert set(found(await graph.linked(ids["change"], NodeDomain.CODE))) == {ids["check"], ids["refresh"]}
+    assert set(found(await graph.linked(ids["check"], NodeDomain.ACADEMIC))) == {ids["rfc"], ids["bearer"]}
+    assert found(await graph.linked(ids["chosen"], NodeDomain.ACADEMIC)) == [ids["rfc"]]
+    assert found(await graph.linked(ids["change"], NodeDomain.ACADEMIC)) == [ids["bearer"]]
+    assert found(await graph.linked(ids["rfc"], NodeDomain.CODE)) == [ids["check"]]
+    assert found(await graph.linked(ids["bearer"], NodeDomain.CODE)) == [ids["check"]]
+    assert found(await graph.linked(ids["rfc"], NodeDomain.HISTORY)) == [ids["chosen"]]
+    assert found(await graph.linked(ids["bearer"], NodeDomain.HISTORY)) == [ids["change"]]
 
 
 @pytest.mark.req("SYL-77")
 async def test_code_may_be_named_by_its_place(graph: CrossDomain, ids: Mapping[str, str]) -> None:
-    assert found(await graph.history_for_code("auth/jwt.py#validate_token")) == [ids["change"], ids["bug"]]
-    assert await graph.history_for_code("never/written.py") == []
-
-
-@pytest.mark.req("SYL-77")
-async def test_which_patterns_does_our_login_code_implement(graph: CrossDomain, ids: Mapping[str, str]) -> None:
-    [answer] = await graph.patterns_of("validate token login")
-    assert (answer.node.id, found(list(answer.academic))) == (ids["check"], [ids["bearer"]])
-
-
-@pytest.mark.req("SYL-77")
-async def test_why_did_we_choose_jwt_over_sessions(graph: CrossDomain, ids: Mapping[str, str]) -> None:
-    answer = (await graph.why_chosen("Why did we choose JWT over sessions?"))[0]
-    assert (answer.node.id, found(list(answer.academic))) == (ids["chosen"], [ids["rfc"]])
-
-
-@pytest.mark.req("SYL-77")
-async def test_what_changed_in_login_last_week(graph: CrossDomain, ids: Mapping[str, str], clock: ManualClock) -> None:
-    [answer] = await graph.changes_since("changes to login tokens", clock.now() - timedelta(days=7))
-    assert answer.node.id == ids["change"]
-    assert set(found(list(answer.code))) == {ids["check"], ids["refresh"]}
-    assert len(await graph.changes_since("changes to login tokens", clock.now() - timedelta(days=60))) == 2
-
-
-@pytest.mark.req("SYL-77")
-async def test_have_we_had_issues_with_this_function_before(graph: CrossDomain, ids: Mapping[str, str]) -> None:
-    assert found(await graph.past_issues("auth/jwt.py#validate_token")) == [ids["bug"]]
-    assert await graph.past_issues("auth/refresh.py") == []
+    assert found(await graph.linked("auth/jwt.py#validate_token", NodeDomain.HISTORY)) == [ids["change"], ids["bug"]]
+    assert await graph.linked("never/written.py") == []
 
 
 @pytest.mark.req("SYL-77")
 async def test_what_is_similar_comes_with_what_belongs_to_it(graph: CrossDomain, ids: Mapping[str, str]) -> None:
-    answers = {each.node.id: each for each in await graph.similar_across_domains_with_context("login token", k=10)}
-    assert found(list(answers[ids["check"]].history)) == [ids["change"], ids["bug"]]
-    assert set(found(list(answers[ids["check"]].academic))) == {ids["rfc"], ids["bearer"]}
-    assert found(list(answers[ids["chosen"]].academic)) == [ids["rfc"]]
-    assert found(list(answers[ids["rfc"]].code)) == [ids["check"]]
+    answers = {each.node.id: each for each in await graph.search("login token", 10, EVERY_NODE)}
+    assert of(answers[ids["check"]], NodeDomain.HISTORY) == [ids["change"], ids["bug"]]
+    assert set(of(answers[ids["check"]], NodeDomain.ACADEMIC)) == {ids["rfc"], ids["bearer"]}
+    assert of(answers[ids["chosen"]], NodeDomain.ACADEMIC) == [ids["rfc"]]
+    assert of(answers[ids["rfc"]], NodeDomain.CODE) == [ids["check"]]
 
-    only = await graph.similar_across_domains_with_context("token", k=10, path_filter="auth/refresh*")
+    only = await graph.search("token", 10, NodeFilter(path="auth/refresh*"))
     assert [each.node.id for each in only] == [ids["refresh"]]
-    assert len(await graph.similar_across_domains_with_context("login token", k=2)) == 2
+    assert len(await graph.search("login token", 2, EVERY_NODE)) == 2
+
+    code = NodeFilter(domain=NodeDomain.CODE)
+    patterns = await graph.search("validate token login", 10, code, along=EdgeType.IMPLEMENTS_PATTERN)
+    assert [(each.node.id, found(list(each.linked))) for each in patterns if each.linked] == [
+        (ids["check"], [ids["bearer"]])
+    ]
 
 
 @pytest.mark.req("SYL-98")
 async def test_edges_between_domains_have_their_weights(trail: Trail, me: Principal, ids: Mapping[str, str]) -> None:
-    pattern = await link_pattern(trail, "auth/jwt.py#validate_token", ids["bearer"], by=me)
-    inspired = await link_inspiration(trail, ids["bearer"], ids["change"], by=me)
+    [pattern] = await link(trail, [(ids["check"], ids["bearer"])], EdgeType.IMPLEMENTS_PATTERN, by=me)
+    [inspired] = await link(trail, [(ids["bearer"], ids["change"])], EdgeType.INSPIRED_BY, by=me)
     assert (pattern.type, pattern.weight) == ("implements_pattern", 0.85)
     assert (inspired.type, inspired.weight) == ("inspired_by", 0.8)
     again = await trail.edges.of(ids["bearer"], by=me, types=["implements_pattern", "inspired_by"])
@@ -131,8 +114,8 @@ async def test_owners_do_not_see_each_others_relations(
     trail: Trail, stranger: Principal, ids: Mapping[str, str]
 ) -> None:
     theirs = CrossDomain(trail, stranger)
-    assert await theirs.history_for_code("auth/jwt.py#validate_token") == []
-    assert await theirs.history_for_code(ids["check"]) == []
-    assert await theirs.similar_across_domains_with_context("login token") == []
+    assert await theirs.linked("auth/jwt.py#validate_token") == []
+    assert await theirs.linked(ids["check"]) == []
+    assert await theirs.search("login token", 10, EVERY_NODE) == []
     with pytest.raises(NotFound):
-        await link_inspiration(trail, ids["bearer"], ids["change"], by=stranger)
+        await link(trail, [(ids["bearer"], ids["change"])], EdgeType.INSPIRED_BY, by=stranger)

@@ -10,9 +10,10 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.knowledge.evidence.firewall import Claim, Firewall
+from clew.knowledge.history.entries import Category
 from clew.knowledge.history.journal import Archive, Chronicle
 from clew.knowledge.history.links import CrossDomain, ensure_anchors
-from clew.trail.kinds import SourceKind, Trust
+from clew.trail.kinds import Trust
 from clew.trail.nodes import UNVERIFIED, Node, NodeGraph
 from clew.trail.store import Trail
 
@@ -58,7 +59,7 @@ async def test_a_summary_of_a_file_that_is_not_there_is_marked(trail: Trail, me:
     assert (doubted.verified, doubted.trust) == (False, Trust.LLM)
     assert doubted.content.startswith(UNVERIFIED)
     assert bad.edges == 2
-    assert [node.id for node in await CrossDomain(trail, me).history_for_code("store.py")] == [good.node_id]
+    assert [node.id for node in await CrossDomain(trail, me).linked("store.py")] == [good.node_id]
 
 
 @pytest.mark.req("O17")
@@ -66,7 +67,7 @@ async def test_what_the_user_says_needs_no_code(
     trail: Trail, me: Principal, clock: ManualClock, firewall: Firewall
 ) -> None:
     chronicle = Chronicle(trail, me, "s1", clock, firewall)
-    said = await chronicle.store("I like short names", "user_voice", said_by=SourceKind.USER)
-    guessed = await chronicle.store("They like short names", "user_voice")
+    said = await chronicle.store("I like short names", Category.USER_VOICE)
+    guessed = await chronicle.store("They like short names", Category.INSIGHT)
     assert (said.trust, guessed.trust) == (Trust.RECENT, Trust.LLM)
     assert guessed.content.startswith(UNVERIFIED)

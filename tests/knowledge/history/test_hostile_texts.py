@@ -12,7 +12,7 @@ MANY = 300_000
 
 
 def commit(subject: bytes = b"s", body: bytes = b"b", author: bytes = b"Ann") -> bytes:
-    return b"\0".join([b"\x01" + b"a" * 40, b"", b"0", author, subject, body, b""])
+    return b"\0".join([b"\x01" + b"a" * 40, b"", b"0", author, subject, body])
 
 
 @pytest.mark.parametrize("body", [b"a" + b" " * MANY + b"b", b"<" * MANY, b"a@" * MANY, b"a.b-" * MANY, b" <@" * MANY])

@@ -42,10 +42,9 @@ async def test_an_approach_is_checked_in_every_session(trail: Trail, clock: Manu
     await mistakes.report_mistake("parsing HTML with regular expressions", "breaks on nesting", "use a parser")
     elsewhere = Mistakes(trail, Principal(owner_id="acme", agent_id="bob", session="s9"), clock)
 
-    checked = await elsewhere.check_mistakes("using localStorage for auth tokens")
-    assert (checked.known_issues, checked.safe_to_proceed) == (True, False)
-    assert [warning.pattern for warning in checked.warnings] == [PATTERN]
-    assert (await elsewhere.check_mistakes("a regular expression that parses HTML pages")).known_issues
+    warnings = await elsewhere.check_mistakes("using localStorage for auth tokens")
+    assert [warning.pattern for warning in warnings] == [PATTERN]
+    assert await elsewhere.check_mistakes("a regular expression that parses HTML pages")
 
 
 @pytest.mark.req("SYL-104")
@@ -54,17 +53,16 @@ async def test_an_approach_is_checked_in_every_session(trail: Trail, clock: Manu
 )
 async def test_a_clean_approach_is_safe_to_proceed(mistakes: Mistakes, approach: str) -> None:
     await mistakes.report_mistake(PATTERN, "scripts can read them", "use cookies")
-    checked = await mistakes.check_mistakes(approach)
-    assert (checked.known_issues, checked.safe_to_proceed, checked.warnings) == (False, True, ())
+    assert await mistakes.check_mistakes(approach) == []
 
 
 async def test_nothing_is_known_at_first(mistakes: Mistakes) -> None:
-    assert (await mistakes.check_mistakes("anything")).safe_to_proceed
+    assert await mistakes.check_mistakes("anything") == []
 
 
 async def test_reports_at_the_same_time_are_all_counted(mistakes: Mistakes) -> None:
     await asyncio.gather(*(mistakes.report_mistake(PATTERN, "e", "f") for _ in range(12)))
-    [warning] = (await mistakes.check_mistakes(PATTERN)).warnings
+    [warning] = await mistakes.check_mistakes(PATTERN)
     assert warning.occurrences == 12
     assert warning.confidence == 0.95
 
@@ -74,7 +72,7 @@ async def test_owners_do_not_share_mistakes(
 ) -> None:
     await mistakes.report_mistake(PATTERN, "scripts can read them", "use cookies")
     theirs = Mistakes(trail, stranger, clock)
-    assert (await theirs.check_mistakes(PATTERN)).safe_to_proceed
+    assert await theirs.check_mistakes(PATTERN) == []
     assert (await theirs.report_mistake(PATTERN, "e", "f")).occurrences == 1
 
 

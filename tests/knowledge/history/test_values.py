@@ -21,13 +21,8 @@ from clew.knowledge.history.values import normal_name, normal_value
         ("``auto``", "auto"),
         ("True", "true"),
         ("None", "null"),
-        ("np.inf", "inf"),
         ("(0, 1)", "(0,1)"),
         ("['a', 'b']", '["a","b"]'),
-        ("60 s", "1 minute"),
-        ("10 MB", "10MB"),
-        ("1 GB", "1000 MB"),
-        ("100 percent", "100%"),
     ],
 )
 def test_values_that_are_the_same(one: str, other: str) -> None:
@@ -39,8 +34,6 @@ def test_values_that_are_the_same(one: str, other: str) -> None:
     [
         ("1e-4", "1e-3"),
         ("'1'", "'l'"),
-        ("10 MB", "10 MiB"),
-        ("10 s", "10 ms"),
         ("auto", "Auto_"),
         ("None", "0"),
         ("False", "0"),
@@ -98,7 +91,7 @@ def test_versions_stand_in_order() -> None:
     assert version_key("3.8") == version_key("3.8.0") == version_key("v3.8")
 
 
-@pytest.mark.parametrize("written", ["", "main", "8.x", "1..2", "v", "1.2.3.4.5.6.7.8.9.10", "99999999999"])
+@pytest.mark.parametrize("written", ["", "main", "8.x", "1..2", "v", "1." * 5_000 + "1"])
 def test_what_is_no_version_is_none(written: str) -> None:
     assert version_key(written) is None
 

@@ -10,13 +10,12 @@ from clew.access import Principal
 from clew.errors import NotFound
 from clew.knowledge.code.file_content import find_origins
 from clew.knowledge.git.blame import read_line_history
-from clew.knowledge.history.decisions import read_decisions
-from clew.knowledge.history.explanation import Around, blame_why
+from clew.knowledge.history.decisions import read_adr
+from clew.knowledge.history.explanation import blame_why
 from clew.knowledge.history.journal import Archive
 from clew.trail.store import Trail
 from tests.knowledge.git.repository import Repository
 
-LIMIT = Around(qualname="LIMIT", first=3, last=3)
 SOURCE = "import os\n\nLIMIT = 10\n\n\ndef run():\n    return LIMIT\n"
 
 
@@ -34,7 +33,7 @@ def told(repository: Repository) -> list[str]:
 
 def test_a_line_leads_to_the_commits_that_wrote_it(repository: Repository, told: list[str]) -> None:
     origin = find_origins(repository.root, "src/bounds.py", 3, 3)[0]
-    assert (origin.text, origin.sha, origin.path, origin.line) == ("LIMIT = 20", told[1], "src/limit.py", 3)
+    assert (origin.sha, origin.path, origin.line) == (told[1], "src/limit.py", 3)
     assert [commit.sha for commit in read_line_history(repository.root, origin)] == [told[1], told[0]]
 
 
@@ -46,14 +45,14 @@ async def test_a_line_is_explained_by_commits_decisions_and_entries(
         b"# 1. Twenty at most\n\n## Status\n\nAccepted\n\n## Context\n\n`src/bounds.py` floods.\n\n## Decision\n\n20.\n"
     )
     other = b"# 2. Something else\n\n## Context\n\nNot about that.\n\n## Decision\n\nYes.\n"
-    decisions = read_decisions([("docs/adr/0001-twenty.md", record), ("docs/adr/0002-else.md", other)])
+    read = [read_adr("docs/adr/0001-twenty.md", record), read_adr("docs/adr/0002-else.md", other)]
+    decisions = [each for each in read if each is not None]
     entry = await Archive(trail, me).store_summary(
         "Ten was too few", "failure", "s1", code_references=["src/bounds.py#LIMIT"]
     )
 
-    why = await blame_why(repository.root, "src/bounds.py", 3, trail=trail, by=me, decisions=decisions, around=LIMIT)
+    why = await blame_why(repository.root, "src/bounds.py", 3, trail=trail, by=me, decisions=decisions, symbol="LIMIT")
     assert [commit.subject for commit in why.commits] == ["Raise the limit", "Add a limit"]
-    assert [(each.kind, each.failure, each.commit) for each in why.resolutions] == [("fixes", "#12", told[1])]
     assert [decision.cited for decision in why.decisions] == ["docs/adr/0001-twenty.md:1"]
     assert [node.id for node in why.history] == [entry.node_id]
 
@@ -63,9 +62,9 @@ async def test_a_line_that_is_not_committed_says_so(
 ) -> None:
     repository.write({"src/bounds.py": "# new\n" + SOURCE.replace("LIMIT = 10", "LIMIT = 20")})
     why = await blame_why(repository.root, "src/bounds.py", 1, trail=trail, by=me)
-    assert (why.origin.sha, why.commits) == ("", ())
+    assert (why.uncommitted, why.commits) == ((1,), ())
     moved = await blame_why(repository.root, "src/bounds.py", 4, trail=trail, by=me)
-    assert moved.origin.sha == told[1]
+    assert moved.commits[0].sha == told[1]
 
 
 def test_a_new_file_and_lines_that_are_not_there(repository: Repository, told: list[str]) -> None:

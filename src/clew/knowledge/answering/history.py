@@ -152,7 +152,7 @@ class History:
             words = [word.lower() for word in question.words if word.lower() not in _ASKING]
             ranked = sorted(found, key=lambda note: -_shared(words, f"{note.kind} {note.text}"))
             return Told([note_node(note, now) for note in ranked[:SHOWN]], len(found))
-        tagged = await self._commits.of_version(question.version, SHOWN)
+        tagged = await self._commits.between("", question.version, limit=SHOWN)
         if tagged is not None:
             note = f"No changelog has {question.version}; these are the commits of the tag {_quoted(tagged.tag)}."
             return Told([commit_node(commit) for commit in tagged.commits], tagged.total, (note,))
@@ -214,13 +214,14 @@ class History:
             authors=tuple(authors),
         )
         oldest_first = _FIRST.search(question.text) is not None
-        nodes, total = await self._commits.among(wanted, SHOWN, oldest_first=oldest_first)
-        if nodes or question.period is None:
-            return Told(nodes, total) if nodes else None
+        found, total = await self._commits.select(wanted, SHOWN, oldest_first=oldest_first)
+        if found or question.period is None:
+            return Told([commit_node(commit) for commit in found], total) if found else None
         before = CommitFilter(until=question.period.since, paths=tuple(paths), authors=tuple(authors))
-        earlier, _ = await self._commits.among(before, 1)
+        earlier, _ = await self._commits.select(before, 1)
+        nodes = [commit_node(commit) for commit in earlier]
         return Told(
-            earlier, len(earlier), (f"No commit {question.period.label}{': the last before it' if earlier else ''}.",)
+            nodes, len(nodes), (f"No commit {question.period.label}{': the last before it' if earlier else ''}.",)
         )
 
     async def _count(self, question: Question) -> Told:
@@ -237,7 +238,8 @@ class History:
             paths=tuple(paths),
             authors=tuple(authors),
         )
-        nodes, total = await self._commits.among(wanted, 1)
+        found, total = await self._commits.select(wanted, 1)
+        nodes = [commit_node(commit) for commit in found]
         by = f" by {', '.join(map(_quoted, authors))}" if authors else ""
         when = f" {period.label}" if period is not None else ""
         return Told(nodes, len(nodes), (f"{total:,} commit{'' if total == 1 else 's'}{by}{when}.",))

@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from clew.access import Principal
 from clew.knowledge.answering.history import cover_of
 from clew.knowledge.answering.question import Question
-from clew.knowledge.history.changelog import newest_first
 from clew.knowledge.history.decisions import REPOSITORY
-from clew.knowledge.history.entries import list_all
+from clew.knowledge.history.entries import list_all, newest_first
 from clew.knowledge.shelves import Shelf
 from clew.trail.kinds import NodeDomain, NodeType
 from clew.trail.nodes import Node, NodeFilter, NodeGraph, ScoredNode, to_selector

@@ -197,7 +197,7 @@ def _is_mostly_keys(text: str) -> bool:
 
 
 def find_origins(root: Path, path: str, first: int, last: int) -> list[LineOrigin]:
-    """The commits that these lines of a file on disk come from, in their order. Keys in a line are masked.
+    """The commits that these lines of a file on disk come from, in their order.
 
     Raises NotFound for a file or line that does not exist, InvalidInput for a file that is not shown or belongs to
     another repository, SourceError when git fails.

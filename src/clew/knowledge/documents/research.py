@@ -185,14 +185,15 @@ class Library:
         if node.path and node.source is None:  # a section of a file has no edges: its text names the code
             linked = await self._named_code(node)
         else:
-            linked = await CrossDomain(self.trail, self._by).code_for_academic(academic_id)
+            linked = await CrossDomain(self.trail, self._by).linked(academic_id, NodeDomain.CODE)
         return await self._around("get_code_for_academic", node, linked, NodeDomain.CODE, limit)
 
     async def get_history_for_academic(self, academic_id: str, limit: int = RESULTS_A_DEPTH) -> Findings:
         """The history that a document led to, then the most similar history. Raises NotFound."""
         node = await self._document(academic_id)
         is_section = node.path and node.source is None
-        linked = [] if is_section else await CrossDomain(self.trail, self._by).history_for_academic(academic_id)
+        graph = CrossDomain(self.trail, self._by)
+        linked = [] if is_section else await graph.linked(academic_id, NodeDomain.HISTORY)
         return await self._around("get_history_for_academic", node, linked, NodeDomain.HISTORY, limit)
 
     async def _named_code(self, node: Node) -> list[Node]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,37 +11,45 @@ import msgspec
 
 from clew.catalog.domain import Domain
 from clew.catalog.text import inline
-from clew.errors import InvalidInput
 from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query
 from clew.knowledge.domains.journal import journal_tools
-from clew.knowledge.domains.lessons import lesson_tools
-from clew.knowledge.domains.relations import relation_tools
-from clew.knowledge.domains.shown import READS, node_line, node_lines
+from clew.knowledge.domains.lessons import Moment, lesson_tools
+from clew.knowledge.domains.shown import READS, WIDTH, node_line, node_lines
 from clew.knowledge.domains.withheld import telling_of_the_withheld
 from clew.knowledge.evidence.citations import COMMIT_PREFIX, on_one_line
-from clew.knowledge.history.briefing import Tier, brief
+from clew.knowledge.git.commits import commit_node
+from clew.knowledge.git.store import CommitFilter
+from clew.knowledge.history.brief import Tier, write_brief
 from clew.knowledge.history.entries import NO_SESSION
-from clew.knowledge.history.journal import Include, SummaryType
+from clew.knowledge.history.explanation import find_resolutions
+from clew.knowledge.history.journal import ALL, DECISIONS, FAILURES, WORK, Include, SummaryType
 from clew.knowledge.text import stems
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, guide, tool
-from clew.trail.kinds import NodeDomain
-from clew.trail.nodes import UNVERIFIED, ScoredNode
+from clew.trail.edge import EdgeType
+from clew.trail.kinds import NodeDomain, NodeType
+from clew.trail.nodes import UNVERIFIED, Node, NodeFilter, ScoredNode
 
 if TYPE_CHECKING:
+    from clew.knowledge.base import Knowledge
     from clew.knowledge.git.log import Commit
     from clew.knowledge.history.explanation import Why
-    from clew.knowledge.history.journal import Stored
+    from clew.knowledge.history.journal import Archive, Stored
+    from clew.knowledge.history.links import CrossDomain, Related
 
 NAME = "history"
 WRITES = Effects(reaches_out=False)
 REASON = 300
-TITLE = 160
+PARAGRAPH = 500
+ISSUE_COMMITS = 200
+"""The newest commits of a file in which fixes and reverts are looked for."""
 HOW_TO_NOTE = (
     f'To note something: `clew get {NAME}://tools/store_summary content="…" summary_type=decision`'
     " (or mistake, preference, failure)."
 )
 Topic = Annotated[str, msgspec.Meta(description="on what, in your own words; empty: the newest")]
-PARAGRAPH = 500
+_LABELS = {NodeDomain.CODE: "code", NodeDomain.HISTORY: "history", NodeDomain.ACADEMIC: "reference"}
+Place = Annotated[str, msgspec.Meta(description="a place in the code: path or path#qualname")]
+PathFilter = Annotated[str, msgspec.Meta(description="a glob of paths; empty: all")]
 
 
 def build_history(open_knowledge: OpenKnowledge) -> Domain:
@@ -55,7 +64,8 @@ def build_history(open_knowledge: OpenKnowledge) -> Domain:
                 *_session_tools(open_knowledge),
                 *_topic_tools(open_knowledge),
                 *journal_tools(open_knowledge),
-                *relation_tools(open_knowledge),
+                *_question_tools(open_knowledge),
+                *_neighbour_tools(open_knowledge),
                 *lesson_tools(open_knowledge),
             ),
             open_knowledge,
@@ -66,16 +76,23 @@ def build_history(open_knowledge: OpenKnowledge) -> Domain:
 def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="search_history", title="Search what was done", effects=READS)
     async def search_history(
-        query: Query, ctx: ToolContext, limit: Limit = 10, summary_type: SummaryType | Literal["any"] = "any"
+        query: Query,
+        ctx: ToolContext,
+        limit: Limit = 10,
+        summary_type: SummaryType | Literal["any"] = "any",
+        session_id: Annotated[str, msgspec.Meta(description="only of this session; empty: of all")] = "",
+        since: Moment = None,
     ) -> GuidedContent:
         """Find decisions, failures, fixes and other entries of all sessions, and commits by their messages."""
         knowledge = await known()
         shelf = knowledge.shelves[NodeDomain.HISTORY]
         await shelf.catch_up()
         is_known = shelf.contains(query, by=ctx.by)
-        found = await knowledge.archive(ctx.by).search_history(query, limit, summary_type) if is_known else []
-        if summary_type == "any":
-            commits = await knowledge.commits.search(query, limit=limit)
+        kind = {} if summary_type == "any" else {"summary_type": summary_type}
+        wanted = msgspec.structs.replace(ALL, metadata=kind, session_id=session_id or None, created_after=since)
+        found = await knowledge.archive(ctx.by).find(query, limit, wanted) if is_known else []
+        if summary_type == "any" and not session_id:
+            commits = await knowledge.commits.search(query, limit=limit, since=since)
             found = _in_turns(query, found, commits)[:limit]
         if not found:
             return GuidedContent(content=f"Nothing was noted on that. {HOW_TO_NOTE}")
@@ -94,9 +111,7 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
         """Show the state of the session: open threads, decisions and failures, each with its source."""
         knowledge = await known()
         await knowledge.decisions.catch_up()
-        found = await brief(knowledge.chronicle(ctx.by, ctx.by.session or NO_SESSION), tier)
-        sources = [f"[{number}] {place}" for number, place in enumerate(found.places, 1)]
-        return "\n".join([found.text, *sources])
+        return "\n".join((await write_brief(knowledge.chronicle(ctx.by, ctx.by.session or NO_SESSION), tier)).lines)
 
     return search_history, why_line, briefing
 
@@ -135,16 +150,13 @@ def _session_tools(known: OpenKnowledge) -> Sequence[Tool]:
         ctx: ToolContext, session_id: str = "", chronological: bool = True, include: Include = "all"
     ) -> str:
         """List the entries of a session."""
-        session = session_id or ctx.by.session
-        if not session:
-            raise InvalidInput("session_id", "is needed: you are in no session", hint="Name one")
-        found = await (await known()).archive(ctx.by).get_session_history(session, chronological, include)
+        found = await (await _archive(known, ctx)).get_session_history(session_id, chronological, include)
         return "\n".join(map(node_line, found)) or "It noted nothing."
 
     @tool(name="get_code_for_history", effects=READS, searchable=False)
     async def get_code_for_history(history_id: str, ctx: ToolContext) -> str:
         """List the code that an entry is about."""
-        found = await (await known()).archive(ctx.by).get_code_for_history(history_id)
+        found = await (await _archive(known, ctx)).get_code_for_history(history_id)
         return "\n".join(map(node_line, found)) or "It names no code."
 
     return store_summary, get_session_history, get_code_for_history
@@ -154,24 +166,146 @@ def _topic_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_decisions", effects=READS, searchable=False)
     async def get_decisions(ctx: ToolContext, query: Topic = "", limit: Limit = 10) -> str:
         """List the decisions on a topic, or the newest, each with its place: entries and decision records."""
-        found = await (await known()).archive(ctx.by).get_decisions(query, limit)
+        found = await (await _archive(known, ctx)).find(query, limit, DECISIONS)
         return node_lines(found) or f"Nothing was decided on that. {HOW_TO_NOTE}"
 
     @tool(name="find_failures", effects=READS, searchable=False)
     async def find_failures(ctx: ToolContext, query: Topic = "", limit: Limit = 10, resolved_only: bool = False) -> str:
         """List failures and mistakes that fit a description, or the newest, with their resolutions."""
-        found = await (await known()).archive(ctx.by).find_failures(query, limit, resolved_only)
+        wanted = msgspec.structs.replace(FAILURES, metadata={"resolved": True} if resolved_only else {})
+        found = await (await _archive(known, ctx)).find(query, limit, wanted)
         lines = [f"{node_line(each.node)} {_resolution(each.node.metadata.get('resolution'))}" for each in found]
         return "\n".join(lines) or f"No failure like that was noted. {HOW_TO_NOTE}"
 
     @tool(name="find_patterns", effects=READS, searchable=False)
-    async def find_patterns(query: Query, ctx: ToolContext, min_occurrences: int = 2, category: str = "") -> str:
+    async def find_patterns(
+        query: Query,
+        ctx: ToolContext,
+        min_occurrences: Annotated[int, msgspec.Meta(ge=1)] = 2,
+        category: Annotated[str, msgspec.Meta(description="a tag that each must have; empty: any")] = "",
+    ) -> str:
         """List patterns that came up more than once."""
-        found = await (await known()).archive(ctx.by).find_patterns(query, min_occurrences, category)
-        lines = [f"- {inline(each.text, 160)} ({each.occurrences} times: {', '.join(each.node_ids)})" for each in found]
+        found = await (await _archive(known, ctx)).find_patterns(query, min_occurrences, category)
+        lines = [
+            f"- {inline(each[0].node.content, WIDTH)} ({len(each)} times: {', '.join(one.node.id for one in each)})"
+            for each in found
+        ]
         return "\n".join(lines) or "No pattern came up that often."
 
     return get_decisions, find_failures, find_patterns
+
+
+def _question_tools(known: OpenKnowledge) -> Sequence[Tool]:
+    @tool(name="which_patterns", effects=READS, searchable=False)
+    async def which_patterns(query: Query, ctx: ToolContext, path: PathFilter = "", limit: Limit = 10) -> str:
+        """List the patterns that code implements, for code that fits a question."""
+        wanted = NodeFilter(domain=NodeDomain.CODE, path=path or None)
+        found = await (await _links(known, ctx)).search(query, limit, wanted, along=EdgeType.IMPLEMENTS_PATTERN)
+        return _related_lines([each for each in found if each.linked]) or "No pattern is linked."
+
+    @tool(name="why_chosen", effects=READS, searchable=False)
+    async def why_chosen(query: Query, ctx: ToolContext, limit: Limit = 5) -> str:
+        """List the decisions that fit a question, with the references they rest on and the code they name."""
+        found = await (await _links(known, ctx)).search(query, limit, DECISIONS)
+        return _related_lines(found) or "No decision fits."
+
+    @tool(name="what_changed", effects=READS, searchable=False)
+    async def what_changed(
+        ctx: ToolContext,
+        query: Annotated[str, msgspec.Meta(description="on what, in your own words; empty: on anything")] = "",
+        path: Annotated[str, msgspec.Meta(description="a file or a folder; empty: any")] = "",
+        days: Annotated[int, msgspec.Meta(ge=1, description="how far back")] = 7,
+        limit: Limit = 10,
+    ) -> str:
+        """List the work of the last days: entries with the code they name, then commits, newest first."""
+        knowledge = await known()
+        since = knowledge.clock.now() - timedelta(days=days)
+        recent = msgspec.structs.replace(ALL, created_after=since)
+        found = await knowledge.archive(ctx.by).links.search(query or path, limit, recent)
+        noted = [each for each in found if _is_work_on(each, path)]
+        noted.sort(key=lambda each: each.node.created_at, reverse=True)
+        commits = await _changes(knowledge, query, path, since, limit)
+        lines = [*filter(None, [_related_lines(noted)]), *map(node_line, commits)]
+        return "\n".join(lines) or f"Nothing changed in {days} day{'s' * (days != 1)}."
+
+    @tool(name="past_issues", effects=READS, searchable=False)
+    async def past_issues(code: Place, ctx: ToolContext) -> str:
+        """List failures and fixed bugs of a place in the code, and the commits of its file that fixed an issue or
+        reverted another commit."""
+        knowledge = await known()
+        noted = await knowledge.archive(ctx.by).links.linked(code, NodeDomain.HISTORY)
+        lines = [*map(node_line, filter(_is_issue, noted)), *await _resolution_lines(knowledge, code)]
+        return "\n".join(lines) or "No issue is known."
+
+    return which_patterns, why_chosen, what_changed, past_issues
+
+
+def _neighbour_tools(known: OpenKnowledge) -> Sequence[Tool]:
+    @tool(name="similar_across_domains", effects=READS, searchable=False)
+    async def similar_across_domains(
+        query: Query, ctx: ToolContext, k: Limit = 10, path_filter: PathFilter = ""
+    ) -> str:
+        """List the nodes of all domains that fit a question best, each with its neighbours in the other domains."""
+        found = await (await _links(known, ctx)).search(query, k, NodeFilter(path=path_filter or None))
+        return _related_lines(found) or "Nothing fits."
+
+    @tool(name="get_related", effects=READS, searchable=False)
+    async def get_related(
+        of: Annotated[str, msgspec.Meta(description="the id of a node, or a place in the code: path or path#qualname")],
+        ctx: ToolContext,
+    ) -> str:
+        """Show a node of any domain with the code, entries and references that are linked to it."""
+        return _related_lines([await (await _links(known, ctx)).neighbours_of(of)])
+
+    return similar_across_domains, get_related
+
+
+async def _changes(knowledge: Knowledge, query: str, path: str, since: datetime, limit: int) -> list[Node]:
+    """The newest commits below a path, or those on a topic, or all."""
+    if query.strip() and not path:
+        await knowledge.commits.catch_up()
+        return [each.node for each in await knowledge.commits.search(query, limit=limit, since=since)]
+    paths = await knowledge.commits.paths_of(path) if path else []
+    wanted = CommitFilter(since=since, paths=tuple(paths))
+    found = (await knowledge.commits.select(wanted, limit))[0] if paths or not path else []
+    return [commit_node(commit) for commit in found]
+
+
+async def _resolution_lines(knowledge: Knowledge, code: str) -> list[str]:
+    paths = await knowledge.commits.paths_of(code.partition("#")[0])
+    commits, _ = await knowledge.commits.select(CommitFilter(paths=tuple(paths)), ISSUE_COMMITS) if paths else ([], 0)
+    resolutions = find_resolutions(commits)
+    return [
+        f"- {each.kind} {each.failure[:WIDTH]}: {inline(each.what, WIDTH)} (commit {each.commit[:10]})"
+        for each in resolutions
+    ]
+
+
+def _is_work_on(entry: Related, path: str) -> bool:
+    """Whether an entry is of finished work, and names code below a path."""
+    places = [f"{node.path}/" for node in entry.linked if node.domain is NodeDomain.CODE]
+    top = f"{path.rstrip('/')}/" if path else ""
+    return entry.node.metadata.get("summary_type") in WORK and any(place.startswith(top) for place in places)
+
+
+def _is_issue(entry: Node) -> bool:
+    return entry.node_type is NodeType.FAILURE or entry.metadata.get("summary_type") == "bug_fix"
+
+
+def _related_lines(found: Sequence[Related]) -> str:
+    lines: list[str] = []
+    for each in found:
+        lines.append(node_line(each.node))
+        lines += [f"  {_LABELS[node.domain]}: {node_line(node).removeprefix('- ')}" for node in each.linked]
+    return "\n".join(lines)
+
+
+async def _archive(known: OpenKnowledge, ctx: ToolContext) -> Archive:
+    return (await known()).archive(ctx.by)
+
+
+async def _links(known: OpenKnowledge, ctx: ToolContext) -> CrossDomain:
+    return (await known()).archive(ctx.by).links
 
 
 def _in_turns(query: str, noted: Sequence[ScoredNode], commits: Sequence[ScoredNode]) -> list[ScoredNode]:
@@ -186,7 +320,7 @@ def stored_line(stored: Stored) -> str:
     """The result of storing a summary on one line, with the reasons if it is unverified."""
     edges = f" with {stored.edges} edge{'' if stored.edges == 1 else 's'} to code" if stored.edges else ""
     told = f"Stored as {stored.node_id}{edges}"
-    if stored.is_verified:
+    if not stored.warnings:
         return f"{told}; {'the code bears it out' if stored.edges else 'it names no code'}."
     return f"{told}, marked {UNVERIFIED}: {inline('; '.join(stored.warnings), REASON)}."
 
@@ -198,7 +332,7 @@ def why_lines(why: Why) -> list[str]:
         f"{on_one_line(why.path)}:{why.line}{span}",
         *_uncommitted(why),
         *(line for each in why.commits for line in _why_commit(each)),
-        *(f"- decided: {inline(each.title, TITLE)} ({on_one_line(each.cited)})" for each in why.decisions),
+        *(f"- decided: {inline(each.title, WIDTH)} ({on_one_line(each.cited)})" for each in why.decisions),
         *(node_line(each) for each in why.history),
     ]
 
@@ -218,4 +352,4 @@ def _why_commit(commit: Commit) -> list[str]:
 
 
 def _resolution(text: object) -> str:
-    return f"resolved by: {inline(text, 120)}" if isinstance(text, str) and text else "not resolved"
+    return f"resolved by: {inline(text, WIDTH)}" if isinstance(text, str) and text else "not resolved"

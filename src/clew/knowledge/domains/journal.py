@@ -4,18 +4,17 @@ to the domain `history`."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
 from clew.catalog.text import inline
 from clew.knowledge.domains.code import Limit, OpenKnowledge
+from clew.knowledge.domains.lessons import Moment
 from clew.knowledge.domains.shown import READS, WIDTH
-from clew.knowledge.history.briefing import entry_text, summarise_session
+from clew.knowledge.history.brief import entry_text, summarise_session
 from clew.knowledge.history.entries import NO_SESSION, ArchiveQuery, Category, place_of_entry
 from clew.tools import Effects, Tool, ToolContext, tool
-from clew.trail.kinds import SourceKind
 from clew.trail.nodes import Node
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ MARKS = Effects(repeats_safely=True, reaches_out=False)
 Scope = Literal["own_and_promoted", "current_only", "cross_session"]
 EntryId = Annotated[str, msgspec.Meta(description="the id of an entry")]
 Search = Annotated[str, msgspec.Meta(description="a text to search for; empty: the newest")]
-Time = Annotated[datetime, msgspec.Meta(tz=True, description="for example 2026-01-01T00:00:00Z")] | None
 
 
 def journal_tools(known: OpenKnowledge) -> Sequence[Tool]:
@@ -45,10 +43,8 @@ def _entry_tools(known: OpenKnowledge) -> Sequence[Tool]:
     ) -> str:
         """Write an entry of this session into the journal. It is checked against the code, and marked if unconfirmed;
         `user_voice` counts as said by the user."""
-        knowledge = await known()
-        said_by = SourceKind.USER if category is Category.USER_VOICE else SourceKind.LLM_INFERENCE
-        entry = await (await _chronicle(known, ctx)).store(content, category, title, tags=tags, said_by=said_by)
-        knowledge.resolver.cache.clear()
+        entry = await (await _chronicle(known, ctx)).store(content, category, title, tags=tags)
+        (await known()).resolver.cache.clear()
         return f"Stored as {entry.id} ({entry.category})."
 
     @tool(name="query", effects=READS, searchable=False)
@@ -61,8 +57,8 @@ def _entry_tools(known: OpenKnowledge) -> Sequence[Tool]:
         ] = "own_and_promoted",
         promoted_only: bool = False,
         sources: Annotated[Sequence[str], msgspec.Meta(description="only of these writers")] = (),
-        since: Time = None,
-        until: Time = None,
+        since: Moment = None,
+        until: Moment = None,
         limit: Limit = 10,
     ) -> str:
         """List entries of the journal: best first with a search text, else newest first."""
@@ -89,20 +85,23 @@ def _entry_tools(known: OpenKnowledge) -> Sequence[Tool]:
         limit: Limit = 10,
     ) -> str:
         """List entries of other sessions."""
-        found = await (await _chronicle(known, ctx)).cross_session_query(
-            search, session_ids=session_ids, exclude_current=exclude_current, category=category or "all", limit=limit
+        chronicle = await _chronicle(known, ctx)
+        wanted = ArchiveQuery(
+            search_text=search,
+            categories=(category,) if category else (),
+            session_ids=session_ids,
+            exclude_sessions=(chronicle.session_id,) if exclude_current else (),
+            cross_session=True,
+            limit=limit,
         )
-        return _lines(found)
+        return _lines(await chronicle.query(wanted))
 
     @tool(name="session_summary", effects=READS, searchable=False)
     async def session_summary(
         ctx: ToolContext, session_id: Annotated[str, msgspec.Meta(description="empty: the own session")] = ""
     ) -> str:
         """Sum up a session from its entries: how many of each category, from when to when, and the latest of each."""
-        found = await summarise_session(await _chronicle(known, ctx), session_id)
-        times = f"From {found.began:%Y-%m-%d %H:%M} to {found.ended:%Y-%m-%d %H:%M}." if found.began else ""
-        sources = [f"[{number}] {id}" for number, id in enumerate(found.sources, 1)]
-        return "\n".join([found.text, *filter(None, [times]), *sources])
+        return "\n".join((await summarise_session(await _chronicle(known, ctx), session_id)).lines)
 
     return store, query, cross_session_query, session_summary
 
@@ -111,7 +110,7 @@ def _promotion_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="promote_pattern", effects=MARKS, searchable=False)
     async def promote_pattern(id: EntryId, ctx: ToolContext) -> str:
         """Share a pattern with all sessions."""
-        return _promotion(await (await _chronicle(known, ctx)).promote_pattern(id))
+        return _promotion(await (await _chronicle(known, ctx)).promote(id, only=Category.PATTERN))
 
     @tool(name="promote", effects=MARKS, searchable=False)
     async def promote(id: EntryId, ctx: ToolContext) -> str:

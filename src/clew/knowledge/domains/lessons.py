@@ -38,7 +38,7 @@ def _mistake_tools(known: OpenKnowledge) -> Sequence[Tool]:
         lines = [
             f"- {inline(each.pattern, WIDTH)}: {inline(each.error, WIDTH)}. Instead: {inline(each.fix, WIDTH)}"
             f" (seen {each.occurrences} time{'s' * (each.occurrences != 1)}, {each.id})"
-            for each in found.warnings
+            for each in found
         ]
         return "\n".join(lines) or "Safe to proceed: nothing like it is known to have gone wrong."
 

@@ -13,9 +13,8 @@ import msgspec
 
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.git.log import Commit, read_line_commits, read_named
-from clew.knowledge.git.run import GitFailed, Objects, find_objects, run_apart
+from clew.knowledge.git.run import GitFailed, Objects, find_objects
 from clew.knowledge.lines import cut
-from clew.secrecy import mask_in_place, mask_secrets
 
 MAX_LINES = 200_000
 MAX_RANGE = 200
@@ -27,15 +26,14 @@ _BLAMED = re.compile(rb"\^?([0-9a-f]{7,64}) (\d{1,9}) (\d{1,9})(?: \d+)?")
 
 
 class LineOrigin(msgspec.Struct, frozen=True, kw_only=True):
-    """A masked line with its commit, and its path and number there. `sha` is empty for an uncommitted line."""
+    """The commit of a line, and its path and number there. `sha` is empty for an uncommitted line."""
 
-    text: str
     sha: str = ""
     path: str = ""
     line: int = 0
 
 
-_NEW = LineOrigin(text="")
+_NEW = LineOrigin()
 
 
 def blame_lines(root: Path, path: str, body: bytes, first: int, last: int) -> list[LineOrigin]:
@@ -54,14 +52,10 @@ def blame_lines(root: Path, path: str, body: bytes, first: int, last: int) -> li
     if last - first >= MAX_RANGE:
         raise InvalidInput("place", f"has over {MAX_RANGE} lines", hint="Ask for fewer")
     objects = find_objects(root)
-    committed = _read_committed(objects, path)
-    at = dict(_same_lines(split_lines(committed), present))
+    at = dict(_same_lines(split_lines(_read_committed(objects, path)), present))
     wanted = [at.get(line, 0) for line in range(first, last + 1)]
-    # git sees a single line in a file whose lines end with carriage returns alone
-    asked = wanted if b"\n" in committed else [min(line, 1) for line in wanted]
-    blamed = _blame(objects, path, [line for line in asked if line])
-    texts = _masked(present)[first - 1 : last]
-    return [msgspec.structs.replace(blamed.get(line, _NEW), text=text) for line, text in zip(asked, texts, strict=True)]
+    blamed = _blame(objects, path, [line for line in wanted if line])
+    return [blamed.get(line, _NEW) for line in wanted]
 
 
 def read_line_history(root: Path, origin: LineOrigin, *, limit: int = 10) -> list[Commit]:
@@ -75,9 +69,8 @@ def read_line_history(root: Path, origin: LineOrigin, *, limit: int = 10) -> lis
 
 
 def split_lines(body: bytes) -> list[str]:
-    """Lines as git counts them, without their ends; a file that only has carriage returns is split at these."""
-    text = body.decode(errors="replace")
-    lines = text.split("\n" if "\n" in text else "\r")
+    """Lines as git counts them, without their ends."""
+    lines = body.decode(errors="replace").split("\n")
     return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
 
 
@@ -89,10 +82,10 @@ def _blame(objects: Objects, path: str, lines: Sequence[int]) -> dict[int, LineO
     arguments = ["blame", "--porcelain", "--no-textconv", span, objects.head, "--", objects.prefix + path]
     prefix = os.fsencode(objects.prefix)
     names, found, at = dict[str, str](), dict[int, LineOrigin](), ("", 0, 0)
-    for printed in run_apart(objects, arguments).split(b"\n"):
+    for printed in objects.run(arguments).split(b"\n"):
         if header := _BLAMED.fullmatch(printed):
             at = (header[1].decode(), int(header[2]), int(header[3]))
-            found[at[2]] = LineOrigin(text="", sha=at[0], path=names.get(at[0], path), line=at[1])
+            found[at[2]] = LineOrigin(sha=at[0], path=names.get(at[0], path), line=at[1])
         elif printed.startswith(b"filename ") and at[2] in found:
             names[at[0]] = printed[9:].removeprefix(prefix).decode(errors="replace")
             found[at[2]] = msgspec.structs.replace(found[at[2]], path=names[at[0]])
@@ -102,7 +95,7 @@ def _blame(objects: Objects, path: str, lines: Sequence[int]) -> dict[int, LineO
 def _read_committed(objects: Objects, path: str) -> bytes:
     """The committed file; empty when it is new. Raises InvalidInput for a file of a repository within this one."""
     try:
-        return run_apart(objects, ["cat-file", "blob", f"{objects.head}:{objects.prefix}{path}"])
+        return objects.run(["cat-file", "blob", f"{objects.head}:{objects.prefix}{path}"])
     except GitFailed:
         pass
     names = path.split("/")[:-1]
@@ -116,11 +109,6 @@ def _read_committed(objects: Objects, path: str) -> bytes:
 
 def _is_repository(place: str) -> bool:
     return os.path.isfile(place) or os.path.lexists(f"{place}/HEAD")
-
-
-def _masked(lines: Sequence[str]) -> list[str]:
-    """The lines without keys, each in its place."""
-    return [mask_secrets(line) for line in mask_in_place("\n".join(lines)).split("\n")]
 
 
 def _same_lines(committed: list[str], present: list[str]) -> Iterator[tuple[int, int]]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
-from clew.errors import NotFound, SourceError
+from clew.errors import SourceError
 from clew.files import read_file
 from clew.knowledge.evidence.citations import COMMIT_PREFIX
 from clew.knowledge.git.log import Commit, read_line_commits, read_text_commits
-from clew.knowledge.git.run import read_folder, run_git
-from clew.knowledge.git.store import Activity, CommitFilter, Database, GitLog, LogRefresh
-from clew.knowledge.git.tags import Tagged, read_between, read_first_with, read_tagged
+from clew.knowledge.git.run import find_objects, run_git
+from clew.knowledge.git.store import CommitFilter, Database, GitLog, LogRefresh
+from clew.knowledge.git.tags import Tagged, read_between
 from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
 from clew.trail.nodes import Node, ScoredNode
 
@@ -25,28 +25,29 @@ QUICK = 2_000
 _OF_FOLDER = ("HEAD", "logs/HEAD", "reftable/tables.list")
 _OF_ALL = ("packed-refs", "reftable/tables.list")
 _REF = re.compile(rb"ref:\s*(refs/[^\0\n]{1,1000})\s*")
-_Stamp = tuple[tuple[int, int, int] | None, ...]
+_Stamp = tuple[int, tuple[tuple[int, int, int] | None, ...]]
+"""The era of the database, and the state of git's files."""
 _Found = TypeVar("_Found")
 
 
 class Commits:
-    """The commits of a folder. `changed` is called after commits were added or removed."""
+    """The commits of a folder. `changed` is called after commits were added or removed. A folder without git has
+    none."""
 
     def __init__(self, store: Database, root: Path, changed: Callable[[], None]) -> None:
         self._store, self._root, self._changed = store, root, changed
-        self._log: GitLog | None = None
-        self._era = self._read_in = store.era
+        self._log = GitLog(store, root)
         self._places: tuple[Path, Path] | None = None
         self._stamp: _Stamp | None = None
-        self._is_left = False
+        self.is_unread = False
+        """Whether a long log still waits for `read`."""
         self._turn = asyncio.Lock()
 
     async def read(self) -> LogRefresh:
-        """Read the log up to the checked out commit. A folder without git or commit has none."""
+        """Read the log up to the checked out commit."""
         async with self._turn:
-            self._read_in = self._store.era
-            stamp, done = await asyncio.to_thread(self._read)
-            self._stamp, self._is_left = stamp, False
+            self._stamp, done = await asyncio.to_thread(self._read)
+            self.is_unread = False
         if done.added or done.removed:
             self._changed()
         return done
@@ -54,73 +55,44 @@ class Commits:
     async def catch_up(self) -> None:
         """Read commits made since the last look; cheap when there are none. A long log is not read for the first time:
         that takes longer than a question may."""
-        if self._stamp is None and not self._is_left:
-            self._is_left = not await asyncio.to_thread(self._is_quick)
-        if not self._is_left and (self._stamp != self._look() or self._read_in != self._store.era):
+        if self._stamp is None and not self.is_unread:
+            self.is_unread = not await asyncio.to_thread(self._is_quick)
+        if not self.is_unread and self._stamp != self._look():
             await self.read()
 
-    @property
-    def is_unread(self) -> bool:
-        """Whether a long log still waits for `read`."""
-        return self._is_left
-
     async def count(self) -> int:
-        return await asyncio.to_thread(lambda: self._opened().count())
+        return await asyncio.to_thread(self._log.count)
 
     async def search(
         self, query: str, *, limit: int = 10, since: datetime | None = None, exclude: Collection[str] = ()
     ) -> list[ScoredNode]:
         """Commits that a text is about, best first; one that it names comes first."""
         wanted = limit + len(exclude)
-        found = await asyncio.to_thread(lambda: self._opened().search(query, limit=wanted, since=since))
+        found = await asyncio.to_thread(lambda: self._log.search(query, limit=wanted, since=since))
         nodes = [ScoredNode(node=commit_node(commit), similarity=share) for commit, share in found]
         return [each for each in nodes if each.node.id not in exclude][:limit]
-
-    async def recent(self, limit: int) -> list[ScoredNode]:
-        """The newest commits, newest first."""
-        found = await self._ask(lambda log: log.recent(limit=limit))
-        return [ScoredNode(node=commit_node(commit), similarity=1.0) for commit in found]
-
-    async def among(self, wanted: CommitFilter, limit: int, *, oldest_first: bool = False) -> tuple[list[Node], int]:
-        """As `select`, with nodes."""
-        found, total = await self.select(wanted, limit, oldest_first=oldest_first)
-        return [commit_node(commit) for commit in found], total
 
     async def select(
         self, wanted: CommitFilter, limit: int = 10, *, oldest_first: bool = False
     ) -> tuple[list[Commit], int]:
-        """The newest commits that fit, newest first, or the oldest, with their files; and the number of all that fit.
-        With `paths` these are the commits that touched any of them, with `mentions` those whose message has a name."""
-        return await self._ask(lambda log: log.among(wanted, limit=limit, oldest_first=oldest_first))
-
-    async def activity(self, paths: Sequence[str]) -> Activity | None:
-        """First and last commit and the authors of some paths. None when no commit touched them."""
-        return await self._ask(lambda log: log.activity(paths))
+        """As `GitLog.select`."""
+        return await self._ask(lambda: self._log.select(wanted, limit=limit, oldest_first=oldest_first))
 
     async def find(self, sha: str) -> Commit | None:
         """The only known commit whose name begins so."""
-        return await self._ask(lambda log: log.find(sha))
+        return await self._ask(lambda: self._log.find(sha))
 
     async def paths_of(self, name: str) -> list[str]:
         """The files that a name means; a single file with its earlier names."""
-        return await self._ask(lambda log: log.paths_of(name))
+        return await self._ask(lambda: self._log.paths_of(name))
 
     async def authors_of(self, name: str) -> list[str]:
         """The authors that a name means."""
-        return await self._ask(lambda log: log.authors_of(name))
-
-    async def of_version(self, version: str, limit: int) -> Tagged | None:
-        """The commits of a version, by its tag. None without such a tag."""
-        return await asyncio.to_thread(read_tagged, self._root, version, limit)
+        return await self._ask(lambda: self._log.authors_of(name))
 
     async def between(self, older: str, newer: str = "", *, limit: int = 10) -> Tagged | None:
-        """The commits after one version up to another, or up to the checked out commit, by their tags. None without
-        such tags."""
+        """The commits after one version up to another, as `read_between`. None without such tags."""
         return await asyncio.to_thread(read_between, self._root, older, newer, limit)
-
-    async def first_version_with(self, sha: str) -> str:
-        """The tag of the lowest version that has a commit; empty when none has."""
-        return await asyncio.to_thread(read_first_with, self._root, sha)
 
     async def changing_lines(self, path: str, first: int, last: int, limit: int = 10) -> list[Commit]:
         """The newest commits that changed lines of a committed file, newest first; none when git takes too long."""
@@ -130,24 +102,18 @@ class Commits:
         """The newest commits that added or removed an exact text, as many as git finds within two seconds."""
         return await _or_none(lambda: read_text_commits(self._root, text, path=path, limit=limit))
 
-    def get(self, id: str) -> Node:
-        """Raises NotFound."""
-        found = self._opened().find(id.removeprefix(COMMIT_PREFIX))
-        if found is None:
-            raise NotFound("commit", id)
-        return commit_node(found)
-
     def contains(self, text: str) -> bool:
         """Whether any message has a word of a text; True before the first `catch_up`."""
-        return self._log is None or self._era != self._store.era or self._log.has_words(text)
+        is_read = self._stamp is not None and self._stamp[0] == self._store.era
+        return not is_read or self._log.has_words(text)
 
-    async def _ask(self, query: Callable[[GitLog], _Found]) -> _Found:
+    async def _ask(self, query: Callable[[], _Found]) -> _Found:
         await self.catch_up()
-        return await asyncio.to_thread(lambda: query(self._opened()))
+        return await asyncio.to_thread(query)
 
     def _is_quick(self) -> bool:
         """Whether the log was read before, or is short."""
-        if self._opened().head is not None:
+        if self._log.head is not None:
             return True
         try:
             counted = run_git(self._root, ["rev-list", "--count", f"--max-count={QUICK + 1}", "HEAD", "--"])
@@ -155,16 +121,10 @@ class Commits:
             return False
         return counted.strip().isdigit() and int(counted) <= QUICK
 
-    def _opened(self) -> GitLog:
-        if self._log is None or self._era != self._store.era:
-            self._era = self._store.era
-            self._log = GitLog(self._store, self._root)
-        return self._log
-
     def _read(self) -> tuple[_Stamp, LogRefresh]:
         stamp = self._look()
         try:
-            return stamp, self._opened().refresh()
+            return stamp, self._log.refresh()
         except SourceError:
             return stamp, LogRefresh(head=None)
 
@@ -173,13 +133,13 @@ class Commits:
         its own or is packed, and the reflog, which not every repository has."""
         if self._places is None:
             try:
-                own = read_folder(self._root, "--absolute-git-dir")
-                self._places = own, read_folder(self._root, "--git-path", "objects").parent
+                found = find_objects(self._root)
+                self._places = found.own, found.common
             except SourceError:
-                return ()
+                return self._store.era, ()
         own, shared = self._places
-        watched = [*(own / name for name in _OF_FOLDER), *(shared / name for name in _OF_ALL)]
-        return tuple(map(_stat, [*watched, *(shared / name for name in _branch(own / "HEAD"))]))
+        watched = [*(own / name for name in _OF_FOLDER), *(shared / name for name in (*_OF_ALL, *_branch(own)))]
+        return self._store.era, tuple(map(_stat, watched))
 
 
 def commit_node(commit: Commit) -> Node:
@@ -207,9 +167,9 @@ async def _or_none(read: Callable[[], list[Commit]]) -> list[Commit]:
         return []
 
 
-def _branch(head: Path) -> list[str]:
+def _branch(folder: Path) -> list[str]:
     """The file of the branch that is checked out; none for a detached HEAD."""
-    stamp = _stat(head)
+    head, stamp = folder / "HEAD", _stat(folder / "HEAD")
     try:
         found = _REF.fullmatch(read_file(head)) if stamp and stamp[1] <= MAX_CONTENT else None
     except OSError:

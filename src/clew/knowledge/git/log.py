@@ -1,5 +1,5 @@
-"""Commits as `git log` tells them: the records, reading them, and the commits that changed lines or a text. Addresses
-of authors are left out; keys are masked."""
+"""Commits as `git log` prints them, and the commits that changed lines or a text. Addresses of authors are left out;
+keys are masked."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from clew.errors import SourceError
 from clew.fences import clean
-from clew.knowledge.git.run import Objects, find_objects, run_apart, stream_apart
+from clew.knowledge.git.run import Objects, find_objects
 from clew.secrecy import mask_message
 
 NEWEST = 20_000
@@ -26,13 +25,10 @@ LINES_SECONDS = 20.0
 TEXT_SECONDS = 2.0
 MAX_TEXT = 200
 
-TouchKind = Literal["created", "modified", "deleted", "renamed"]
-
-_FORMAT = "--format=%x01%H%x00%P%x00%ct%x00%an%x00%s%x00%b%x00%(trailers:only,unfold)"
-_HEADER = 7
+_FORMAT = "--format=%x01%H%x00%P%x00%ct%x00%an%x00%s%x00%b"
+_HEADER = 6
 _BEYOND = 1_000
 """Characters after the limit that are looked at, since an address or a key may end there."""
-_KINDS: dict[str, TouchKind] = {"A": "created", "C": "created", "D": "deleted", "R": "renamed"}
 _ADDRESS = re.compile(
     r"(?:(?<!\s)\s{1,20}+)?<[^<>\s]{1,200}@[^<>\s]{1,200}>|\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}\b"
 )
@@ -40,19 +36,17 @@ _SHA = re.compile(r"[0-9a-f]+")
 _SECONDS = re.compile(r"-?\d{1,20}", re.ASCII)
 _LAST_SECOND = int(datetime(9999, 12, 30, tzinfo=UTC).timestamp())
 """A day before the last, so that it is valid in every time zone."""
-_TRAILER = re.compile(r"([A-Za-z][A-Za-z0-9-]{1,40}|BREAKING CHANGE):\s+(.+)")
 
 
 class Touched(msgspec.Struct, frozen=True, array_like=True):
-    """A file that a commit touched, and its path before."""
+    """A file that a commit touched, and its path before if it was renamed or copied."""
 
     path: str
-    kind: TouchKind
     old_path: str = ""
 
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
-    """One commit. `author` is a name without address; `trailers` are pairs in order."""
+    """One commit. `author` is a name without address."""
 
     sha: str
     parents: tuple[str, ...]
@@ -60,13 +54,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     author: str
     subject: str
     body: str
-    trailers: tuple[tuple[str, str], ...] = ()
     files: tuple[Touched, ...] = ()
-
-    @property
-    def cited(self) -> str:
-        """How it is cited: the beginning of its name, its day and its subject."""
-        return f"{self.sha[:12]} ({self.at:%Y-%m-%d}) {self.subject}"
 
 
 def read_commits(root: Path, revisions: Sequence[str], *, limit: int = NEWEST) -> Iterator[Commit]:
@@ -84,30 +72,30 @@ def read_line_commits(
     root: Path, path: str, first: int, last: int, *, revision: str = "", limit: int = 10, timeout: float = LINES_SECONDS
 ) -> list[Commit]:
     """The newest commits that changed a range of lines, counted as in `revision` (default: the commit that is checked
-    out), newest first. Empty when git takes too long or has no such lines. Raises SourceError without a repository."""
+    out), newest first: those that git finds in time, none without such lines. Raises SourceError without a
+    repository."""
     objects = find_objects(root)
-    arguments = ["log", "-s", "--format=%H", "--no-textconv", "--no-ext-diff", f"--max-count={limit}"]
-    arguments += [f"-L{first},{last}:{objects.prefix}{path}", revision or objects.head, "--"]
-    names: list[str] = []
-    with suppress(SourceError):
-        names = run_apart(objects, arguments, timeout=timeout).decode(errors="replace").split()
-    return list(read_named(objects, names))
+    lines = f"-L{first},{last}:{objects.prefix}{path}"
+    return _find_commits(objects, [lines, f"--max-count={limit}", revision or objects.head, "--"], timeout)
 
 
 def read_text_commits(
     root: Path, text: str, *, path: str = "", limit: int = 10, timeout: float = TEXT_SECONDS
 ) -> list[Commit]:
     """The newest commits that added or removed an exact text, such as a name, newest first: those that git finds
-    within the time limit. Raises SourceError without a repository."""
+    in time. Raises SourceError without a repository."""
     objects = find_objects(root)
     if not text.strip() or len(text) > MAX_TEXT or "\0" in text:
         return []
-    arguments = ["log", "-z", "-s", "--format=%H", "--no-textconv", "--no-ext-diff", "--no-renames", f"-S{text}"]
-    arguments += [f"--max-count={limit}", objects.head, "--", *filter(None, [objects.prefix + path])]
+    arguments = ["--no-renames", f"-S{text}", f"--max-count={limit}", objects.head, "--"]
+    return _find_commits(objects, [*arguments, *filter(None, [objects.prefix + path])], timeout)
+
+
+def _find_commits(objects: Objects, arguments: Sequence[str], timeout: float) -> list[Commit]:
     names: list[str] = []
+    command = ["log", "-z", "-s", "--format=%H", "--no-textconv", "--no-ext-diff"]
     with suppress(SourceError):  # one by one, so that those found before the time limit count
-        for piece in stream_apart(objects, arguments, timeout=timeout):
-            names += [piece.decode(errors="replace").strip()]
+        names.extend(_text(piece).strip() for piece in objects.stream([*command, *arguments], timeout=timeout))
     return list(read_named(objects, [name for name in names if _SHA.fullmatch(name)]))
 
 
@@ -116,7 +104,7 @@ def _read_log(objects: Objects, chosen: Sequence[str], revisions: Sequence[str])
     arguments += [f"--relative={objects.prefix}" if objects.prefix else "--no-relative"]
     # a partial clone would have to fetch contents to find renames that also changed something
     arguments += ["-M100%" if objects.is_partial else "-M", "--encoding=UTF-8", "--no-color", _FORMAT, *chosen]
-    return parse_log(stream_apart(objects, [*arguments, "--end-of-options", *revisions, "--"]))
+    return parse_log(objects.stream([*arguments, "--end-of-options", *revisions, "--"]))
 
 
 def parse_log(pieces: Iterable[bytes]) -> Iterator[Commit]:
@@ -143,12 +131,12 @@ def _touched(piece: bytes, feed: Iterator[bytes]) -> list[Touched]:
         return []
     path = _text(next(feed, b""))
     if status not in "RC":
-        return [Touched(path, _KINDS.get(status, "modified"))]
-    return [Touched(_text(next(feed, b"")), _KINDS[status], path)]
+        return [Touched(path)]
+    return [Touched(_text(next(feed, b"")), path)]
 
 
 def _commit(header: Sequence[str], files: Sequence[Touched]) -> Commit:
-    sha, parents, seconds, author, subject, body, trailers = header
+    sha, parents, seconds, author, subject, body = header
     return Commit(
         sha=sha.lstrip("\n\x01"),
         parents=tuple(parents.split()),
@@ -156,7 +144,6 @@ def _commit(header: Sequence[str], files: Sequence[Touched]) -> Commit:
         author=_without_addresses(author, 200),
         subject=_without_addresses(subject, 500),
         body=_without_addresses(body.strip(), MAX_BODY).strip(),
-        trailers=tuple(_trailers(trailers)),
         files=tuple(files),
     )
 
@@ -165,13 +152,6 @@ def _moment(seconds: str) -> datetime:
     """The nearest valid time: a commit may claim any number."""
     number = int(seconds) if _SECONDS.fullmatch(seconds) else 0
     return datetime.fromtimestamp(min(max(number, 0), _LAST_SECOND), UTC)
-
-
-def _trailers(text: str) -> Iterator[tuple[str, str]]:
-    for line in text.split("\n")[:50]:
-        found = _TRAILER.fullmatch(line.strip())
-        if found:
-            yield found[1], _without_addresses(found[2], 500)
 
 
 def _without_addresses(text: str, limit: int) -> str:

@@ -1,8 +1,8 @@
 """Safe calls of git. Nothing that a repository configures is run: no hooks, pagers, filters, helpers or prompts. Git
 takes no locks, fetches nothing, and has a time limit. Its error messages are not passed on: they may quote files.
 
-The `.git` of an unpacked archive may point to any other repository on the machine. `require_own` refuses one that does
-not point back to the folder, as that of a worktree or a submodule does. Commands on commits and contents run in an
+The `.git` of an unpacked archive may point to any other repository on the machine. `find_objects` refuses one that
+does not point back to the folder, as that of a worktree or a submodule does. Commands on commits and contents run in an
 empty repository of ours that only borrows the objects, so no setting, mailmap or attribute of the other one is read.
 """
 
@@ -14,20 +14,22 @@ import re
 import selectors
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 import msgspec
 
 from clew.errors import SourceError
+from clew.files import read_file
 from clew.trust import printable
 
 TIMEOUT = 60.0
 QUICK_SECONDS = 10.0
 """Limit of commands that answer at once, unless git waits for something else, such as a pipe in place of a config."""
+LOG_SECONDS = 300.0
+"""Limit of commands whose output is streamed."""
 STUCK_SECONDS = 300.0
 """How long a command that did not answer in a folder is not tried there again."""
 MAX_ANSWER = 64_000_000
@@ -35,7 +37,6 @@ MAX_PIECE = 1_000_000
 """Bytes of a piece between NULs that are passed on; a commit message may have any length."""
 MAX_NAME = 4_096
 """Bytes of a file that names a folder."""
-MOST_ALTERNATES = 20
 _CHUNK = 1 << 18
 _QUICK = ("rev-parse", "config")
 _SAFE = (
@@ -68,25 +69,22 @@ class GitFailed(SourceError):
     """Git exited with an error."""
 
 
-class Workplace(NamedTuple):
-    """The folder in which git starts, if it is another than the repository, and additions to its environment."""
-
-    folder: str
-    environment: Mapping[str, str]
-
-
 # -- running git ---------------------------------------------------------------------------------------------------
 
 
-def start_git(root: str | Path, arguments: Sequence[str], place: Workplace | None = None) -> subprocess.Popen[bytes]:
-    """Start git on a folder. Raises SourceError when git is missing, or did not answer there lately."""
+def start_git(
+    root: str | Path, arguments: Sequence[str], apart: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start git in a folder, or in the GIT_DIR of the additional environment `apart`. Raises SourceError when git is
+    missing, or did not answer there lately."""
     if is_stuck(root, arguments[0]):
         raise SourceError("git", f"{arguments[0]} did not answer lately in {root}", hint="Look for pipes in its place")
+    more = apart or {}
     try:
         return subprocess.Popen(
             ["git", *_SAFE, *arguments],
-            cwd=place.folder if place else root,
-            env=_environment() | dict(place.environment if place else {}),
+            cwd=more.get("GIT_DIR", root),
+            env={**_environment(), **more},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -106,46 +104,32 @@ def note_stuck(root: str | Path, command: str) -> None:
 
 
 def run_git(
-    root: Path, arguments: Sequence[str], *, timeout: float | None = None, place: Workplace | None = None
+    root: Path, arguments: Sequence[str], *, timeout: float | None = None, apart: Mapping[str, str] | None = None
 ) -> bytes:
     """Return the output of git. Raises SourceError when git is missing, fails, takes too long or prints too much."""
-    is_quick = arguments[0] in _QUICK
-    seconds = timeout or (QUICK_SECONDS if is_quick else TIMEOUT)
-    with start_git(root, arguments, place) as process:
-        try:
-            answer = _read_all(process, arguments[0], seconds)
-        except (TimeoutError, subprocess.TimeoutExpired):
-            process.kill()
-            if is_quick:
-                note_stuck(root, arguments[0])
-            raise SourceError("git", f"{arguments[0]} took over {seconds:.0f} s") from None
-        except BaseException:
-            process.kill()
-            raise
-    _check(process, arguments[0])
-    return answer
+    printed = bytearray()
+    with closing(_chunks(root, arguments, TIMEOUT, timeout, apart)) as chunks:
+        for chunk in chunks:
+            printed += chunk
+            if len(printed) > MAX_ANSWER:
+                raise SourceError("git", f"{arguments[0]} answered with over {MAX_ANSWER:,} bytes")
+    return bytes(printed)
 
 
 def stream_git(
-    root: Path, arguments: Sequence[str], *, timeout: float | None = None, place: Workplace | None = None
+    root: Path, arguments: Sequence[str], *, timeout: float | None = None, apart: Mapping[str, str] | None = None
 ) -> Iterator[bytes]:
-    """Yield the pieces between NULs that git prints, each cut at MAX_PIECE. Git is killed when the caller stops.
-
-    `timeout` limits the whole; without it, only the time in which no piece comes is limited. Raises as `run_git`.
-    """
-    with start_git(root, arguments, place) as process:
-        try:
-            yield from _pieces(process, time.monotonic() + timeout if timeout else None)
-        except TimeoutError:
-            process.kill()
-            if timeout is not None:
-                raise SourceError("git", f"{arguments[0]} took over {timeout:.0f} s") from None
-            note_stuck(root, arguments[0])
-            raise SourceError("git", f"{arguments[0]} said nothing for {TIMEOUT:.0f} s") from None
-        except BaseException:
-            process.kill()
-            raise
-    _check(process, arguments[0])
+    """Yield the pieces between NULs that git prints, each cut at MAX_PIECE. Git is killed when the caller stops. Raises
+    as `run_git`."""
+    begun = bytearray()
+    for chunk in _chunks(root, arguments, LOG_SECONDS, timeout, apart):
+        *ended, rest = chunk.split(b"\0")
+        for piece in ended:
+            yield bytes(begun + piece[: MAX_PIECE - len(begun)])
+            begun.clear()
+        begun += rest[: MAX_PIECE - len(begun)]
+    if begun:
+        yield bytes(begun)
 
 
 def read_sha(printed: bytes) -> str:
@@ -156,66 +140,39 @@ def read_sha(printed: bytes) -> str:
     return sha
 
 
-def read_folder(root: Path, *arguments: str) -> Path:
-    """A folder that `git rev-parse` prints. Raises SourceError."""
-    printed = run_git(root, ["rev-parse", *arguments]).removesuffix(b"\n")
-    if not printed or len(printed) > MAX_NAME or b"\0" in printed:
-        raise SourceError("git", "did not print the name of a folder")
-    return Path(root, os.fsdecode(printed))
+def _chunks(
+    root: Path, arguments: Sequence[str], usual: float, timeout: float | None, apart: Mapping[str, str] | None
+) -> Generator[bytes, None, None]:
+    """The output as it comes. Without a `timeout`, a command that takes longer than usual is noted as stuck."""
+    command = arguments[0]
+    seconds = timeout or (QUICK_SECONDS if command in _QUICK else usual)
+    with start_git(root, arguments, apart) as process:
+        try:
+            yield from _read(process, time.monotonic() + seconds)
+        except (TimeoutError, subprocess.TimeoutExpired):
+            if timeout is None:
+                note_stuck(root, command)
+            raise SourceError("git", f"{command} took over {seconds:.0f} s") from None
+        finally:
+            process.kill()
+    if process.returncode:
+        hint = "`git fsck` tells whether the repository is whole"
+        raise GitFailed("git", f"{command} ended with {process.returncode}", hint=hint)
 
 
-def _read_all(process: subprocess.Popen[bytes], command: str, seconds: float) -> bytes:
-    """Raises TimeoutError, TimeoutExpired, SourceError."""
-    end, parts, size = time.monotonic() + seconds, list[bytes](), 0
-    for chunk in _chunks(process, seconds):
-        parts.append(chunk)
-        size += len(chunk)
-        if size > MAX_ANSWER:
-            raise SourceError("git", f"{command} answered with over {MAX_ANSWER:,} bytes")
-        if time.monotonic() > end:
-            raise TimeoutError
-    process.wait(max(0.1, end - time.monotonic()))
-    return b"".join(parts)
-
-
-def _pieces(process: subprocess.Popen[bytes], end: float | None) -> Iterator[bytes]:
-    """Raises TimeoutError after `end`, or when no piece ends for TIMEOUT."""
-    begun, since = bytearray(), time.monotonic()
-    for chunk in _chunks(process, TIMEOUT, end):
-        *ended, rest = chunk.split(b"\0")
-        for piece in ended:
-            yield bytes(begun + piece[: MAX_PIECE - len(begun)])
-            begun.clear()
-        since = time.monotonic() if ended else since
-        begun += rest[: MAX_PIECE - len(begun)]
-        if time.monotonic() - since > TIMEOUT:
-            raise TimeoutError
-    if begun:
-        yield bytes(begun)
-
-
-def _chunks(process: subprocess.Popen[bytes], seconds: float, end: float | None = None) -> Iterator[bytes]:
-    """The output as it comes. Raises TimeoutError when nothing comes for so long, or after `end`."""
+def _read(process: subprocess.Popen[bytes], end: float) -> Iterator[bytes]:
+    """The output until the process ends. Raises TimeoutError, TimeoutExpired."""
     assert process.stdout is not None  # `start_git` pipes it
     printed = process.stdout.fileno()
     with selectors.DefaultSelector() as waiting:
         waiting.register(printed, selectors.EVENT_READ)
-        while (left := _time_left(seconds, end)) > 0 and waiting.select(left):
+        while (left := end - time.monotonic()) > 0 and waiting.select(left):
             chunk = os.read(printed, _CHUNK)
             if not chunk:
+                process.wait(max(0.1, end - time.monotonic()))
                 return
             yield chunk
     raise TimeoutError
-
-
-def _time_left(seconds: float, end: float | None) -> float:
-    return seconds if end is None else min(seconds, end - time.monotonic())
-
-
-def _check(process: subprocess.Popen[bytes], command: str) -> None:
-    if process.returncode:
-        hint = "`git fsck` tells whether the repository is whole"
-        raise GitFailed("git", f"{command} ended with {process.returncode}", hint=hint)
 
 
 def _environment() -> dict[str, str]:
@@ -235,34 +192,85 @@ def _environment() -> dict[str, str]:
 # -- the repository of a folder ------------------------------------------------------------------------------------
 
 
+class Objects(msgspec.Struct, frozen=True, kw_only=True):
+    """The objects of a folder's own repository. `head` is the commit that is checked out; `prefix` is the path of
+    `root` in the repository, empty at the top, else with a `/` at the end. `own` is the git folder, `common` the one
+    that worktrees share."""
+
+    root: Path
+    head: str
+    prefix: str
+    own: Path
+    common: Path
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether git would have to fetch some contents."""
+        return any(self.common.glob("objects/pack/*.promisor"))
+
+    def run(self, arguments: Sequence[str], *, timeout: float | None = None) -> bytes:
+        """As `run_git`, with the objects alone: commits go by their full names, paths start at the top."""
+        with _apart(self) as apart:
+            return run_git(self.root, arguments, timeout=timeout, apart=apart)
+
+    def stream(self, arguments: Sequence[str], *, timeout: float | None = None) -> Iterator[bytes]:
+        """As `stream_git`, with the objects alone."""
+        with _apart(self) as apart:
+            yield from stream_git(self.root, arguments, timeout=timeout, apart=apart)
+
+
 def find_head(root: Path) -> str | None:
-    """The commit that is checked out. None without git, repository or commit, or when the repository is not the
-    folder's own, which is logged once."""
+    """The commit that is checked out. None where `find_objects` raises."""
     try:
-        require_own(root)
-        return read_sha(run_git(root, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]))
+        return find_objects(root).head
     except SourceError:
         return None
 
 
-def require_own(root: Path) -> None:
-    """Raises SourceError when git finds no repository for a folder, or one that is not the folder's own."""
-    reason = _find_stranger(root)
-    if not reason:
-        return
-    if (str(root), reason) not in _warned:
+def find_objects(root: Path) -> Objects:
+    """The objects of a folder's own repository. Raises SourceError without git, repository or commit, or when the
+    repository is not the folder's own, which is logged once."""
+    wanted = ["--absolute-git-dir", "--git-common-dir", "--show-prefix", "HEAD^{commit}"]
+    printed = run_git(root, ["rev-parse", *wanted]).removesuffix(b"\n").split(b"\n")
+    if len(printed) != len(wanted) or any(b"\0" in each for each in printed):
+        raise SourceError("git", "did not print the folders and the commit of a repository")
+    own, common = (Path(os.path.realpath(os.path.join(root, os.fsdecode(each)))) for each in printed[:2])
+    reason = _find_stranger(Path(os.path.realpath(root)), own, common)
+    if reason and (str(root), reason) not in _warned:
         _warned.add((str(root), reason))
         _log.warning("the history of git is left out: %s", reason)
-    raise SourceError("git", f"is not asked: {reason}")
+    if reason:
+        raise SourceError("git", f"is not asked: {reason}")
+    prefix = printed[2].decode(errors="surrogateescape")
+    return Objects(root=root, head=read_sha(printed[3]), prefix=prefix, own=own, common=common)
 
 
-def _find_stranger(root: Path) -> str:
-    """Why a repository is not the folder's own; empty when it is. Raises SourceError without repository or git."""
-    printed = run_git(root, ["rev-parse", "--absolute-git-dir", "--git-common-dir"]).removesuffix(b"\n").split(b"\n")
-    if len(printed) != 2:
-        return "its folders have names of several lines"
-    own, common = (Path(os.path.realpath(os.path.join(root, os.fsdecode(each)))) for each in printed)
-    top = _find_top(Path(os.path.realpath(root)), own)
+@contextmanager
+def _apart(objects: Objects) -> Iterator[dict[str, str]]:
+    """The environment of an empty repository for one command. It is the user's home as well, so settings of the user do
+    not count."""
+    try:
+        made = TemporaryDirectory(prefix="clew-git-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise SourceError("git", f"has no folder to work in: {error.strerror}") from None
+    with made as scratch:
+        Path(scratch, "refs").mkdir()
+        Path(scratch, "HEAD").write_text("ref: refs/heads/none\n")
+        Path(scratch, "config").write_text(_SHA256 if len(objects.head) == 64 else _PLAIN)
+        yield {
+            "GIT_DIR": scratch,
+            "GIT_OBJECT_DIRECTORY": str(objects.common / "objects"),
+            "GIT_SHALLOW_FILE": str(objects.common / "shallow"),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_ATTR_NOSYSTEM": "1",
+            "HOME": scratch,
+            "XDG_CONFIG_HOME": scratch,
+        }
+
+
+def _find_stranger(root: Path, own: Path, common: Path) -> str:
+    """Why a repository is not the folder's own; empty when it is."""
+    top = _find_top(root, own)
     if top is None:
         return f"nothing around this folder leads to {_shown(own)}"
     if not own.is_relative_to(top) and not _points_back(own, top):
@@ -293,22 +301,13 @@ def _points_back(own: Path, top: Path) -> bool:
 
 
 def _find_borrowed(common: Path) -> str:
-    """Which objects of a repository lie outside of it; empty when none do."""
+    """Which objects of a repository lie outside of it, or may do so; empty when none do."""
     objects = common / "objects"
     for place in (objects, *(link for part in ("", "pack", "info") for link in _links_in(objects / part))):
         if not Path(os.path.realpath(place)).is_relative_to(common):
             return f"{place.name} among its objects is a link that leads out of the repository"
-    waiting, seen = [objects], {objects}
-    while waiting:
-        for other in _alternates(waiting.pop()):
-            if not other.is_relative_to(common):
-                return f"it borrows objects from {_shown(other)}: {_REPACK}"
-            if other not in seen:
-                seen.add(other)
-                waiting.append(other)
-        if len(seen) > MOST_ALTERNATES:
-            return f"it borrows objects from over {MOST_ALTERNATES} places: {_REPACK}"
-    return ""
+    alternates = objects / "info" / "alternates"
+    return f"it borrows objects: {_REPACK}" if alternates.exists() and alternates.stat().st_size else ""
 
 
 def _links_in(folder: Path) -> Iterator[Path]:
@@ -319,97 +318,22 @@ def _links_in(folder: Path) -> Iterator[Path]:
         return
 
 
-def _alternates(objects: Path) -> list[Path]:
-    """Other folders of objects that git looks in. A list that cannot be read counts for git neither."""
-    try:
-        with open(objects / "info" / "alternates", "rb") as file:
-            lines = file.read(MAX_NAME * MOST_ALTERNATES).splitlines()
-    except OSError:
-        return []
-    named = (os.fsdecode(line) for line in lines if line.strip() and not line.startswith(b"#"))
-    return [Path(os.path.realpath(os.path.join(objects, name.strip('"')))) for name in named]
-
-
 def _named_in(file: Path, before: str = "") -> Path | None:
     """The path that a small file names after a word, resolved from its folder; links of the last part are kept."""
-    try:
-        with open(file, "rb") as opened:
-            said = os.fsdecode(opened.read(MAX_NAME)).strip()
-    except OSError:
-        return None
-    if not said.startswith(before) or "\0" in said:
+    said = _read_small(file)
+    if not said.startswith(before) or "\0" in said or not said:
         return None
     place = os.path.join(file.parent, said.removeprefix(before).strip())
     return Path(os.path.realpath(place)) if before else Path(os.path.realpath(os.path.dirname(place)), ".git")
 
 
+def _read_small(file: Path) -> str:
+    """The content of a small file; empty when it is large or cannot be read."""
+    try:
+        return os.fsdecode(read_file(file)).strip() if file.stat().st_size <= MAX_NAME else ""
+    except OSError:
+        return ""
+
+
 def _shown(place: Path) -> str:
     return printable(str(place), 200)
-
-
-# -- objects without settings --------------------------------------------------------------------------------------
-
-
-class Objects(msgspec.Struct, frozen=True, kw_only=True):
-    """The object folder of a repository. `head` is the commit that is checked out; `prefix` is the path of `root` in
-    the repository, empty at the top, else with a `/` at the end."""
-
-    root: Path
-    head: str
-    prefix: str
-    folder: Path
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether git would have to fetch some contents."""
-        return any(self.folder.glob("pack/*.promisor"))
-
-
-def find_objects(root: Path) -> Objects:
-    """The objects of a folder's own repository. Raises SourceError without git, repository or commit, or when the
-    repository is not the folder's own."""
-    require_own(root)
-    prefix, _, head = run_git(root, ["rev-parse", "--show-prefix", "HEAD^{commit}"]).rstrip(b"\n").rpartition(b"\n")
-    return Objects(
-        root=root,
-        head=read_sha(head),
-        prefix=prefix.decode(errors="surrogateescape"),
-        folder=read_folder(root, "--git-path", "objects").absolute(),
-    )
-
-
-def run_apart(objects: Objects, arguments: Sequence[str], *, timeout: float | None = None) -> bytes:
-    """As `run_git`, with the objects alone: commits go by their full names, paths start at the top."""
-    with _workplace(objects) as place:
-        return run_git(objects.root, arguments, timeout=timeout, place=place)
-
-
-def stream_apart(objects: Objects, arguments: Sequence[str], *, timeout: float | None = None) -> Iterator[bytes]:
-    """As `stream_git`, with the objects alone."""
-    with _workplace(objects) as place:
-        yield from stream_git(objects.root, arguments, timeout=timeout, place=place)
-
-
-@contextmanager
-def _workplace(objects: Objects) -> Iterator[Workplace]:
-    """An empty repository for one command. It is the user's home as well, so settings of the user do not count."""
-    try:
-        made = TemporaryDirectory(prefix="clew-git-", ignore_cleanup_errors=True)
-    except OSError as error:
-        raise SourceError("git", f"has no folder to work in: {error.strerror}") from None
-    with made as scratch:
-        Path(scratch, "refs").mkdir()
-        Path(scratch, "HEAD").write_text("ref: refs/heads/none\n")
-        Path(scratch, "config").write_text(_SHA256 if len(objects.head) == 64 else _PLAIN)
-        yield Workplace(
-            folder=scratch,
-            environment={
-                "GIT_DIR": scratch,
-                "GIT_OBJECT_DIRECTORY": str(objects.folder),
-                "GIT_SHALLOW_FILE": str(objects.folder.parent / "shallow"),
-                "GIT_CONFIG_NOSYSTEM": "1",
-                "GIT_ATTR_NOSYSTEM": "1",
-                "HOME": scratch,
-                "XDG_CONFIG_HOME": scratch,
-            },
-        )

@@ -4,6 +4,9 @@ full-text index of the messages. All of it is derived: the next `refresh` restor
 from __future__ import annotations
 
 import json
+import math
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
@@ -15,39 +18,59 @@ import msgspec
 
 from clew.knowledge.git.log import NEWEST, Commit, Touched, read_commits
 from clew.knowledge.git.run import GitFailed, find_head, run_git
-from clew.knowledge.git.search import (
-    COLUMNS,
-    Sql,
-    ensure_index,
-    has_words,
-    named_commits,
-    numbers_about,
-    quoted,
-    search_rows,
-)
+from clew.knowledge.membership import telling_words
+from clew.trail.text import STOP, split_text
 
 MOST_PATHS = 5_000
+MAX_WORDS = 24
+LEAST_SHARE = 0.5
+"""The share of a question's words that a commit must have; rare words count more."""
 _BATCH = 500
 _MAX_RENAMES = 50
+_CANDIDATES = 100
+_SUBJECT_WEIGHT = 3.0
 _FIRST, _LAST = -(1 << 62), 1 << 62
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS git_commits(
     number INTEGER PRIMARY KEY, sha TEXT NOT NULL UNIQUE, parents TEXT NOT NULL, at INTEGER NOT NULL,
-    author TEXT NOT NULL, subject TEXT NOT NULL, body TEXT NOT NULL, trailers TEXT NOT NULL) STRICT;
+    author TEXT NOT NULL, subject TEXT NOT NULL, body TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS git_paths(number INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE IF NOT EXISTS git_touched(
-    path INTEGER NOT NULL, of_commit INTEGER NOT NULL, kind TEXT NOT NULL, old_path INTEGER,
+    path INTEGER NOT NULL, of_commit INTEGER NOT NULL, old_path INTEGER,
     PRIMARY KEY (path, of_commit)) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS git_touched_commit ON git_touched(of_commit);
 CREATE INDEX IF NOT EXISTS git_commits_at ON git_commits(at);
-CREATE TABLE IF NOT EXISTS git_state(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS git_head(sha TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+CREATE VIRTUAL TABLE IF NOT EXISTS git_words USING fts5(
+    subject, body, content='git_commits', content_rowid='number', tokenize='porter unicode61 remove_diacritics 2');
+CREATE TRIGGER IF NOT EXISTS git_commits_added AFTER INSERT ON git_commits BEGIN
+    INSERT INTO git_words(rowid, subject, body) VALUES (new.number, new.subject, new.body);
+END;
+CREATE TRIGGER IF NOT EXISTS git_commits_gone AFTER DELETE ON git_commits BEGIN
+    INSERT INTO git_words(git_words, rowid, subject, body) VALUES ('delete', old.number, old.subject, old.body);
+    DELETE FROM git_touched WHERE of_commit = old.number;
+END;
 """
-_NAMES = ("git_commits", "git_paths", "git_touched", "git_state")
-_TOUCHING = (
-    "c.number IN (SELECT t.of_commit FROM git_touched t JOIN git_paths p ON p.number = t.path"
-    " WHERE p.path IN (SELECT value FROM json_each(?)))"
-)
+_NAMES = ("git_words", "git_commits", "git_paths", "git_touched", "git_head")
+_COLUMNS = "c.number, c.sha, c.parents, c.at, c.author, c.subject, c.body"
+_TICKET = re.compile(r"(?<![\w-])[A-Za-z]{1,12}-\d{1,9}(?![\w-])|(?<!\w)#\d{1,9}\b")
+_SHA = re.compile(r"(?<!\w)(?=[0-9a-f]*\d)[0-9a-f]{7,40}(?!\w)")
+_ASKING_WORDS = """
+    commit commits committed history git change changed happened decided decision chose chosen choose picked wrote
+    broke broken breaks fix fixed added add adds introduced introduce implement implemented removed remove removes drop
+    dropped delete deleted
+"""
+_ASKING = frozenset(_ASKING_WORDS.split())
+"""Words of questions that say nothing of the subject: messages use others for the same."""
+
+
+class Sql(Protocol):
+    """A connection to SQLite."""
+
+    def execute(self, sql: str, values: Any = ()) -> Any: ...
+
+    def executemany(self, sql: str, values: Iterable[Any]) -> Any: ...
 
 
 class Database(Protocol):
@@ -72,24 +95,12 @@ class LogRefresh(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommitFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which commits; all given parts must hold. `since` is inclusive, `until` exclusive. `words` stand in the message
-    or in the path of a touched file; `mentions` is a name or phrase of the message."""
+    """Which commits; all given parts must hold. `since` is inclusive, `until` exclusive."""
 
     since: datetime | None = None
     until: datetime | None = None
     paths: tuple[str, ...] = ()
     authors: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-    mentions: str = ""
-
-
-class Activity(msgspec.Struct, frozen=True, kw_only=True):
-    """The commits that touched some paths: how many, the first and the last, and the authors by number of commits."""
-
-    commits: int
-    first: Commit
-    last: Commit
-    authors: tuple[tuple[str, int], ...]
 
 
 class GitLog:
@@ -97,17 +108,15 @@ class GitLog:
 
     def __init__(self, store: Database, root: Path) -> None:
         self._store, self._root = store, root
-        with store.writing() as sql:
-            _prepare(sql)
+        self._era: int | None = None
 
     def refresh(self, *, limit: int = NEWEST) -> LogRefresh:
-        """Read new commits, and drop those that the checked out commit does not have, after a rewrite or on another
-        branch. A refresh that is killed is completed by the next one. Raises SourceError."""
+        """Read new commits, the newest `limit` of them, and drop those that the checked out commit does not have, after
+        a rewrite or on another branch. A refresh that is killed is completed by the next one. Raises SourceError."""
         head, known = find_head(self._root), self.head
         if head == known:
             return LogRefresh(head=head)
         with self._store.writing() as sql:
-            _prepare(sql)
             removed = self._forget(sql, head, known)
         known = self.head
         revisions = [head, f"^{known}"] if head and known else [head] if head else []
@@ -116,16 +125,14 @@ class GitLog:
             with self._store.writing() as sql:
                 added += sum(_write(sql, commit, paths) for commit in batch)
         with self._store.writing() as sql:
-            removed += _trim(sql, limit)
-            sql.execute("DELETE FROM git_state WHERE name = 'head'")
-            if head is not None:
-                sql.execute("INSERT INTO git_state VALUES ('head', ?)", (head,))
+            sql.execute("DELETE FROM git_head")
+            sql.executemany("INSERT INTO git_head VALUES (?)", [(head,)] if head else [])
         return LogRefresh(head=head, added=added, removed=removed)
 
     @property
     def head(self) -> str | None:
         """The commit that was checked out at the last refresh."""
-        rows = self._rows("SELECT value FROM git_state WHERE name = 'head'")
+        rows = self._rows("SELECT sha FROM git_head")
         return rows[0][0] if rows else None
 
     def count(self) -> int:
@@ -135,39 +142,23 @@ class GitLog:
         """The only known commit whose name begins so."""
         if len(sha) < 4 or not all(letter in "0123456789abcdef" for letter in sha):
             return None
-        rows = self._rows(
-            f"SELECT {COLUMNS} FROM git_commits c WHERE c.sha >= ? AND c.sha < ? LIMIT 2", (sha, f"{sha}g")
-        )
+        statement = f"SELECT {_COLUMNS} FROM git_commits c WHERE c.sha >= ? AND c.sha < ? LIMIT 2"
+        rows = self._rows(statement, (sha, f"{sha}g"))
         return self._commit(rows[0]) if len(rows) == 1 else None
 
-    def among(self, wanted: CommitFilter, *, limit: int = 10, oldest_first: bool = False) -> tuple[list[Commit], int]:
-        """The newest commits that fit, newest first, or the oldest, and the number of all that fit."""
+    def select(self, wanted: CommitFilter, *, limit: int = 10, oldest_first: bool = False) -> tuple[list[Commit], int]:
+        """The newest commits that fit, newest first, or the oldest, with their files; and the number of all that
+        fit."""
         order = "c.at, c.number DESC" if oldest_first else "c.at DESC, c.number"
-        with self._store.reading() as sql:
-            where, values = _where(sql, wanted)
-            rows = sql.execute(f"SELECT {COLUMNS} {where} ORDER BY {order} LIMIT ?", (*values, limit)).fetchall()
+        where, values = _where(wanted)
+        with self._reading() as sql:
+            rows = sql.execute(f"SELECT {_COLUMNS} {where} ORDER BY {order} LIMIT ?", (*values, limit)).fetchall()
             [(total,)] = sql.execute(f"SELECT count(*) {where}", tuple(values)).fetchall()
         return [self._commit(row) for row in rows], int(total)
 
-    def recent(self, *, since: datetime | None = None, limit: int = 50) -> list[Commit]:
-        return self.among(CommitFilter(since=since), limit=limit)[0]
-
     def commits_of(self, path: str, *, limit: int = 10) -> list[Commit]:
         """Commits that touched a file under any name that it had, newest first."""
-        return self.among(CommitFilter(paths=tuple(self.names_of(path))), limit=limit)[0]
-
-    def activity(self, paths: Sequence[str]) -> Activity | None:
-        """Who touched these paths, and when first and last. None when no commit did."""
-        wanted = CommitFilter(paths=tuple(paths))
-        last, total = self.among(wanted, limit=1)
-        if not last or not paths:
-            return None
-        authors = self._rows(
-            f"SELECT c.author, count(*) FROM git_commits c WHERE {_TOUCHING} GROUP BY c.author ORDER BY 2 DESC, 1",
-            (json.dumps(wanted.paths),),
-        )
-        [first] = self.among(wanted, limit=1, oldest_first=True)[0]
-        return Activity(commits=total, first=first, last=last[0], authors=tuple(authors))
+        return self.select(CommitFilter(paths=tuple(self.names_of(path))), limit=limit)[0]
 
     def names_of(self, path: str) -> list[str]:
         """A path and its earlier names, latest first."""
@@ -190,10 +181,8 @@ class GitLog:
             ("substr(path, -length(?1)) = ?1", f"/{plain}"),
             ("substr(path, 1, length(?1)) = ?1", f"{plain}/"),
         ):
-            rows = self._rows(
-                f"SELECT path FROM git_paths WHERE {condition} ORDER BY path LIMIT {MOST_PATHS}", (value,)
-            )
-            if plain and rows:
+            statement = f"SELECT path FROM git_paths WHERE {condition} ORDER BY path LIMIT {MOST_PATHS}"
+            if plain and (rows := self._rows(statement, (value,))):
                 return self.names_of(rows[0][0]) if len(rows) == 1 else [path for (path,) in rows]
         return []
 
@@ -205,19 +194,22 @@ class GitLog:
         return same or [author for author in authors if wanted and set(wanted) <= set(author.casefold().split())]
 
     def search(self, text: str, *, limit: int = 10, since: datetime | None = None) -> list[tuple[Commit, float]]:
-        """Commits that a text is about, best first, each with the share of the text that its message has, from 0 to 1.
-        A commit that the text names comes first."""
-        named = [found for found in map(self.find, named_commits(text)) if found is not None]
-        with self._store.reading() as sql:
-            scored = search_rows(sql, text, limit, _seconds(since, _FIRST))
-        found = [(self._commit(row), share) for row, share in scored]
-        once = {each.sha: (each, share) for each, share in [*found, *((each, 1.0) for each in named)]}
-        return sorted(once.values(), key=lambda each: -(each[1] + (each[0] in named)))[:limit]
+        """Commits that a text is about, best first, each with the share of the text's words that its message has, from
+        0 to 1. A commit that the text names comes first."""
+        named = self._named(text)
+        with self._reading() as sql:
+            rows = _search(sql, text, limit, _seconds(since, _FIRST))
+        others = [(self._commit(row), share) for row, share in rows]
+        return [*((each, 1.0) for each in named), *(each for each in others if each[0] not in named)][:limit]
 
     def has_words(self, text: str) -> bool:
         """Whether any message has a word of a text, or the text names a commit."""
-        with self._store.reading() as sql:
-            return has_words(sql, text) or any(map(self.find, named_commits(text)))
+        query = " OR ".join(_queries(text))
+        statement = "SELECT 1 FROM git_words WHERE git_words MATCH ? LIMIT 1"
+        return bool(query and self._rows(statement, (query,))) or bool(self._named(text))
+
+    def _named(self, text: str) -> list[Commit]:
+        return [found for found in map(self.find, _SHA.findall(text)[:MAX_WORDS]) if found is not None]
 
     def _forget(self, sql: Sql, head: str | None, known: str | None) -> int:
         """Drop commits that the new head does not have; all of them when git no longer knows the old head."""
@@ -228,19 +220,27 @@ class GitLog:
         except GitFailed:
             gone = None
         if gone is not None:
-            return sum(_drop(sql, sha) for sha in gone.decode(errors="replace").split())
-        [(removed,)] = sql.execute("SELECT count(*) FROM git_commits").fetchall()
-        sql.execute("DELETE FROM git_touched; DELETE FROM git_commits; DELETE FROM git_state")
-        return int(removed)
+            names = json.dumps(gone.decode(errors="replace").split())
+            return _delete(sql, "sha IN (SELECT value FROM json_each(?))", names)
+        sql.execute("DELETE FROM git_head")
+        return _delete(sql, "number >= ?", 0)
+
+    def _reading(self) -> AbstractContextManager[Sql]:
+        """Creates the tables first in a file that is new."""
+        if self._era != self._store.era:
+            with self._store.writing() as sql:
+                _prepare(sql)
+            self._era = self._store.era
+        return self._store.reading()
 
     def _rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self._store.reading() as sql:
+        with self._reading() as sql:
             return list(sql.execute(statement, tuple(values)))
 
     def _commit(self, row: tuple[Any, ...]) -> Commit:
-        number, sha, parents, at, author, subject, body, trailers = row
+        number, sha, parents, at, author, subject, body = row
         files = self._rows(
-            "SELECT p.path, t.kind, coalesce(o.path, '') FROM git_touched t JOIN git_paths p ON p.number = t.path"
+            "SELECT p.path, coalesce(o.path, '') FROM git_touched t JOIN git_paths p ON p.number = t.path"
             " LEFT JOIN git_paths o ON o.number = t.old_path WHERE t.of_commit = ? ORDER BY p.path",
             (number,),
         )
@@ -251,7 +251,6 @@ class GitLog:
             author=author,
             subject=subject,
             body=body,
-            trailers=msgspec.json.decode(trailers, type=tuple[tuple[str, str], ...]),
             files=tuple(Touched(*file) for file in files),
         )
 
@@ -264,26 +263,22 @@ def _prepare(sql: Sql) -> None:
     found = sql.execute(f"SELECT name FROM sqlite_schema WHERE name IN ({','.join('?' * len(_NAMES))})", _NAMES)
     present = {name for (name,) in found}
     if present and present != set(_NAMES):
-        for name in ("git_words", *_NAMES):
+        for name in _NAMES:
             sql.execute(f"DROP TABLE IF EXISTS {name}")
     sql.execute(_TABLES)
-    ensure_index(sql)
 
 
 def _write(sql: Sql, commit: Commit, paths: dict[str, int]) -> int:
     """Write a commit; 0 when it is known."""
-    trailers = msgspec.json.encode(commit.trailers).decode()
     row = (commit.sha, " ".join(commit.parents), int(commit.at.timestamp()), commit.author)
     made = sql.execute(
-        "INSERT INTO git_commits(sha, parents, at, author, subject, body, trailers) VALUES (?,?,?,?,?,?,?)"
+        "INSERT INTO git_commits(sha, parents, at, author, subject, body) VALUES (?,?,?,?,?,?)"
         " ON CONFLICT DO NOTHING RETURNING number",
-        (*row, commit.subject, commit.body, trailers),
+        (*row, commit.subject, commit.body),
     ).fetchall()
     for (number,) in made:
-        touched = [
-            (_path(sql, file.path, paths), number, file.kind, _path(sql, file.old_path, paths)) for file in commit.files
-        ]
-        sql.executemany("INSERT OR REPLACE INTO git_touched VALUES (?,?,?,?)", touched)
+        touched = [(_path(sql, file.path, paths), number, _path(sql, file.old_path, paths)) for file in commit.files]
+        sql.executemany("INSERT OR REPLACE INTO git_touched VALUES (?,?,?)", touched)
     return len(made)
 
 
@@ -295,15 +290,8 @@ def _path(sql: Sql, path: str, paths: dict[str, int]) -> int | None:
     return paths[path] if path else None
 
 
-def _drop(sql: Sql, sha: str) -> int:
-    rows = sql.execute("DELETE FROM git_commits WHERE sha = ? RETURNING number", (sha,)).fetchall()
-    sql.executemany("DELETE FROM git_touched WHERE of_commit = ?", rows)
-    return len(rows)
-
-
-def _trim(sql: Sql, limit: int) -> int:
-    statement = "SELECT sha FROM git_commits ORDER BY at DESC, number LIMIT -1 OFFSET ?"
-    return sum(_drop(sql, sha) for (sha,) in sql.execute(statement, (limit,)).fetchall())
+def _delete(sql: Sql, condition: str, value: object) -> int:
+    return len(sql.execute(f"DELETE FROM git_commits WHERE {condition} RETURNING 1", (value,)).fetchall())
 
 
 def _batches(commits: Iterable[Commit]) -> Iterator[list[Commit]]:
@@ -312,35 +300,70 @@ def _batches(commits: Iterable[Commit]) -> Iterator[list[Commit]]:
         yield batch
 
 
-# -- filters -------------------------------------------------------------------------------------------------------
+# -- filters and search --------------------------------------------------------------------------------------------
 
 
-def _where(sql: Sql, wanted: CommitFilter) -> tuple[str, list[Any]]:
+def _where(wanted: CommitFilter) -> tuple[str, list[Any]]:
     conditions = ["c.at >= ? AND c.at < ?"]
     values = list[Any]([_seconds(wanted.since, _FIRST), _seconds(wanted.until, _LAST)])
     if wanted.authors:
         conditions.append("c.author IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(wanted.authors))
     if wanted.paths:
-        conditions.append(_TOUCHING)
+        conditions.append(
+            "c.number IN (SELECT t.of_commit FROM git_touched t JOIN git_paths p ON p.number = t.path"
+            " WHERE p.path IN (SELECT value FROM json_each(?)))"
+        )
         values.append(json.dumps(wanted.paths[:MOST_PATHS]))
-    if wanted.words:
-        conditions.append("c.number IN (SELECT value FROM json_each(?))")
-        values.append(json.dumps(_numbers_on(sql, wanted.words)))
-    if wanted.mentions:
-        conditions.append("c.number IN (SELECT rowid FROM git_words WHERE git_words MATCH ?)")
-        values.append(quoted(wanted.mentions))
     return f"FROM git_commits c WHERE {' AND '.join(conditions)}", values
 
 
-def _numbers_on(sql: Sql, words: Sequence[str]) -> list[int]:
-    """Commits whose message is about these words, and those that touched a path with all of them."""
-    touching = " AND ".join("instr(lower(p.path), ?)" for _ in words)
+def _search(sql: Sql, text: str, limit: int, since: int) -> list[tuple[tuple[Any, ...], float]]:
+    """Rows of the commits after a moment that a text is about, best first, with their shares."""
+    queries = _queries(text)
+    if not queries:
+        return []
     rows = sql.execute(
-        f"SELECT DISTINCT t.of_commit FROM git_paths p JOIN git_touched t ON t.path = p.number WHERE {touching}",
-        tuple(word.lower() for word in words),
+        f"SELECT {_COLUMNS}, -bm25(git_words, ?, 1.0) AS score FROM git_words"
+        " JOIN git_commits c ON c.number = git_words.rowid WHERE git_words MATCH ? AND c.at >= ?"
+        " ORDER BY score DESC LIMIT ?",
+        (_SUBJECT_WEIGHT, " OR ".join(queries), since, max(limit, _CANDIDATES)),
     ).fetchall()
-    return [*numbers_about(sql, " ".join(words)), *(number for (number,) in rows)]
+    shares = _shares(sql, queries)
+    best = max((row[-1] for row in rows), default=0.0) or 1.0
+    fitting = [row for row in rows if shares[row[0]] >= LEAST_SHARE]
+    fitting.sort(key=lambda row: -(shares[row[0]] + row[-1] / best))
+    return [(row[:-1], round(min(1.0, shares[row[0]]), 4)) for row in fitting[:limit]]
+
+
+def _shares(sql: Sql, queries: Sequence[str]) -> dict[int, float]:
+    """By the number of a commit, the share of the queries that its message fits; rare ones count more."""
+    [(total,)] = sql.execute("SELECT count(*) FROM git_commits").fetchall()
+    found, weights = defaultdict[int, float](float), 0.0
+    for query in queries:
+        rows = sql.execute("SELECT rowid FROM git_words WHERE git_words MATCH ?", (query,)).fetchall()
+        weight = math.log(1 + (total + 1) / (len(rows) + 0.5))
+        weights += weight
+        for (number,) in rows:
+            found[number] += weight
+    return {number: weight / weights for number, weight in found.items()}
+
+
+def _queries(text: str) -> list[str]:
+    """A query for each ticket and each telling word of a text. A word comes with the identifiers of the text that it is
+    a part of: the index has an identifier as one word."""
+    compounds = split_text(text).compounds[:MAX_WORDS]
+    rest = _TICKET.sub(" ", text)
+    words = [word for word in telling_words(rest) if word not in STOP] if rest.strip() else []
+    tickets = [found[0] for found in _TICKET.finditer(text)]
+    telling = [*tickets, *(word for word in words if word not in _ASKING)] or words
+    groups = ([word, *(each for each in compounds if word in each)] for word in dict.fromkeys(telling[:MAX_WORDS]))
+    return [" OR ".join(map(_quoted, group)) for group in groups]
+
+
+def _quoted(phrase: str) -> str:
+    """A phrase of FTS5: nothing in it is taken for its query language."""
+    return '"' + phrase.replace('"', "") + '"'
 
 
 def _seconds(moment: datetime | None, otherwise: int) -> int:

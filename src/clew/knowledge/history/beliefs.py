@@ -23,30 +23,29 @@ from clew.knowledge.upsert import keyed_id
 from clew.secrecy import mask_keys
 from clew.trail.breadcrumb import Breadcrumb, Draft, encode_canonical
 from clew.trail.nodes import DEFAULT_TRUST
-from clew.trail.selector import ContextMatch, Selector
+from clew.trail.selector import Selector
 from clew.trail.store import Trail
 
 SCHEMA = "belief.v1"
 MOST = 100_000
-MAX_TEXT, MAX_PLACE = 20_000, 2_000
+MAX_TEXT = 2_000
 _BEGINNING, _END = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
-_MASKED = ("subject", "attribute", "value", "condition", "source", "version", "cite", "text")
-_encode = msgspec.to_builtins
+_TEXTS = ("subject", "attribute", "value", "condition", "source", "version", "cite")
 
 Relation = Literal["same", "supersedes", "superseded", "contradicts", "unrelated"]
 
 
-class Fact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Fact(msgspec.Struct, frozen=True, kw_only=True):
     """A statement: a subject has a value for an attribute, under a condition (a platform, an extra; empty: always).
 
     `holds=False` denies it; `many` allows several values at once. `valid_to` is exclusive, and both times may be open.
     `source` names the series of documents that states it, `version` which of them, `cite` the exact place. `supersedes`
-    holds ids of beliefs that it expressly replaces. Free text has only `text`, and relates to no other fact.
+    holds ids of beliefs that it expressly replaces.
     """
 
-    subject: str = ""
-    attribute: str = ""
-    value: str = ""
+    subject: str
+    attribute: str
+    value: str
     condition: str = ""
     holds: bool = True
     many: bool = False
@@ -57,11 +56,6 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     cite: str = ""
     trust: int = DEFAULT_TRUST
     supersedes: tuple[str, ...] = ()
-    text: str = ""
-
-    @property
-    def is_free(self) -> bool:
-        return not self.subject and not self.attribute
 
     @property
     def topic(self) -> tuple[str, str, str]:
@@ -92,34 +86,19 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     disagrees_with: tuple[str, ...] = ()
 
 
-class Contradiction(msgspec.Struct, frozen=True, kw_only=True):
-    """Two beliefs that cannot both be right, and the time for which both claim to be."""
-
-    one: Belief
-    other: Belief
-    valid_from: datetime | None
-    valid_to: datetime | None
-
-
-def check_fact(fact: Fact) -> Fact:
+def check_fact(fact: Fact) -> None:
     """Raises InvalidInput for an empty or too large fact, and for times that do not fit."""
-    if fact.is_free and not fact.text.strip():
-        raise InvalidInput("fact", "says nothing", hint="Give subject, attribute and value, or a text")
-    if not fact.is_free and not (fact.subject.strip() and fact.attribute.strip() and fact.value.strip()):
-        raise InvalidInput("fact", "lacks its subject, attribute or value")
-    if not fact.source.strip():
-        raise InvalidInput("source", "is empty", hint="Say where the fact comes from")
+    for field in ("subject", "attribute", "value", "source"):
+        if not getattr(fact, field).strip():
+            raise InvalidInput(field, "is empty")
     if not 0 <= fact.trust <= 100:
         raise InvalidInput("trust", "must be between 0 and 100")
     for field, moment in (("valid_from", fact.valid_from), ("valid_to", fact.valid_to)):
         _check_moment(field, moment)
     if _begin(fact) >= _end(fact):
         raise InvalidInput("valid_to", "must be after valid_from")
-    if max(map(len, (fact.subject, fact.attribute, fact.value, fact.text))) > MAX_TEXT:
+    if max(len(getattr(fact, field)) for field in _TEXTS) > MAX_TEXT:
         raise InvalidInput("fact", f"has a part of over {MAX_TEXT:,} characters")
-    if max(map(len, (fact.condition, fact.source, fact.version, fact.cite))) > MAX_PLACE:
-        raise InvalidInput("fact", f"has a condition, source, version or cite of over {MAX_PLACE:,} characters")
-    return fact
 
 
 def _check_moment(field: str, moment: datetime | None) -> None:
@@ -131,7 +110,7 @@ def relate(one: Belief, other: Belief) -> Relation:
     """The relation of the first to the second: `supersedes` means that it retires the other, `superseded` the
     reverse."""
     a, b = one.fact, other.fact
-    if a.is_free or b.is_free or a.topic != b.topic:
+    if a.topic != b.topic:
         return "unrelated"
     if a.said == b.said:
         return "same"
@@ -149,33 +128,8 @@ def settle(beliefs: Sequence[Belief]) -> list[Standing]:
     """Beliefs of one topic with their effective times, in the order given. The result does not depend on the order in
     which they were recorded."""
     standing = [_stand(belief, beliefs) for belief in beliefs]
-    return [
-        msgspec.structs.replace(
-            each,
-            disagrees_with=tuple(other.belief.id for other in standing if other is not each and _disagree(each, other)),
-        )
-        for each in standing
-    ]
-
-
-def find_contradictions(standing: Sequence[Standing]) -> list[Contradiction]:
-    """Pairs that disagree, each once."""
-    return [
-        Contradiction(
-            one=one.belief,
-            other=other.belief,
-            valid_from=_moment(max(_begin(one), _begin(other)), _BEGINNING),
-            valid_to=_moment(min(_end(one), _end(other)), _END),
-        )
-        for at, one in enumerate(standing)
-        for other in standing[at + 1 :]
-        if _disagree(one, other)
-    ]
-
-
-def counts_at(standing: Standing, moment: datetime) -> bool:
-    """Whether a belief is effective at a moment."""
-    return _begin(standing) <= moment < _end(standing)
+    odds = [tuple(other.belief.id for other in standing if _disagree(each, other)) for each in standing]
+    return [msgspec.structs.replace(each, disagrees_with=ids) for each, ids in zip(standing, odds, strict=True)]
 
 
 def _stand(belief: Belief, beliefs: Sequence[Belief]) -> Standing:
@@ -234,17 +188,17 @@ class BeliefLedger:
         check_fact(fact)
         for id in fact.supersedes:
             await self._get(id)
-        fact = msgspec.structs.replace(fact, **{field: mask_keys(getattr(fact, field)) for field in _MASKED})
+        fact = msgspec.structs.replace(fact, **{field: mask_keys(getattr(fact, field)) for field in _TEXTS})
         id = keyed_id(self._by.owner_id, f"belief:{_digest(fact, scopes)}")
-        present = await self._find(id)
-        if present is not None and not await self._retractions([id]):
-            return _to_belief(present)
+        present, retracted = await self._recorded(None, fact.subject)
+        if known := next((each for each in present if each.id == id), None):
+            return known
         draft = Draft(
-            id=id if present is None else None,
-            title=(f"{fact.subject}: {fact.attribute}" if not fact.is_free else fact.text)[:200],
+            id=None if id in retracted else id,
+            title=f"{fact.subject}: {fact.attribute}"[:200],
             schema_name=SCHEMA,
-            context={"kind": "note" if fact.is_free else "fact", **_encode(fact)},
-            tags=() if fact.is_free else (_subject_tag(fact.subject),),
+            context={"kind": "fact", **msgspec.to_builtins(fact)},
+            tags=(_subject_tag(fact.subject),),
             scopes=scopes,
         )
         return _to_belief(await self._trail.records.create(draft, by=self._by))
@@ -259,7 +213,7 @@ class BeliefLedger:
             title=f"Retracted: {found.title}"[:200],
             schema_name=SCHEMA,
             context={"kind": "retraction", "target": id, "text": mask_keys(why)},
-            tags=(f"retracts:{id}",),
+            tags=found.tags,
             scopes=found.scopes,
         )
         await self._trail.records.create(draft, by=self._by)
@@ -276,69 +230,35 @@ class BeliefLedger:
         of a disagreement are there."""
         _check_moment("valid", valid)
         moment = valid or self._clock.now()
-        standing = await self._standing(recorded, subject, attribute)
-        return [each for each in standing if counts_at(each, moment)]
+        standing = await self.history(subject, attribute, recorded)
+        return [each for each in standing if _begin(each) <= moment < _end(each)]
 
-    async def contradictions(
-        self, recorded: datetime | None = None, *, subject: str = "", attribute: str = ""
-    ) -> list[Contradiction]:
-        """All pairs of facts that disagree about the same time, as recorded by a moment."""
-        return find_contradictions(await self._standing(recorded, subject, attribute))
-
-    async def history(self, subject: str, attribute: str = "") -> list[Standing]:
-        """All beliefs about a subject that are not retracted, with their effective times."""
-        return await self._standing(None, subject, attribute)
-
-    async def notes(self) -> list[Belief]:
-        """Free text, oldest first."""
-        return [belief for belief in await self._recorded(None, "", "note") if belief.fact.is_free]
-
-    async def _standing(self, recorded: datetime | None, subject: str, attribute: str) -> list[Standing]:
+    async def history(self, subject: str = "", attribute: str = "", recorded: datetime | None = None) -> list[Standing]:
+        """All beliefs about a subject that were recorded by a moment and not retracted by then, with their effective
+        times."""
         topics: dict[tuple[str, str, str], list[Belief]] = defaultdict(list)
-        recordings = await self._recorded(recorded, subject, "fact")
-        for belief in recordings:
+        beliefs, _ = await self._recorded(recorded, subject)
+        for belief in beliefs:
             if not attribute or normal_name(belief.fact.attribute) == normal_name(attribute):
                 topics[belief.fact.topic].append(belief)
         standing = {each.belief.id: each for beliefs in topics.values() for each in settle(beliefs)}
-        return [standing[belief.id] for belief in recordings if belief.id in standing]
+        return [standing[belief.id] for belief in beliefs if belief.id in standing]
 
-    async def _recorded(self, recorded: datetime | None, subject: str, kind: str) -> list[Belief]:
-        """Beliefs that were recorded by a moment and not retracted by then."""
+    async def _recorded(self, recorded: datetime | None, subject: str) -> tuple[list[Belief], frozenset[str]]:
+        """Beliefs that were recorded by a moment and not retracted by then, and the ids of those that were."""
         _check_moment("recorded", recorded)
-        selector = Selector(
-            schema_name=SCHEMA,
-            all_tags=(_subject_tag(subject),) if subject else (),
-            context_match=(ContextMatch(path="kind", value=kind),),
-        )
+        selector = Selector(schema_name=SCHEMA, all_tags=(_subject_tag(subject),) if subject else ())
         found = await list_all(self._trail, selector, self._by, MOST, oldest_first=True)
         by_then = [each for each in found if recorded is None or each.created_at <= recorded]
-        gone = await self._retractions([each.id for each in by_then], recorded)
-        return [_to_belief(each) for each in by_then if each.id not in gone]
-
-    async def _retractions(self, ids: Sequence[str], recorded: datetime | None = None) -> frozenset[str]:
-        """Which of these were retracted by a moment."""
-        if not ids:
-            return frozenset()
-        selector = Selector(
-            schema_name=SCHEMA,
-            all_tags=(f"retracts:{ids[0]}",) if len(ids) == 1 else (),
-            context_match=(ContextMatch(path="kind", value="retraction"),),
-        )
-        found = await list_all(self._trail, selector, self._by, MOST)
-        targets = {each.context["target"] for each in found if recorded is None or each.created_at <= recorded}
-        return frozenset(targets.intersection(ids))
+        gone = frozenset(each.context["target"] for each in by_then if each.context["kind"] == "retraction")
+        facts = [each for each in by_then if each.context["kind"] == "fact" and each.id not in gone]
+        return [_to_belief(each) for each in facts], gone
 
     async def _get(self, id: str) -> Breadcrumb:
         found = await self._trail.records.get(id, by=self._by)
-        if found.schema_name != SCHEMA or found.context["kind"] == "retraction":
+        if found.schema_name != SCHEMA or found.context["kind"] != "fact":
             raise NotFound("belief", id)
         return found
-
-    async def _find(self, id: str) -> Breadcrumb | None:
-        try:
-            return await self._get(id)
-        except NotFound:
-            return None
 
 
 def _to_belief(breadcrumb: Breadcrumb) -> Belief:
@@ -351,5 +271,5 @@ def _subject_tag(subject: str) -> str:
 
 
 def _digest(fact: Fact, scopes: Sequence[str]) -> str:
-    encoded = encode_canonical([_encode(fact), sorted(scopes)], "fact")
+    encoded = encode_canonical([msgspec.to_builtins(fact), sorted(scopes)], "fact")
     return hashlib.blake2b(encoded, digest_size=16).hexdigest()

@@ -1,27 +1,23 @@
 """Changelogs: the changes of each version. Any common name and folder; markdown, reStructuredText and plain text; list
-items and paragraphs. Also the order of history: changelogs often give a version without a day."""
+items and paragraphs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from collections.abc import Sequence
+from datetime import date
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from clew.fences import clean
 from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.code.files import TEST, kind_of
-from clew.knowledge.git.tags import VersionKey, version_key
 from clew.secrecy import mask_document
 
 MAX_SIZE = 4_000_000
 MAX_TEXT = 2_000
 MAX_HEADING = 300
-MOST_CACHED = 1_000
-CHANGELOG = "changelog"
-NEVER = datetime.min.replace(tzinfo=UTC)
 
 ChangeKind = Literal["added", "changed", "deprecated", "removed", "fixed", "security", "breaking", "other"]
 
@@ -62,6 +58,7 @@ _DATES = (
 _MARKED = re.compile(r"(#{1,6}+)\s++(\S.*+)")
 _RULE = re.compile(r"([=\-~^*#+\"'`_.:])\1{2,}\s*")
 _BULLET = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.+)")
+_MARKED_VERSION = re.compile(r"#{1,3}\s+\[?v?\d+\.\d")
 _FENCE = re.compile(r"\s*(?:```|~~~)[^`~]*")
 _MARKUP = re.compile(r"\s*(?:\.\.(?: |$)|<!--|\[[^\]]{1,200}\]:\s|:[\w-]{1,40}:(?:\s|$))")
 """Directives, comments, link definitions and fields."""
@@ -69,8 +66,6 @@ _SHORT = 60
 _PLAIN = 7
 """The level of headings without marks."""
 _DEBIAN = re.compile(r"[\w.+-]+ \((?P<version>[^)\s]{1,60})\) [\w. -]{1,60}; urgency=.*")
-_GROUP = re.compile(r"\**(\w+(?: \w+){0,2})\**:\**")
-"""A list item that only names the kind of those below it."""
 _LABEL = re.compile(r"\*\*(.{2,30}?):?\*\*")
 _KINDS: tuple[tuple[ChangeKind, re.Pattern[str]], ...] = (
     ("breaking", re.compile(r"\bbreaking\b|\bbackwards?[- ]incompatible\b", re.IGNORECASE)),
@@ -96,7 +91,7 @@ _BREAK = Heading(_PLAIN, "")
 
 class ChangeNote(msgspec.Struct, frozen=True, kw_only=True):
     """One change: a list item or a paragraph, from `line` to `end_line`. `version` is empty for an unreleased change;
-    `section` is the heading above within the version; `hash` is the git blob id of the file."""
+    `hash` is the git blob id of the file."""
 
     version: str
     day: date | None
@@ -106,31 +101,19 @@ class ChangeNote(msgspec.Struct, frozen=True, kw_only=True):
     line: int
     end_line: int
     hash: str
-    section: str = ""
-    is_item: bool = True
 
     @property
     def cited(self) -> str:
         return f"{self.path}:{self.line}"
 
 
-_cache: dict[tuple[str, str], list[ChangeNote]] = {}
-"""The notes of files by path and content, since questions read all changelogs."""
-
-
 def is_changelog(path: str) -> bool:
     """Whether a path looks like that of a changelog, or of the notes of one version in a folder for them. Guides for
     migrations and upgrades are documents."""
-    stem = _stem(path)
-    is_other = _GUIDE.search(stem) is not None or bool(kind_of(path) & TEST)
-    return not is_other and (_NAME.fullmatch(stem) is not None or is_release_notes(path))
-
-
-def is_release_notes(path: str) -> bool:
-    """Whether a path looks like that of the notes of one version, in a folder for them. They are prose as well."""
-    folder = path.rpartition("/")[0].rpartition("/")[2]
-    stem = _stem(path)
-    return bool(_FOLDER.fullmatch(folder) and _OF_VERSION.fullmatch(stem)) and not _NAME.fullmatch(stem)
+    stem, folder = _stem(path), path.rpartition("/")[0].rpartition("/")[2]
+    if _GUIDE.search(stem) or kind_of(path) & TEST:
+        return False
+    return bool(_NAME.fullmatch(stem) or (_FOLDER.fullmatch(folder) and _OF_VERSION.fullmatch(stem)))
 
 
 def _stem(path: str) -> str:
@@ -142,13 +125,8 @@ def read_changelog(path: str, content: bytes) -> list[ChangeNote]:
     """The changes that a file lists, in its order; none from a file over MAX_SIZE."""
     if len(content) > MAX_SIZE:
         return []
-    key = (path, blob_id(content))
-    if key not in _cache:
-        if len(_cache) >= MOST_CACHED:
-            _cache.pop(next(iter(_cache)))
-        lines = clean(mask_document(content.decode(errors="replace"))).split("\n")
-        _cache[key] = _Reader(path, key[1], lines).read()
-    return list(_cache[key])
+    lines = clean(mask_document(content.decode(errors="replace"))).split("\n")
+    return _Reader(path, blob_id(content), lines).read()
 
 
 def read_heading(line: str) -> Heading | None:
@@ -173,19 +151,14 @@ def find_date(text: str) -> date | None:
     return None
 
 
-class _Open:
-    """A change that is being read: its first line, indent and texts so far."""
+class _Open(msgspec.Struct, kw_only=True):
+    """A change that is being read: its lines, indent and texts so far."""
 
-    def __init__(self, line: int, indent: int, text: str, label: str = "", *, is_item: bool) -> None:
-        self.line = self.end = line
-        self.indent, self.label, self.is_item = indent, label, is_item
-        self.texts, self._size = [text], len(text)
-
-    def add(self, number: int, text: str) -> None:
-        self.end = number
-        if self._size < MAX_TEXT:
-            self.texts.append(text)
-            self._size += len(text) + 1
+    line: int
+    end: int
+    indent: int
+    is_item: bool
+    texts: list[str]
 
 
 class _Reader:
@@ -202,8 +175,6 @@ class _Reader:
         self._is_strict = False
         self._rules: list[str] = []
         """Styles of underlined headings, by level."""
-        self._group = (-1, "")
-        """Indent and label of the list item that names the kind of those below it."""
         self._open: _Open | None = None
         self._is_blank, self._is_top = True, True
         self._notes: list[ChangeNote] = []
@@ -212,27 +183,21 @@ class _Reader:
         at, is_code = self._after_front_matter(), False
         while at < len(self._lines):
             line = self._lines[at]
+            is_code = is_code and not _MARKED_VERSION.match(line)  # the end of the code may be missing
             if _FENCE.fullmatch(line):
                 is_code = not is_code
-            elif is_code and not self._is_marked_release(line):
-                pass
-            elif not line.strip():
-                self._is_blank = True
+            elif is_code or not line.strip():
+                self._is_blank = self._is_blank or not is_code
             elif heading := self._heading(at):
                 self._take_heading(heading)
                 at += heading.lines - 1
-                self._is_blank, is_code = True, False
+                self._is_blank = True
             elif not _MARKUP.match(line):
                 self._take_text(at, line)
                 self._is_blank = False
             at += 1
         self._close()
         return self._notes
-
-    def _is_marked_release(self, line: str) -> bool:
-        """Whether a line ends code whose end is missing."""
-        heading = read_heading(line)
-        return heading is not None and _VERSION.search(heading.text) is not None and _is_release(heading.text)
 
     def _after_front_matter(self) -> int:
         if not self._lines or self._lines[0].strip() != "---":
@@ -276,7 +241,6 @@ class _Reader:
 
     def _take_heading(self, heading: Heading) -> None:
         self._close()
-        self._group = (-1, "")
         if not heading.text:
             return
         found, is_bare = _VERSION.search(heading.text), _is_release(heading.text)
@@ -303,57 +267,44 @@ class _Reader:
         indent = len(item[1]) if item else len(line) - len(line.lstrip())
         if self._version is None:
             return
-        if item is not None:
-            self._close(is_before_item=True)
-            self._take_item(at, indent, item[2])
-            return
-        if self._is_top and len(line) <= MAX_HEADING and not _VERSION.search(line) and _is_release(line, 3):
+        if (
+            not item
+            and self._is_top
+            and len(line) <= MAX_HEADING
+            and not _VERSION.search(line)
+            and _is_release(line, 3)
+        ):
             self._day = self._day or find_date(line)
             return
-        if (open := self._open) and (not self._is_blank or (open.is_item and indent > open.indent)):
-            open.add(at + 1, line.strip())
+        if not item and (open := self._open) and (not self._is_blank or (open.is_item and indent > open.indent)):
+            open.end = at + 1
+            open.texts.append(line.strip())
             return
-        self._close()
+        self._close(is_before_item=item is not None)
         self._is_top = False
-        self._open = _Open(at + 1, indent, line.strip(), is_item=False)
-
-    def _take_item(self, at: int, indent: int, text: str) -> None:
-        self._is_top = False
-        if indent <= self._group[0]:
-            self._group = (-1, "")
-        label = _group_label(text)
-        below = _BULLET.fullmatch(self._line(at + 1)) if label else None
-        if below is not None and len(below[1]) > indent:
-            self._group = (indent, label)
-            return
-        self._open = _Open(at + 1, indent, text, self._group[1], is_item=True)
+        text = item[2] if item else line.strip()
+        self._open = _Open(line=at + 1, end=at + 1, indent=indent, is_item=item is not None, texts=[text])
 
     def _close(self, *, is_before_item: bool = False) -> None:
-        """End the change that is being read. A short line before a list is a heading if it ends with a colon."""
+        """End the change that is being read. A short text before a list is a heading if it ends with a colon."""
         open, self._open = self._open, None
         if open is None or self._version is None:
             return
-        said = " ".join(open.texts)[:MAX_TEXT]
-        if is_before_item and not open.is_item and said.endswith(":") and len(said) <= _SHORT:
-            self._section = said.rstrip(":")
-            return
-        text = f"{open.label}: {said}" if open.label else said
-        if not open.is_item and not _WORD.search(text[:MAX_HEADING]):
-            return
-        self._notes.append(
-            ChangeNote(
+        text = " ".join(open.texts[:MAX_TEXT])[:MAX_TEXT]
+        if is_before_item and text.endswith(":") and len(text) <= _SHORT:
+            self._section = text.rstrip(":")
+        elif open.is_item or _WORD.search(text[:MAX_HEADING]):
+            note = ChangeNote(
                 version=self._version,
                 day=self._day,
-                kind=_kind_of(open.label or self._section, text),
+                kind=_kind_of(self._section, text),
                 text=text,
                 path=self._path,
                 line=open.line,
                 end_line=open.end,
                 hash=self._hash,
-                section=self._section,
-                is_item=open.is_item,
             )
-        )
+            self._notes.append(note)
 
 
 def _is_release(text: str, words: int = 0) -> bool:
@@ -368,78 +319,11 @@ def _is_release(text: str, words: int = 0) -> bool:
     return sum(word.lower() not in _OF_RELEASE for word in _WORD.findall(rest)) <= words
 
 
-def _group_label(text: str) -> str:
-    found = _GROUP.fullmatch(text.strip()[:MAX_HEADING])
-    return found[1] if found and any(words.search(found[1]) for _, words in _KINDS) else ""
-
-
-def _kind_of(group: str, text: str) -> ChangeKind:
+def _kind_of(section: str, text: str) -> ChangeKind:
     """By the label in front, else the heading above, else the first telling word."""
     label = _LABEL.match(text)
-    for said in (label[1] if label else "", group, text):
+    for said in (label[1] if label else "", section, text):
         for kind, words in _KINDS:
             if words.search(said):
                 return kind
     return "other"
-
-
-# -- the order of history ------------------------------------------------------------------------------------------
-
-
-class Happened(Protocol):
-    """A node or an entry of history."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def metadata(self) -> Mapping[str, Any]: ...
-    @property
-    def timestamp(self) -> datetime | None: ...
-    @property
-    def created_at(self) -> datetime: ...
-    @property
-    def path(self) -> str | None: ...
-    @property
-    def line_start(self) -> int | None: ...
-
-
-_Any = TypeVar("_Any", bound=Happened)
-
-
-def happened_at(node: Happened) -> datetime | None:
-    """When it happened; None for a change that its file gives no day for."""
-    return node.timestamp if node.timestamp is not None or "kind" in node.metadata else node.created_at
-
-
-def is_unreleased(node: Happened) -> bool:
-    """Whether it is a change of a changelog without version and day."""
-    known = node.metadata
-    return known.get("kind") == CHANGELOG and not known.get("version") and not known.get("day")
-
-
-def newest_first(nodes: Iterable[_Any]) -> list[_Any]:
-    """Unreleased changes, then by time. A version without a day is at least as new as those below it in its file;
-    versions and numbered records without any known time come last, the highest first. Changes of one version keep their
-    order."""
-    known = list(nodes)
-    since = _least_times(known)
-    in_file = sorted(known, key=lambda node: (node.path or "", node.line_start or 0))
-
-    def rank(node: Happened) -> tuple[bool, datetime, VersionKey]:
-        key = version_key(str(node.metadata.get("version") or node.metadata.get("number", "")))
-        return is_unreleased(node), since.get(node.id, NEVER), key or ((), 0, 0)
-
-    return sorted(in_file, key=rank, reverse=True)
-
-
-def _least_times(nodes: Sequence[Happened]) -> dict[str, datetime]:
-    """By id the time of each: its own, or the latest of those below it in its file."""
-    found = {node.id: at for node in nodes if (at := happened_at(node)) is not None}
-    latest: dict[str, datetime] = {}
-    for node in sorted(nodes, key=lambda each: -(each.line_start or 0)):
-        path = node.path or ""
-        if node.id not in found and node.metadata.get("kind") == CHANGELOG and path in latest:
-            found[node.id] = latest[path]
-        elif node.id in found:
-            latest[path] = max(latest.get(path, NEVER), found[node.id])
-    return found

@@ -1,56 +1,53 @@
-"""Decisions of a repository: read from its decision records (Nygard's form, MADR, run-in headings) and changelogs, and
-kept on the trail as nodes with edges to the code that they name and to the decisions that they supersede."""
+"""Decisions of a repository, read from its decision records (Nygard's form, MADR, run-in headings) and kept on the
+trail as the files state them now, with edges to the code that they name and to the records that they supersede. Also
+checks nodes that claim to come from a file: a claim that the file no longer bears out, or that no program of this user
+wrote, is dropped."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, time
-from typing import Any, Literal
+from pathlib import Path
 
 import msgspec
 
 from clew.access import Principal
-from clew.errors import AlreadyExists, Conflict, CycleRefused
+from clew.errors import CycleRefused, NotFound
 from clew.fences import clean
-from clew.knowledge.code.file_content import blob_id
-from clew.knowledge.evidence.signatures import with_marks
-from clew.knowledge.history.changelog import (
-    ChangeKind,
-    ChangeNote,
-    find_date,
-    is_changelog,
-    is_release_notes,
-    read_changelog,
-    read_heading,
-)
+from clew.knowledge.code.file_content import blob_id, read_content
+from clew.knowledge.code.graph import CodeGraph
+from clew.knowledge.evidence.signatures import mark_check, with_marks
+from clew.knowledge.history.changelog import ChangeNote, find_date, is_changelog, read_changelog, read_heading
 from clew.knowledge.history.links import link_code
-from clew.knowledge.upsert import keyed_id, put_as
+from clew.knowledge.told_trail import Consent
+from clew.knowledge.upsert import keyed_id
 from clew.secrecy import mask_document
-from clew.trail.breadcrumb import Breadcrumb, Change, Draft
-from clew.trail.bulk import drop_records, each_record
+from clew.skills.discovery.mirroring import Mirrored, mirror
+from clew.trail.breadcrumb import Breadcrumb, Draft
+from clew.trail.edge import Edge, EdgeType
 from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
 from clew.trail.node import domain_tag, type_tag
-from clew.trail.nodes import SCHEMA, NodeFields, NodeGraph, build_node
+from clew.trail.nodes import SCHEMA, Node, NodeFields, ScoredNode, build_node
 from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
 REPOSITORY = "repository"
 """The source of decisions that were read from files of the repository."""
+_PATH = re.compile(r"(?<![\w/.-])((?:[\w-]+/){1,12}[\w.-]+\.[A-Za-z]\w{0,5})(?![\w/])")
+_READ_FROM_FILES = Selector(
+    schema_name=SCHEMA,
+    all_tags=(domain_tag(NodeDomain.HISTORY), type_tag(NodeType.DECISION)),
+    context_match=(ContextMatch(path="source", value=REPOSITORY),),
+)
 MAX_SIZE = 500_000
 MAX_PART = 8_000
-MOST_CHANGES = 2_000
-"""Changes of changelogs that are kept on the trail, in the order of their files."""
-
-DecisionKind = Literal["adr", "changelog"]
-
 _FOLDER = re.compile(r"(?:^|/)(?:adrs?|decisions?|decision[-_]records?|architecture[-_]decisions?)/", re.IGNORECASE)
 _OTHER = re.compile(r"(?:^|[-_/])(?:readme|index|template|adr-template|toc)\.md$|/template", re.IGNORECASE)
 _RUN_IN = re.compile(r"\*\*([A-Z][A-Za-z ]{2,40}?)[.:]\*\*[.:]?\s*(.*)")
-_FIELD = re.compile(
-    r"(?:[*-]\s+)?\**(status|date|deciders|supersedes|superseded[ -]by|amends)\**\s*:\**\s*(.*)", re.IGNORECASE
-)
+_FIELD = re.compile(r"\s*(?:[*-]\s+)?\**(status|date|supersedes|superseded[ -]by)\**\s*:\**\s*(.*)", re.IGNORECASE)
 _NUMBER = re.compile(r"(?:ADR[- ]?)?0*(\d{1,5})\s*[.:—–-]?\s+", re.IGNORECASE)
 _FILE_NUMBER = re.compile(r"(?:adr[-_])?0*(\d{1,5})[-_]", re.IGNORECASE)
 _REPLACES = re.compile(r"(?<!\w)(?:supersedes|replaces)\b:?\s*([^\n;]+)", re.IGNORECASE)
@@ -65,18 +62,13 @@ _SECTIONS = {
     "status": ("status",),
 }
 _PARTS = {alias: name for name, aliases in _SECTIONS.items() for alias in aliases}
-_PATH = re.compile(r"(?<![\w/.-])((?:[\w-]+/){1,12}[\w.-]+\.[A-Za-z]\w{0,5})(?![\w/])")
-_BATCH = 100
-"""Nodes that one transaction writes."""
 _DIGITS = re.compile(r"\d+")
-_DECIDED: frozenset[ChangeKind] = frozenset(("breaking", "deprecated", "removed", "changed"))
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """A decision and its place: the path `source`, a line from 1, and the git blob id `hash` of the file. `supersedes`
     holds numbers, titles or files as they were written."""
 
-    kind: DecisionKind
     title: str
     source: str
     line: int
@@ -84,7 +76,6 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     number: str = ""
     status: str = ""
     day: date | None = None
-    version: str = ""
     context: str = ""
     decision: str = ""
     consequences: str = ""
@@ -96,16 +87,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.source}:{self.line}"
 
     @property
-    def key(self) -> str:
-        """A name that stays while the text is edited."""
-        place = self.source if self.kind == "adr" else f"{self.source}#{self.version}#{self.title}"
-        return f"decision:{place}"
-
-    @property
     def text(self) -> str:
-        """All of it, without a title that only repeats how the decision begins."""
-        is_repeated = bool(self.title) and self.decision.startswith(self.title.removesuffix("…"))
-        parts = ("" if is_repeated else self.title, self.context, self.decision, self.consequences)
+        parts = (self.title, self.context, self.decision, self.consequences)
         return "\n\n".join(part for part in parts if part)
 
     def mentions(self, name: str) -> bool:
@@ -160,15 +143,13 @@ def _parts(lines: list[str]) -> Iterator[tuple[int, str, str]]:
 def _build(path: str, content: bytes, title: str, line: int, parts: Mapping[str, str]) -> Decision:
     numbered = _NUMBER.match(title)
     in_name = _FILE_NUMBER.match(path.rpartition("/")[2])
-    fields = {
-        found[1].lower().replace("-", " "): found[2].strip() for found in map(_FIELD.match, _head(parts)) if found
-    }
+    head = map(_FIELD.match, parts["fields"].split("\n")[:60])
+    fields = {found[1].lower().replace("-", " "): found[2].strip() for found in head if found}
     said = _LINK.sub(r"\1 \2", f"{fields.get('status', '')}\n{parts.get('status', '')}")
     replaced = fields.get("superseded by") or next((found[1] for found in _REPLACED.finditer(said)), "")
     replaces = [fields["supersedes"]] if "supersedes" in fields else [found[1] for found in _REPLACES.finditer(said)]
     status = re.match(r"\W*([a-z]+)", said.strip().lower())
     return Decision(
-        kind="adr",
         title=title[numbered.end() :] if numbered and numbered.end() < len(title) else title,
         source=path,
         line=line,
@@ -184,171 +165,19 @@ def _build(path: str, content: bytes, title: str, line: int, parts: Mapping[str,
     )
 
 
-def _head(parts: Mapping[str, str]) -> list[str]:
-    return [line.strip() for line in parts.get("fields", "").split("\n")[:60]]
-
-
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """How many decisions were written, superseded and removed, and edges drawn."""
-
-    written: int
-    edges: int
-    superseded: int
-    removed: int = 0
-
-
-def read_decisions(files: Iterable[tuple[str, bytes]]) -> list[Decision]:
-    """The decisions in the decision records and changelogs among these files, in order."""
-    found: list[Decision] = []
-    changes: list[Decision] = []
-    for path, content in files:
-        if is_adr(path):
-            decision = read_adr(path, content)
-            found += [decision] if decision is not None else []
-        elif is_changelog(path):
-            changes += map(_of_change, filter(_is_decided, read_changelog(path, content)))
-    return [*found, *changes[:MOST_CHANGES]]
-
-
-def _is_decided(note: ChangeNote) -> bool:
-    """Whether a list item of a changelog breaks, removes, deprecates or changes something."""
-    return note.is_item and note.kind in _DECIDED
-
-
-def _of_change(note: ChangeNote) -> Decision:
-    return Decision(
-        kind="changelog",
-        title=note.text.split("\n", 1)[0][:200],
-        source=note.path,
-        line=note.line,
-        hash=note.hash,
-        status=note.kind,
-        day=note.day,
-        version=note.version,
-        decision=note.text,
-    )
-
-
-def is_told(path: str) -> bool:
-    """Whether a file is history and no document: a decision record or a changelog. Release notes of one version are
-    documents too."""
-    return is_adr(path) or (is_changelog(path) and not is_release_notes(path))
-
-
-async def keep_decisions(
-    trail: Trail, decisions: Sequence[Decision], paths: Iterable[str] = (), *, by: Principal, drops: bool = True
-) -> Kept:
-    """Make the trail hold these decisions as nodes: each once, written anew when its text changed, or when no program
-    of this user wrote the present node. `paths` are the files of the repository; a decision gets an edge to each that
-    it names. Decisions that are gone from the files are removed if `drops`."""
-    known, present = frozenset(paths), {each.id: each for each in await _kept(trail, by)}
-    drafts = _drafts(decisions, by)
-    written = await _create(trail, [draft for id, draft in drafts.items() if id not in present], by)
-    for id, draft in drafts.items():
-        if id not in written and (id not in present or _change(draft, present[id])) and await _put(trail, draft, by):
-            written.add(id)
-    edges = 0
-    for decision in (each for each in decisions if node_id(by, each) in written):
-        named = [path for path in dict.fromkeys(_PATH.findall(decision.text)) if path in known]
-        edges += len(await link_code(trail, node_id(by, decision), named, by=by)) if named else 0
-    others = [each.id for each in present.values() if each.id not in drafts and each.context.get("path")]
-    removed = await drop_records(trail, others, by=by) if drops else 0
-    superseded = await _supersede(trail, decisions, by)
-    return Kept(written=len(written), edges=edges, superseded=superseded, removed=removed)
-
-
-def node_id(by: Principal, decision: Decision) -> str:
-    """The id of the node of a decision."""
-    return keyed_id(by.owner_id, decision.key)
-
-
-async def _kept(trail: Trail, by: Principal) -> list[Breadcrumb]:
-    """The decisions on the trail that were read from files."""
-    wanted = Selector(
-        schema_name=SCHEMA,
-        all_tags=(domain_tag(NodeDomain.HISTORY), type_tag(NodeType.DECISION)),
-        context_match=(ContextMatch(path="source", value=REPOSITORY),),
-    )
-    return [each async for each in each_record(trail, wanted, by=by)]
-
-
-def _drafts(decisions: Iterable[Decision], by: Principal) -> dict[str, Draft]:
-    """The nodes of decisions by id; of several with one id, the last."""
-    made = with_marks([_draft(decision, by) for decision in decisions])
-    return {str(draft.id): draft for draft in made}
-
-
-def _draft(decision: Decision, by: Principal) -> Draft:
-    fields: NodeFields = {
-        "category": "decision",
-        "source": REPOSITORY,
-        "content_hash": decision.hash,
-        "trust": Trust.RECENT,
-        "verification": Verification.CODE,
-        "metadata": _metadata(decision),
-        "path": decision.source,
-        "line_start": decision.line,
-        **({"timestamp": datetime.combine(decision.day, time(), UTC)} if decision.day else {}),
-        "id": node_id(by, decision),
-    }
-    return build_node(decision.title[:500], NodeDomain.HISTORY, NodeType.DECISION, decision.text, fields)
-
-
-async def _create(trail: Trail, drafts: Sequence[Draft], by: Principal) -> set[str]:
-    """Write new nodes in batches, and return the ids of those written. A batch with a node that somebody else wrote
-    meanwhile is left out, to be written one by one."""
-    written: set[str] = set()
-    for first in range(0, len(drafts), _BATCH):
-        some = drafts[first : first + _BATCH]
-        with suppress(AlreadyExists, Conflict):
-            written.update(each.id for each in await trail.records.create_many(some, by=by))
-    return written
-
-
-async def _put(trail: Trail, draft: Draft, by: Principal) -> bool:
-    """Write or change one node; whether there was anything to write."""
-    before: list[Breadcrumb] = []
-
-    def change(present: Breadcrumb) -> Change | None:
-        before[:] = [present]
-        return _change(draft, present)
-
-    after = await put_as(trail, draft, change, by=by)
-    return not before or before[0].version != after.version
-
-
-def _change(draft: Draft, present: Breadcrumb) -> Change | None:
-    """The change that a node needs, if any."""
-    later = {"superseded_by": present.context["superseded_by"]} if "superseded_by" in present.context else {}
-    wanted = {**draft.context, **later}
-    is_same = present.context == wanted and present.title == draft.title
-    return None if is_same else Change(title=draft.title, context=wanted)
-
-
-def _metadata(decision: Decision) -> dict[str, Any]:
-    known = {
-        "kind": decision.kind,
-        "status": decision.status,
-        "number": decision.number,
-        "version": decision.version,
-        "day": decision.day.isoformat() if decision.day else "",
-    }
-    return {name: value for name, value in known.items() if value}
-
-
-async def _supersede(trail: Trail, decisions: Sequence[Decision], by: Principal) -> int:
-    """Mark records as superseded: those that later ones name, and those that name a later one."""
-    graph, records = NodeGraph(trail, by), [each for each in decisions if each.kind == "adr"]
-    pairs = [(old, new) for new in records for name in new.supersedes if (old := _named(name, records, new))]
-    pairs += [(old, new) for old in records if (new := _named(old.superseded_by, records, old))]
-    done = 0
-    for earlier, later in dict.fromkeys((node_id(by, old), node_id(by, new)) for old, new in pairs):
-        try:
-            await graph.supersede(earlier, later)
-        except CycleRefused:
-            continue  # two records that each claim to replace the other
-        done += 1
-    return done
+def find_superseded(records: Sequence[Decision]) -> list[tuple[Decision, Decision]]:
+    """Pairs of a record and the later one that supersedes it: those that later ones name, and those that name a later
+    one. Where records claim to replace each other, the first claim counts."""
+    claims = [(old, new) for new in records for name in new.supersedes if (old := _named(name, records, new))]
+    claims += [(old, new) for old in records if (new := _named(old.superseded_by, records, old))]
+    later: dict[str, Decision] = {}
+    for old, new in claims:
+        end = new
+        while end.source in later:
+            end = later[end.source]
+        if end.source != old.source:
+            later.setdefault(old.source, new)
+    return [(old, later[old.source]) for old in records if old.source in later]
 
 
 def _named(name: str, records: Sequence[Decision], by: Decision) -> Decision | None:
@@ -361,3 +190,197 @@ def _named(name: str, records: Sequence[Decision], by: Decision) -> Decision | N
             return each
     numbers = {found.lstrip("0") for found in _DIGITS.findall(name)}
     return next((each for each in near if each.number and each.number in numbers), None)
+
+
+# -- on the trail --------------------------------------------------------------------------------------------------
+
+
+async def keep_decisions(
+    trail: Trail, decisions: Sequence[Decision], paths: Iterable[str] = (), *, by: Principal
+) -> Mirrored:
+    """Make the trail hold exactly these decision records as nodes. `paths` are the files of the repository; a decision
+    gets an edge to each that it names."""
+    superseded = {node_id(by, old): node_id(by, new) for old, new in find_superseded(decisions)}
+    drafts = with_marks(_draft(each, node_id(by, each), superseded) for each in decisions)
+    done = await mirror(trail, drafts, _READ_FROM_FILES, by=by)
+    if done.created or done.updated:
+        known = frozenset(paths)
+        for decision in decisions:
+            named = [path for path in dict.fromkeys(_PATH.findall(decision.text)) if path in known]
+            await link_code(trail, node_id(by, decision), named, by=by)
+        for old, new in superseded.items():
+            edge = Edge(source=new, target=old, type=EdgeType.SUPERSEDES.label)
+            with suppress(CycleRefused):  # the records stated the opposite before
+                await trail.edges.add([edge], by=by, replace=True)
+    return done
+
+
+def node_id(by: Principal, decision: Decision) -> str:
+    """The id of the node of a decision; it stays while the text is edited."""
+    return keyed_id(by.owner_id, f"decision:{decision.source}")
+
+
+def _draft(decision: Decision, id: str, superseded: Mapping[str, str]) -> Draft:
+    known = {
+        "kind": "adr",
+        "status": decision.status,
+        "number": decision.number,
+        "day": decision.day.isoformat() if decision.day else "",
+    }
+    fields: NodeFields = {
+        "category": "decision",
+        "source": REPOSITORY,
+        "content_hash": decision.hash,
+        "trust": Trust.RECENT,
+        "verification": Verification.CODE,
+        "metadata": {name: value for name, value in known.items() if value},
+        "path": decision.source,
+        "line_start": decision.line,
+        **({"timestamp": datetime.combine(decision.day, time(), UTC)} if decision.day else {}),
+        "id": id,
+    }
+    draft = build_node(decision.title[:500], NodeDomain.HISTORY, NodeType.DECISION, decision.text, fields)
+    later = {"superseded_by": superseded[id]} if id in superseded else {}
+    return msgspec.structs.replace(draft, context={**draft.context, **later})
+
+
+class DecisionSync:
+    """The decision records and changelogs in the files of one folder. `on_change` is called after decisions were
+    written or removed; `consent` says whether other nodes of the trail may be shown."""
+
+    def __init__(
+        self,
+        trail: Trail,
+        root: Path,
+        owner: Principal,
+        code: CodeGraph,
+        on_change: Callable[[], None],
+        consent: Consent,
+    ) -> None:
+        self._trail, self._root, self._owner = trail, root, owner
+        self._code, self._on_change, self._consent = code, on_change, consent
+        self._known: tuple[str, dict[str, str]] = ("", {})
+        """A state of the files, and the blobs of the decision records and changelogs in it, by path."""
+        self._synced: dict[str, str] | None = None
+        """The blobs of the decision records on the trail, by path."""
+        self._doubted: set[str] = set()
+        """Paths whose nodes on the trail differ from what was synced."""
+        self._changes: tuple[dict[str, str], list[ChangeNote]] = ({}, [])
+        self._notes: dict[str, tuple[str, list[ChangeNote]]] = {}
+        """Blob and notes of each changelog by path."""
+        self._lock = asyncio.Lock()
+
+    async def sync(self) -> int:
+        """Write all decisions as the files state them now; return how many were new or changed."""
+        async with self._lock:
+            return await self._sync(await self._blobs(is_adr))
+
+    async def catch_up(self) -> None:
+        """The same for files that changed since; cheap where none did. Does not wait while all files are read for the
+        first time."""
+        if self._synced is None and self._code.indexer.is_refreshing:
+            return
+        async with self._lock:
+            blobs = await self._blobs(is_adr)
+            if blobs != self._synced or self._doubted:
+                await self._sync(blobs)
+
+    async def hold(self, find: Callable[[], Awaitable[list[ScoredNode]]]) -> list[ScoredNode]:
+        """The result of `find` once its claims about files are true. A decision that is out of date is synced first and
+        dropped if that does not help; any other node loses a claim that its file does not bear out."""
+        await self.catch_up()
+        found = await find()
+        failed = await self._failed(found)
+        if any(map(_is_synced, failed)):
+            self._doubted |= {node.path for node in failed if node.path}
+            await self.catch_up()
+            found = await find()
+            failed = await self._failed(found)
+        lost = {node.id for node in failed}
+        kept = [each for each in found if each.node.id not in lost or not _is_synced(each.node)]
+        return await self._allowed([_without_place(each) if each.node.id in lost else each for each in kept])
+
+    async def decisions(self) -> list[Decision]:
+        """The decisions that the records of the repository state."""
+        return await asyncio.to_thread(self._read_decisions, sorted(await self._blobs(is_adr)))
+
+    async def changes(self) -> list[ChangeNote]:
+        """The notes of all changelogs, in the order of their files; the same list until one of them changes."""
+        blobs = await self._blobs(is_changelog)
+        if self._changes[0] != blobs:
+            self._notes = await asyncio.to_thread(self._read_notes, blobs)
+            self._changes = blobs, [note for path in sorted(blobs) for note in self._notes[path][1]]
+        return self._changes[1]
+
+    async def _blobs(self, is_wanted: Callable[[str], bool]) -> dict[str, str]:
+        state = await self._code.state(self._known[1])
+        if state != self._known[0]:
+            files = [file for file in await self._code.files() if is_adr(file.path) or is_changelog(file.path)]
+            self._known = state, {file.path: file.blob for file in files}
+        return {path: blob for path, blob in self._known[1].items() if is_wanted(path)}
+
+    async def _sync(self, blobs: dict[str, str]) -> int:
+        """Does nothing until all files are known: it would remove decisions whose files are still to be read."""
+        if not self._code.is_whole:
+            return 0
+        doubted = frozenset(self._doubted)
+        files = [file.path for file in await self._code.files()]
+        decisions = await asyncio.to_thread(self._read_decisions, sorted(blobs))
+        done = await keep_decisions(self._trail, decisions, files, by=self._owner)
+        if done.created or done.updated or done.deleted:
+            self._on_change()
+        self._synced = blobs
+        self._doubted -= doubted
+        return done.created + done.updated
+
+    async def _failed(self, found: Iterable[ScoredNode]) -> list[Node]:
+        """Nodes that claim to come from a file whose content is another now, or that this user's programs did not
+        write."""
+        claims = [each.node for each in found if each.node.path and each.node.domain is not NodeDomain.CODE]
+        if not claims:
+            return []
+        is_marked = mark_check()
+        paths = {str(node.path) for node in claims}
+        contents = {path: await asyncio.to_thread(read_content, self._code.tree.root, path) for path in paths}
+        blobs = {path: content.blob if content is not None else "" for path, content in contents.items()}
+        return [
+            node
+            for node in claims
+            if node.content_hash != blobs[str(node.path)] or not await self._is_ours(node, is_marked)
+        ]
+
+    async def _allowed(self, found: list[ScoredNode]) -> list[ScoredNode]:
+        """Without consent, only nodes that this user's programs wrote from a file."""
+        if await self._consent.is_given():
+            return found
+        is_marked = mark_check()
+        return [each for each in found if await self._is_ours(each.node, is_marked, elsewhere=True)]
+
+    async def _is_ours(self, node: Node, is_marked: Callable[[Breadcrumb], bool], *, elsewhere: bool = False) -> bool:
+        """Whether a program of this user wrote a node from a file; `elsewhere` is the answer for a node that is not on
+        the trail: it was removed meanwhile, or is of code or commits."""
+        try:
+            return is_marked(await self._trail.records.get(node.id, by=self._owner))
+        except NotFound:
+            return elsewhere
+
+    def _read_notes(self, blobs: Mapping[str, str]) -> dict[str, tuple[str, list[ChangeNote]]]:
+        held = {path: self._notes[path] for path, blob in blobs.items() if self._notes.get(path, ("",))[0] == blob}
+        for path in blobs.keys() - held.keys():
+            content = read_content(str(self._root), path)
+            held[path] = blobs[path], read_changelog(path, content.body) if content is not None else []
+        return held
+
+    def _read_decisions(self, paths: Sequence[str]) -> list[Decision]:
+        contents = ((path, read_content(str(self._root), path)) for path in paths)
+        found = (read_adr(path, content.body) for path, content in contents if content is not None)
+        return [decision for decision in found if decision is not None]
+
+
+def _is_synced(node: Node) -> bool:
+    return node.source == REPOSITORY
+
+
+def _without_place(found: ScoredNode) -> ScoredNode:
+    node = msgspec.structs.replace(found.node, path=None, line_start=None, line_end=None, content_hash=None)
+    return msgspec.structs.replace(found, node=node)

@@ -4,10 +4,10 @@ category. It belongs to a session, and other sessions read it once it is promote
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -30,11 +30,10 @@ NO_SESSION = "outside"
 MAX_LIMIT = 1_000
 MAX_NAME = 120
 _PAGE = 200
-_LOOKED_BACK = 100
-"""Pages of concurrent entries that are searched for the previous one."""
+_CONCURRENT = 50
+"""Entries that others may write to a session at the same time."""
 _MOMENT = timedelta(microseconds=1)
-
-PromotedBecause = Literal["user", "session_success", "inspector", "uses"]
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class Category(StrEnum):
@@ -52,7 +51,7 @@ class Category(StrEnum):
     GENERAL = "general"
 
 
-NODE_TYPES = {
+_NODE_TYPES = {
     Category.DECISION: NodeType.DECISION,
     Category.PATTERN: NodeType.PATTERN,
     Category.FAILURE: NodeType.FAILURE,
@@ -80,16 +79,6 @@ class ArchiveQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 EVERY_ENTRY = ArchiveQuery()
 
 
-def check_category(category: str) -> Category:
-    """Raises InvalidInput for an unknown category."""
-    try:
-        return Category(category)
-    except ValueError:
-        raise InvalidInput(
-            "category", f"{category!r} is not a category", hint=f"Categories are {', '.join(Category)}"
-        ) from None
-
-
 def build_selector(query: ArchiveQuery, session_id: str) -> Selector:
     """The selector of a query by a caller in a session. Raises InvalidInput."""
     if query.current_only and query.cross_session:
@@ -112,6 +101,17 @@ def place_of_entry(entry: Node) -> str:
     return f"{on_one_line(entry.path)}:{entry.line_start or 1}" if entry.path else entry.id
 
 
+def newest_first(nodes: Iterable[Node]) -> list[Node]:
+    """By the time at which it happened; decision records without a day come last, the highest number first."""
+
+    def rank(node: Node) -> tuple[datetime, int]:
+        is_dated = node.timestamp is not None or "kind" not in node.metadata
+        number = str(node.metadata.get("number", ""))
+        return node.at if is_dated else _NEVER, int(number) if number.isdecimal() else 0
+
+    return sorted(nodes, key=rank, reverse=True)
+
+
 async def write_entry(
     trail: Trail,
     by: Principal,
@@ -120,31 +120,30 @@ async def write_entry(
     session_id: str,
     *,
     title: str = "",
-    source: str = "",
-    metadata: Mapping[str, Any] | None = None,
-    said_by: SourceKind = SourceKind.LLM_INFERENCE,
+    metadata: Mapping[str, Any],
     files: Sequence[str] = (),
     firewall: Firewall | None = None,
 ) -> Node:
     """Write an entry with its vector, and link it to the one before it in its session. Keys are masked. Without a
-    title, the beginning of the content is one. The firewall checks who claims it (`said_by`) and the `files` that it
-    names, and decides its trust. Raises InvalidInput for an empty content or session."""
+    title, the beginning of the content is one. The firewall checks it and the `files` that it names, and decides its
+    trust; words of the user need no evidence. Raises InvalidInput for an empty content or session."""
     if not content.strip():
         raise InvalidInput("content", "is empty")
     if not session_id.strip():
         raise InvalidInput("session_id", "is empty", hint="Every entry belongs to a session")
     masked = mask_keys(content)
     name = inline(mask_keys(title) or masked, MAX_NAME) or category.value
-    node_type = NODE_TYPES.get(category, NodeType.HISTORY_ENTRY)
+    node_type = _NODE_TYPES.get(category, NodeType.HISTORY_ENTRY)
     fields: NodeFields = {
         "session_id": session_id,
         "category": category.value,
-        "source": source or by.agent_id,
-        "metadata": {**(metadata or {}), "session": session_id},
+        "source": str(metadata.get("agent") or by.agent_id),
+        "metadata": {**metadata, "session": session_id},
     }
     if firewall is None:
         node = await NodeGraph(trail, by).add_node(name, NodeDomain.HISTORY, node_type, masked, **fields)
     else:
+        said_by = SourceKind.USER if category is Category.USER_VOICE else SourceKind.LLM_INFERENCE
         node, _ = await firewall.store(name, masked, files=files, said_by=said_by, node_type=node_type, **fields)
     before = await _entry_before(trail, node.id, session_id, by) if session_id != NO_SESSION else None
     if before is not None:
@@ -172,22 +171,14 @@ async def list_all(
 async def _entry_before(trail: Trail, id: str, session_id: str, by: Principal) -> str | None:
     """The entry right before this one, also when others write at the same time."""
     selector = build_selector(ArchiveQuery(current_only=True), session_id)
-    cursor, is_passed = None, False
-    for _ in range(_LOOKED_BACK):
-        page = await trail.records.list(selector, by=by, limit=2, cursor=cursor)
-        for each in page.items:
-            if is_passed:
-                return each.id
-            is_passed = each.id == id
-        cursor = page.cursor
-        if cursor is None:
-            break
-    return None
+    page = await trail.records.list(selector, by=by, limit=_CONCURRENT)
+    ids = [each.id for each in page.items]
+    after = ids[ids.index(id) + 1 :] if id in ids else []
+    return after[0] if after else None
 
 
 def _conditions(query: ArchiveQuery) -> list[ContextMatch]:
-    wanted = [check_category(category).value for category in query.categories] or [each.value for each in Category]
-    found = [ContextMatch(path="category", op="in", value=wanted)]
+    found = [ContextMatch(path="category", op="in", value=[each.value for each in query.categories or Category])]
     if query.sources:
         found.append(ContextMatch(path="source", op="in", value=list(query.sources)))
     if query.session_ids:

@@ -14,24 +14,23 @@ import msgspec
 from clew.access import Principal
 from clew.errors import ClewError
 from clew.knowledge.code.file_content import find_origins
-from clew.knowledge.code.refs import CodeRef, file_of
+from clew.knowledge.code.refs import file_of
 from clew.knowledge.git.blame import LineOrigin, read_line_history
 from clew.knowledge.git.log import Commit, read_named
 from clew.knowledge.git.run import find_head, find_objects
 from clew.knowledge.history.decisions import Decision
-from clew.knowledge.history.links import CrossDomain, references_of
+from clew.knowledge.history.links import CrossDomain
+from clew.trail.kinds import NodeDomain
 from clew.trail.nodes import Node
 from clew.trail.store import Trail
 
-NEAR = 5
-"""Lines between two places that an entry about one still explains the other."""
-_OF_FILES = frozenset(("adr", "changelog"))
 _REVERTS = re.compile(r"This reverts commit ([0-9a-f]{7,40})\b|\bReverts?:?\s+([0-9a-f]{7,40})\b")
 _FIXES = re.compile(
     r"\b(?:fix(?:e[sd])?|close[sd]?|resolve[sd]?)\b:?\s+"
     r"((?:[\w.-]+/[\w.-]+)?#\d{1,7}|[A-Z][A-Z0-9]{1,9}-\d{1,6}|[0-9a-f]{12,40}\b)",
     re.IGNORECASE,
 )
+_RESOLVING: tuple[tuple[Literal["fixes", "reverts"], re.Pattern[str]], ...] = (("reverts", _REVERTS), ("fixes", _FIXES))
 
 
 class Resolution(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +40,6 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     failure: str
     commit: str
     what: str
-    files: tuple[str, ...] = ()
 
 
 def find_resolutions(commits: Iterable[Commit]) -> list[Resolution]:
@@ -51,37 +49,21 @@ def find_resolutions(commits: Iterable[Commit]) -> list[Resolution]:
 
 
 def _resolutions(commit: Commit) -> Iterator[Resolution]:
-    text = "\n".join([commit.subject, commit.body, *(f"{name}: {value}" for name, value in commit.trailers)])
-    files = tuple(file.path for file in commit.files[:50])
-    kinds: tuple[tuple[Literal["fixes", "reverts"], re.Pattern[str]], ...] = (("reverts", _REVERTS), ("fixes", _FIXES))
-    for kind, pattern in kinds:
-        for found in pattern.finditer(text):
+    for kind, pattern in _RESOLVING:
+        for found in pattern.finditer(f"{commit.subject}\n{commit.body}"):
             failure = next(filter(None, found.groups()))
-            yield Resolution(kind=kind, failure=failure, commit=commit.sha, what=commit.subject, files=files)
-
-
-class Around(msgspec.Struct, frozen=True, kw_only=True):
-    """The innermost symbol around a line, and its lines."""
-
-    qualname: str = ""
-    first: int = 0
-    last: int = 0
-
-
-NOWHERE = Around()
+            yield Resolution(kind=kind, failure=failure, commit=commit.sha, what=commit.subject)
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True):
-    """The explanation of a line, or of several up to `last_line`. `origin` is that of the first line, masked;
-    `uncommitted` are the lines that no commit has yet."""
+    """The explanation of a line, or of several up to `last_line`. `uncommitted` are the lines that no commit has
+    yet."""
 
     path: str
     line: int
     last_line: int
-    origin: LineOrigin
     uncommitted: tuple[int, ...]
     commits: tuple[Commit, ...]
-    resolutions: tuple[Resolution, ...]
     decisions: tuple[Decision, ...]
     history: tuple[Node, ...]
 
@@ -95,29 +77,26 @@ async def blame_why(
     trail: Trail,
     by: Principal,
     decisions: Sequence[Decision] = (),
-    around: Around = NOWHERE,
+    symbol: str = "",
     limit: int = 10,
 ) -> Why:
-    """Explain a line of a file on disk, or all from it to the last. `decisions` are those of the repository; `around`
-    is the symbol around the line. Raises NotFound for a missing line, InvalidInput for a file that is not shown,
-    ClewError without git history, SourceError when git fails."""
+    """Explain a line of a file on disk, or all from it to the last. `decisions` are those of the repository; `symbol`
+    is the qualified name of the symbol around the line. Raises NotFound for a missing line, InvalidInput for a file
+    that is not shown, ClewError without git history, SourceError when git fails."""
     place, last = file_of(root, path), max(line, last_line)
     if await asyncio.to_thread(find_head, root) is None:
         hint = "Run it in a repository that has a commit"
         raise ClewError("blame-why needs git history; this folder has none", hint=hint)
     origins = await asyncio.to_thread(find_origins, root, place, line, last)
     commits = await asyncio.to_thread(_read_history, root, origins, limit)
-    meant = [each for each in decisions if _speaks_of(each, place, around.qualname, commits)]
     return Why(
         path=place,
         line=line,
         last_line=last,
-        origin=origins[0],
         uncommitted=tuple(number for number, each in enumerate(origins, line) if not each.sha),
         commits=tuple(commits),
-        resolutions=tuple(find_resolutions(commits)),
-        decisions=tuple({(each.title, each.version): each for each in meant}.values())[:limit],
-        history=tuple(await _entries_about(CrossDomain(trail, by), place, line, last, around))[:limit],
+        decisions=tuple(each for each in decisions if _speaks_of(each, place, symbol, commits))[:limit],
+        history=tuple(await _entries_about(CrossDomain(trail, by), place, symbol))[:limit],
     )
 
 
@@ -130,32 +109,18 @@ def _read_history(root: Path, origins: Sequence[LineOrigin], limit: int) -> list
     return sorted(found, key=lambda commit: commit.at, reverse=True)[:limit]
 
 
-async def _entries_about(graph: CrossDomain, path: str, line: int, last: int, around: Around) -> list[Node]:
-    """Entries about the symbol first, then those about its file, each once, without decisions that files record."""
-    refs = [f"{path}#{around.qualname}"] if around.qualname else []
-    found = [node for ref in (*refs, path) for node in await graph.history_for_code(ref)]
-    noted = [node for node in found if node.metadata.get("kind") not in _OF_FILES]
-    return list({node.id: node for node in noted if _is_about(node, path, line, last, around)}.values())
-
-
-def _is_about(node: Node, path: str, line: int, last: int, around: Around) -> bool:
-    """Whether an entry about this file concerns these lines: it names them, their symbol, or the whole file."""
-    refs = [ref for ref in references_of(node) if ref.path == path]
-    return not refs or any(_covers(ref, line, last, around) for ref in refs)
-
-
-def _covers(ref: CodeRef, line: int, last: int, around: Around) -> bool:
-    if ref.qualname:
-        return around.qualname == ref.qualname or around.qualname.startswith(f"{ref.qualname}.")
-    is_near = line - NEAR <= ref.line <= last + NEAR
-    return not ref.line or is_near or (bool(around.qualname) and around.first <= ref.line <= around.last)
+async def _entries_about(graph: CrossDomain, path: str, symbol: str) -> list[Node]:
+    """Entries about the symbol and those that it is a part of, then about the file, without decisions from files."""
+    parts = symbol.split(".") if symbol else []
+    refs = [f"{path}#{'.'.join(parts[:count])}" for count in range(len(parts), 0, -1)]
+    found = [node for ref in (*refs, path) for node in await graph.linked(ref, NodeDomain.HISTORY)]
+    return list({node.id: node for node in found if node.metadata.get("kind") != "adr"}.values())
 
 
 def _speaks_of(decision: Decision, path: str, symbol: str, commits: Sequence[Commit]) -> bool:
     """Whether a decision record names the file or the symbol, or was written in a commit that wrote the line and is not
-    the first of all. A change of a changelog must do both."""
+    the first of all."""
     codes = (f"`{symbol}`", f"`{symbol}()`", f"#{symbol}") if symbol else ()
     is_named = any(code in decision.text for code in codes) or decision.mentions(path)
     written_in = {file.path for commit in commits if commit.parents for file in commit.files}
-    is_written = decision.source in written_in
-    return is_named and is_written if decision.kind == "changelog" else is_named or is_written
+    return is_named or decision.source in written_in

@@ -4,8 +4,7 @@ to code (`Archive`). No model takes part."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import msgspec
 
@@ -14,31 +13,22 @@ from clew.clock import Clock
 from clew.errors import InvalidInput, NotFound
 from clew.knowledge.code.refs import parse_ref
 from clew.knowledge.evidence.firewall import Firewall
-from clew.knowledge.history.changelog import CHANGELOG, newest_first
 from clew.knowledge.history.entries import (
     EVERY_ENTRY,
     PROMOTED,
     ArchiveQuery,
     Category,
-    PromotedBecause,
     build_selector,
-    check_category,
     list_all,
+    newest_first,
     write_entry,
 )
-from clew.knowledge.history.links import (
-    WORK,
-    CrossDomain,
-    link_code,
-    link_inspiration,
-    link_pattern,
-    references_of,
-    search_nodes,
-)
+from clew.knowledge.history.links import CrossDomain, ensure_anchors, link, references_of, search_nodes
 from clew.knowledge.shelves import AsFound, Truth
 from clew.knowledge.text import likeness, stems
 from clew.trail.breadcrumb import Breadcrumb, Change
-from clew.trail.kinds import NodeDomain, NodeType, SourceKind
+from clew.trail.edge import EdgeType
+from clew.trail.kinds import NodeDomain, NodeType
 from clew.trail.nodes import Node, NodeFilter, NodeGraph, ScoredNode, to_node, to_selector
 from clew.trail.query import SearchRequest
 from clew.trail.selector import ContextMatch
@@ -56,8 +46,9 @@ SummaryType = Literal[
     "feature",
 ]
 Include = Literal["all", "decisions", "tasks", "failures"]
+PromotedBecause = Literal["user", "session_success", "inspector", "uses"]
 
-_CATEGORIES: dict[str, Category] = {
+_CATEGORIES: dict[SummaryType, Category] = {
     "task_completion": Category.TASK_STATE,
     "decision": Category.DECISION,
     "failure": Category.FAILURE,
@@ -68,6 +59,12 @@ _CATEGORIES: dict[str, Category] = {
     "bug_fix": Category.TIMELINE,
     "feature": Category.TIMELINE,
 }
+ALL, DECISIONS, FAILURES, PATTERNS = (
+    NodeFilter(domain=NodeDomain.HISTORY, node_types=types)
+    for types in ((), (NodeType.DECISION,), (NodeType.FAILURE,), (NodeType.PATTERN,))
+)
+WORK = frozenset(("task_completion", "refactoring", "bug_fix", "feature"))
+"""Summary types of finished work."""
 _MOST = 1_000
 _CANDIDATES = 200
 _ALIKE = 0.6
@@ -80,32 +77,20 @@ class Chronicle:
     def __init__(
         self, trail: Trail, by: Principal, session_id: str, clock: Clock, firewall: Firewall | None = None
     ) -> None:
-        if not session_id.strip():
-            raise InvalidInput("session_id", "is empty", hint="Every entry belongs to a session")
         self._trail, self._by, self._clock, self._firewall = trail, by, clock, firewall
         self.session_id = session_id
 
-    async def store(
-        self,
-        content: str,
-        category: str,
-        title: str = "",
-        *,
-        source: str = "",
-        tags: Sequence[str] = (),
-        said_by: SourceKind = SourceKind.LLM_INFERENCE,
-    ) -> Node:
-        """Write an entry of this session, as `write_entry`. Raises InvalidInput for an unknown category."""
+    async def store(self, content: str, category: Category, title: str = "", *, tags: Sequence[str] = ()) -> Node:
+        """Write an entry of this session, as `write_entry`."""
+        metadata = {"tags": list(tags)}
         return await write_entry(
             self._trail,
             self._by,
             content,
-            check_category(category),
+            category,
             self.session_id,
             title=title,
-            source=source,
-            metadata={"tags": list(tags)},
-            said_by=said_by,
+            metadata=metadata,
             firewall=self._firewall,
         )
 
@@ -117,27 +102,6 @@ class Chronicle:
             return [to_node(hit.breadcrumb) for hit in (await self._trail.index.search(request, by=self._by)).hits]
         return [to_node(found) for found in await list_all(self._trail, selector, self._by, query.limit)]
 
-    async def cross_session_query(
-        self,
-        search: str = "",
-        *,
-        session_ids: Sequence[str] = (),
-        exclude_current: bool = False,
-        category: str = "all",
-        limit: int = 50,
-    ) -> list[Node]:
-        """Entries of all sessions or of some, with or without the own one."""
-        return await self.query(
-            ArchiveQuery(
-                search_text=search,
-                categories=() if category == "all" else (check_category(category),),
-                session_ids=session_ids,
-                exclude_sessions=(self.session_id,) if exclude_current else (),
-                cross_session=True,
-                limit=limit,
-            )
-        )
-
     async def decision_records(self, limit: int) -> list[Node]:
         """Decisions from the decision records of the repository, newest first."""
         selector = build_selector(ArchiveQuery(cross_session=True, categories=(Category.DECISION,)), self.session_id)
@@ -145,16 +109,13 @@ class Chronicle:
         selector = msgspec.structs.replace(selector, context_match=(*selector.context_match, of_record))
         return newest_first(map(to_node, await list_all(self._trail, selector, self._by, limit)))
 
-    async def promote_pattern(self, id: str) -> Node:
-        """Share a pattern with all sessions. Raises InvalidInput for an entry of another category."""
-        entry = to_node(await self._get(id))
-        if entry.category != Category.PATTERN:
-            raise InvalidInput("id", f"{id} is a {entry.category}, not a pattern", hint="Promote it with `promote`")
-        return await self.promote(id)
-
-    async def promote(self, id: str, because: PromotedBecause = "user") -> Node:
-        """Share an entry with all sessions, and record by whom, when and why. Doing it again changes nothing."""
+    async def promote(self, id: str, because: PromotedBecause = "user", *, only: Category | None = None) -> Node:
+        """Share an entry with all sessions, and record by whom, when and why. Doing it again changes nothing. Raises
+        InvalidInput for an entry of another category than `only`."""
         found = await self._get(id)
+        category = found.context["category"]
+        if only is not None and category != only:
+            raise InvalidInput("id", f"{id} is a {category}, not a {only}", hint="Promote it with `promote`")
         if PROMOTED in found.tags:
             return to_node(found)
         mark = {"by": self._by.agent_id, "at": self._clock.now().isoformat(), "because": because}
@@ -182,19 +143,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
 
     node_id: str
     edges: int
-    stored: bool = True
-    is_verified: bool = True
     warnings: tuple[str, ...] = ()
-
-
-class Recurring(msgspec.Struct, frozen=True, kw_only=True):
-    """A pattern that was described more than once: the description that fits best, and all of them."""
-
-    text: str
-    occurrences: int
-    sessions: tuple[str, ...]
-    node_ids: tuple[str, ...]
-    similarity: float
 
 
 class Archive:
@@ -206,11 +155,7 @@ class Archive:
     ) -> None:
         self._trail, self._by, self._firewall = trail, by, firewall
         self._truth = truth or AsFound()
-
-    @property
-    def links(self) -> CrossDomain:
-        """Questions across code, history and references."""
-        return CrossDomain(self._trail, self._by, self._truth)
+        self.links = CrossDomain(trail, by, self._truth)
 
     async def store_summary(
         self,
@@ -227,14 +172,13 @@ class Archive:
         """Store a summary, with edges to the code that it names (`path`, `path:line` or `path#qualname`), from that
         code to a pattern, and from the references that inspired it.
 
-        `metadata` may hold agent, task_id and confidence. The `outcome` of a failure is its resolution. A preference
-        counts as said by the user. All is checked before anything is written. Raises InvalidInput, and NotFound for a
-        missing reference.
+        `metadata` may hold agent, task_id and confidence. The `outcome` of a failure is its resolution. All is
+        checked before anything is written. Raises InvalidInput, and NotFound for a missing reference.
         """
-        _check_choice("summary_type", summary_type, get_args(SummaryType))
         more = dict(metadata or {})
-        _check_confidence(more.get("confidence"))
-        places = [parse_ref(ref) for ref in code_references]
+        if not 0 <= more.get("confidence", 1) <= 1:
+            raise InvalidInput("metadata.confidence", "must be a number between 0 and 1")
+        files = [parse_ref(ref).path for ref in code_references]
         await self._check_references(inspired_by)
         if _CATEGORIES[summary_type] is Category.FAILURE:
             more |= {"resolution": outcome} if outcome.strip() else {}
@@ -247,73 +191,41 @@ class Archive:
             _CATEGORIES[summary_type],
             session_id,
             title=title,
-            said_by=SourceKind.USER if summary_type == "preference" else SourceKind.LLM_INFERENCE,
-            source=str(more.get("agent", "")),
             metadata=more,
-            files=[place.path for place in places],
+            files=files,
             firewall=self._firewall,
         )
-        edges = await link_code(self._trail, entry.id, code_references, by=self._by)
-        for code in code_references if summary_type == "pattern" else ():
-            await link_pattern(self._trail, code, entry.id, by=self._by)
-        for reference in inspired_by:
-            await link_inspiration(self._trail, reference, entry.id, by=self._by)
+        edges = await self._link(entry.id, code_references, inspired_by, is_pattern=summary_type == "pattern")
         checked = entry.metadata if self._firewall is not None else {}
         warnings = (*checked.get("warnings", ()), *checked.get("contradictions", ()))
-        return Stored(node_id=entry.id, edges=len(edges), is_verified=not warnings, warnings=warnings)
+        return Stored(node_id=entry.id, edges=edges, warnings=warnings)
 
-    async def search_history(
-        self,
-        query: str,
-        limit: int = 10,
-        summary_type: SummaryType | Literal["any"] = "any",
-        session_id: str = "",
-        since: datetime | None = None,
-    ) -> list[ScoredNode]:
-        """Entries of all sessions that fit a question, best first."""
-        _check_choice("summary_type", summary_type, (*get_args(SummaryType), "any"))
-        wanted = NodeFilter(
-            domain=NodeDomain.HISTORY,
-            session_id=session_id or None,
-            created_after=since,
-            metadata={} if summary_type == "any" else {"summary_type": summary_type},
-        )
-        return await self._truth.hold(lambda: search_nodes(self._trail, self._by, query, limit, wanted))
+    async def find(self, query: str = "", limit: int = 10, wanted: NodeFilter = ALL) -> list[ScoredNode]:
+        """Entries of all sessions that fit a text, best first; without one, the newest by when they happened."""
 
-    async def find_patterns(self, query: str, min_occurrences: int = 2, category: str = "") -> list[Recurring]:
-        """Patterns that were described at least so many times, most often first. Descriptions that share most words are
-        one pattern. `category` is a tag that each must have."""
-        if min_occurrences < 1:
-            raise InvalidInput("min_occurrences", "must be at least 1")
-        wanted = NodeFilter(domain=NodeDomain.HISTORY, node_types=(NodeType.PATTERN,))
-        found = await search_nodes(self._trail, self._by, query, _CANDIDATES, wanted)
+        async def find() -> list[ScoredNode]:
+            if query.strip():
+                return await search_nodes(self._trail, self._by, query, limit, wanted)
+            found = await list_all(self._trail, to_selector(wanted), self._by, _MOST)
+            return [ScoredNode(node=node, similarity=0.0) for node in newest_first(map(to_node, found))[:limit]]
+
+        return await self._truth.hold(find)
+
+    async def find_patterns(self, query: str, min_occurrences: int = 2, category: str = "") -> list[list[ScoredNode]]:
+        """Patterns that were described at least so many times, most often first: all descriptions of each, best first.
+        Descriptions that share most words are one pattern. `category` is a tag that each must have."""
+        found = await self.find(query, _CANDIDATES, PATTERNS)
         tagged = [each for each in found if not category or category in each.node.metadata.get("tags", ())]
-        groups = [group for group in _group(tagged) if len(group) >= min_occurrences]
-        return sorted((_recurring(group) for group in groups), key=lambda each: (-each.occurrences, -each.similarity))
-
-    async def find_failures(self, query: str = "", limit: int = 10, resolved_only: bool = False) -> list[ScoredNode]:
-        """Failures that fit a description, best first, or the newest; `resolution` of the metadata says how each was
-        resolved."""
-        resolved = {"resolved": True} if resolved_only else {}
-        wanted = NodeFilter(domain=NodeDomain.HISTORY, node_types=(NodeType.FAILURE,), metadata=resolved)
-        return await self._fitting(query, limit, wanted)
-
-    async def get_decisions(self, query: str = "", limit: int = 10) -> list[ScoredNode]:
-        """Decisions that somebody took: entries and decision records about a topic, best first, or the newest. Lines of
-        changelogs are left out."""
-        wanted = NodeFilter(domain=NodeDomain.HISTORY, node_types=(NodeType.DECISION,))
-        found = await self._fitting(query, _CANDIDATES, wanted)
-        return [each for each in found if each.node.metadata.get("kind") != CHANGELOG][:limit]
+        return sorted((group for group in _group(tagged) if len(group) >= min_occurrences), key=len, reverse=True)
 
     async def get_session_history(
         self, session_id: str = "", chronological: bool = True, include: Include = "all"
     ) -> list[Node]:
         """The entries of a session, by default the caller's, oldest first, or newest first when not chronological.
         Raises InvalidInput without a session."""
-        _check_choice("include", include, get_args(Include))
         session = session_id or self._by.session
         if not session:
-            raise InvalidInput("session_id", "is empty, and you are in no session")
+            raise InvalidInput("session_id", "is needed: you are in no session", hint="Name one")
         selector = to_selector(NodeFilter(domain=NodeDomain.HISTORY, session_id=session))
         found = await list_all(self._trail, selector, self._by, _MOST, oldest_first=chronological)
         return [node for node in map(to_node, found) if _is_included(node, include)]
@@ -322,46 +234,27 @@ class Archive:
         """The code that an entry changed or refers to, with the lines that it names. Raises NotFound."""
         entry = to_node(await self._trail.records.get(history_id, by=self._by))
         lines = {ref.key: ref.line for ref in references_of(entry) if ref.line}
-        found = await CrossDomain(self._trail, self._by).code_for_history(history_id)
+        found = await self.links.linked(history_id, NodeDomain.CODE)
         named = ((each, lines.get(str(each.metadata.get("ref")))) for each in found)
         return [msgspec.structs.replace(each, line_start=line) if line else each for each, line in named]
 
     async def get_history_for_code(self, code: str, limit: int = 10) -> list[Node]:
         """Entries about a file or a symbol (`path`, `path#qualname`), newest first."""
+        return (await self.links.linked(code, NodeDomain.HISTORY))[:limit]
 
-        async def find() -> list[ScoredNode]:
-            found = await CrossDomain(self._trail, self._by).history_for_code(code)
-            return [ScoredNode(node=node, similarity=1.0) for node in found[:limit]]
-
-        return [each.node for each in await self._truth.hold(find)]
-
-    async def _fitting(self, query: str, limit: int, wanted: NodeFilter) -> list[ScoredNode]:
-        """Nodes that fit a text, best first; without one the newest by when they happened."""
-        if query.strip():
-            return await self._truth.hold(lambda: search_nodes(self._trail, self._by, query, limit, wanted))
-
-        async def find() -> list[ScoredNode]:
-            found = await list_all(self._trail, to_selector(wanted), self._by, _MOST)
-            return [ScoredNode(node=node, similarity=0.0) for node in newest_first(map(to_node, found))[:limit]]
-
-        return await self._truth.hold(find)
+    async def _link(self, id: str, refs: Sequence[str], inspired_by: Sequence[str], *, is_pattern: bool) -> int:
+        """Draw the edges of an entry; return how many lead to code."""
+        anchors = await ensure_anchors(self._trail, refs, by=self._by)
+        await link(self._trail, [(id, anchor) for anchor in anchors], EdgeType.REFERENCED_IN, by=self._by)
+        if is_pattern:
+            await link(self._trail, [(anchor, id) for anchor in anchors], EdgeType.IMPLEMENTS_PATTERN, by=self._by)
+        await link(self._trail, [(source, id) for source in inspired_by], EdgeType.INSPIRED_BY, by=self._by)
+        return len(anchors)
 
     async def _check_references(self, ids: Sequence[str]) -> None:
         for id in ids:
             if (await NodeGraph(self._trail, self._by).get_node(id)).domain is not NodeDomain.ACADEMIC:
                 raise InvalidInput("inspired_by", f"{id} is no reference", hint="Give ids that `research` shows")
-
-
-def _check_choice(field: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise InvalidInput(field, f"{value!r} is not one of them", hint=f"Choose one of: {', '.join(choices)}")
-
-
-def _check_confidence(value: Any) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput("metadata.confidence", "must be a number between 0 and 1")
 
 
 def _group(found: Sequence[ScoredNode]) -> list[list[ScoredNode]]:
@@ -375,16 +268,6 @@ def _group(found: Sequence[ScoredNode]) -> list[list[ScoredNode]]:
         else:
             group.append(each)
     return [members for _, members in groups]
-
-
-def _recurring(group: Sequence[ScoredNode]) -> Recurring:
-    return Recurring(
-        text=group[0].node.content,
-        occurrences=len(group),
-        sessions=tuple(sorted({each.node.session_id or "" for each in group} - {""})),
-        node_ids=tuple(each.node.id for each in group),
-        similarity=group[0].similarity,
-    )
 
 
 def _is_included(node: Node, include: Include) -> bool:

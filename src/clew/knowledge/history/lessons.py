@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import msgspec
 
@@ -49,14 +49,6 @@ class Mistake(msgspec.Struct, frozen=True, kw_only=True):
     last_seen_at: datetime
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a plan repeats known mistakes, and which, the most certain first."""
-
-    known_issues: bool
-    safe_to_proceed: bool
-    warnings: tuple[Mistake, ...] = ()
-
-
 class Mistakes:
     """The mistakes that one principal reports and is warned of. Calls raise what the trail raises."""
 
@@ -72,42 +64,30 @@ class Mistakes:
             if not text.strip():
                 raise InvalidInput(field, "is empty")
         now = self._clock.now().isoformat()
-        told = {"pattern": pattern, "error": error, "fix": fix, "context": context}
-        masked = {field: mask_keys(text.strip()) for field, text in told.items()}
-        first = {"confidence": FIRST_CONFIDENCE, "occurrences": 1, "created_at": now, "last_seen_at": now}
-        draft = Draft(
-            title=masked["pattern"][:200],
-            schema_name=MISTAKE,
-            context={**masked, "tags": list(dict.fromkeys(tags)), **first},
-        )
+        given = {"pattern": pattern, "error": error, "fix": fix, "context": context}
+        told = {field: mask_keys(text.strip()) for field, text in given.items()}
+        unseen = {"context": "", "tags": [], "occurrences": 0, "created_at": now}
 
-        def again(present: Breadcrumb) -> Change:
-            return Change(context=_merged(present.context, masked, tags, now))
+        def edit(was: dict[str, Any]) -> dict[str, Any]:
+            count = was["occurrences"] + 1
+            confidence = round(min(MOST_CONFIDENCE, FIRST_CONFIDENCE + CONFIDENCE_STEP * (count - 1)), 2)
+            kept = {"context": told["context"] or was["context"], "tags": list(dict.fromkeys([*was["tags"], *tags]))}
+            return {**was, **told, **kept, "occurrences": count, "confidence": confidence, "last_seen_at": now}
 
+        draft = Draft(title=told["pattern"][:200], schema_name=MISTAKE, context=edit(unseen))
         key = f"mistake:{' '.join(sorted(stems(pattern))) or pattern.strip()}"
-        return _to_mistake(await put_keyed(self._trail, key, draft, again, by=self._by))
+        found = await put_keyed(self._trail, key, draft, lambda was: Change(context=edit(was.context)), by=self._by)
+        return _to_mistake(found)
 
-    async def check_mistakes(self, approach: str) -> Check:
-        """Whether a plan was a mistake before. Raises InvalidInput for an empty plan."""
+    async def check_mistakes(self, approach: str) -> list[Mistake]:
+        """The known mistakes that a plan repeats, the most certain first; a plan without any is safe to proceed with.
+        Raises InvalidInput for an empty plan."""
         if not approach.strip():
             raise InvalidInput("approach", "is empty")
         request = SearchRequest(text=approach[:4_000], selector=Selector(schema_name=MISTAKE), limit=_CANDIDATES)
         hits = (await self._trail.index.search(request, by=self._by)).hits
         found = [mistake for mistake in (_to_mistake(hit.breadcrumb) for hit in hits) if _is_like(approach, mistake)]
-        found.sort(key=lambda mistake: (-mistake.confidence, -mistake.occurrences))
-        return Check(known_issues=bool(found), safe_to_proceed=not found, warnings=tuple(found))
-
-
-def confidence_after(occurrences: int) -> float:
-    """The confidence after so many reports."""
-    return round(min(MOST_CONFIDENCE, FIRST_CONFIDENCE + CONFIDENCE_STEP * (occurrences - 1)), 2)
-
-
-def _merged(was: dict[str, Any], told: dict[str, str], tags: Sequence[str], now: str) -> dict[str, Any]:
-    count = was["occurrences"] + 1
-    kept = {"context": told["context"] or was["context"], "tags": list(dict.fromkeys([*was["tags"], *tags]))}
-    counted = {"occurrences": count, "confidence": confidence_after(count), "last_seen_at": now}
-    return {**was, **told, **kept, **counted}
+        return sorted(found, key=lambda mistake: (-mistake.confidence, -mistake.occurrences))
 
 
 def _is_like(approach: str, mistake: Mistake) -> bool:
@@ -132,9 +112,9 @@ class Inferred(msgspec.Struct, frozen=True, kw_only=True):
 class Preferences(msgspec.Struct, frozen=True, kw_only=True):
     """Preferences by category. `session_overrides` are those of the session that asked."""
 
-    explicit: dict[str, str] = {}
-    implicit: dict[str, Inferred] = {}
-    session_overrides: dict[str, str] = {}
+    explicit: dict[str, str]
+    implicit: dict[str, Inferred]
+    session_overrides: dict[str, str]
 
     def effective(self, category: str) -> str | None:
         """The override of the session, else the explicit value, else the learned one if its confidence is above 0."""
@@ -150,20 +130,18 @@ class UserPreferences:
         self._trail, self._by, self._clock, self._session = trail, by, clock, session_id
 
     async def get_preferences(self, category: str = "all") -> Preferences:
-        """All preferences, or those of one category."""
-        explicit, implicit, overrides = {}, {}, {}
-        for record in await self._records():
+        """All preferences, or those of one category: lasting ones, and those of this session."""
+        found = Preferences(explicit={}, implicit={}, session_overrides={})
+        async for record in each_record(self._trail, Selector(schema_name=PREFERENCE), by=self._by):
             name, context = record.context["category"], record.context
-            if category not in ("", "all", name):
-                continue
-            if record.session is not None:
-                overrides[name] = context["explicit"]
+            if category not in ("", "all", name) or record.session not in (None, self._session):
                 continue
             if context.get("explicit") is not None:
-                explicit[name] = context["explicit"]
+                values = found.explicit if record.session is None else found.session_overrides
+                values[name] = context["explicit"]
             if context.get("implicit") is not None:
-                implicit[name] = msgspec.convert(context["implicit"], Inferred)
-        return Preferences(explicit=explicit, implicit=implicit, session_overrides=overrides)
+                found.implicit[name] = msgspec.convert(context["implicit"], Inferred)
+        return found
 
     async def set_preference(self, category: str, preference: str, *, for_session: bool = False) -> None:
         """Store an explicit preference, for good or for this session only. Raises InvalidInput for an empty text, or
@@ -178,13 +156,11 @@ class UserPreferences:
         more, up to 1; a rejection takes 0.2, down to 0. Accepting another value starts anew; rejecting an unknown one
         changes nothing."""
         name, value = _checked("category", category), _checked("suggestion", suggestion)
-        if response not in get_args(Response):
-            raise InvalidInput("response", f"{response!r} is neither accepted nor rejected")
         now = self._clock.now()
 
         def learned(was: dict[str, Any]) -> dict[str, Any]:
             known = msgspec.convert(was["implicit"], Inferred) if was.get("implicit") else None
-            after = judge(known, value, response, now)
+            after = _learn(known, value, response, now)
             return {**was, "category": name, "implicit": msgspec.to_builtins(after) if after else None}
 
         await self._put(name, learned)
@@ -206,27 +182,20 @@ class UserPreferences:
 
         await put_keyed(self._trail, f"preference:{session}:{name}", draft, change, by=self._by)
 
-    async def _records(self) -> list[Breadcrumb]:
-        """Lasting preferences, and those of this session."""
-        wanted = each_record(self._trail, Selector(schema_name=PREFERENCE), by=self._by)
-        return [record async for record in wanted if record.session in (None, self._session)]
 
-
-def judge(known: Inferred | None, suggestion: str, response: Response, now: datetime) -> Inferred | None:
+def _learn(known: Inferred | None, suggestion: str, response: Response, now: datetime) -> Inferred | None:
     """The learned preference after a response."""
     is_known = known is not None and known.value == suggestion
-    if response == "accepted":
+    if response == "rejected":
         if known is None or not is_known:
-            return Inferred(
-                value=suggestion, confidence=ACCEPTED_FIRST, evidence=(f"accepted: {suggestion}",), observed_at=now
-            )
-        evidence = (*known.evidence, f"accepted: {suggestion}")[-MAX_EVIDENCE:]
+            return known
         return msgspec.structs.replace(
-            known, confidence=round(min(known.confidence + ACCEPTED_AGAIN, 1.0), 6), evidence=evidence, observed_at=now
+            known, confidence=round(max(known.confidence - REJECTED, 0.0), 6), observed_at=now
         )
-    if known is None or not is_known:
-        return known
-    return msgspec.structs.replace(known, confidence=round(max(known.confidence - REJECTED, 0.0), 6), observed_at=now)
+    before = known if is_known and known is not None else None
+    confidence = round(min(before.confidence + ACCEPTED_AGAIN, 1.0), 6) if before else ACCEPTED_FIRST
+    evidence = (*(before.evidence if before else ()), f"accepted: {suggestion}")[-MAX_EVIDENCE:]
+    return Inferred(value=suggestion, confidence=confidence, evidence=evidence, observed_at=now)
 
 
 def _checked(field: str, text: str) -> str:

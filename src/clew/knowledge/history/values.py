@@ -1,11 +1,13 @@
-"""Normal forms of names and values, so that different spellings compare equal: numbers, quantities, versions, quotes,
-yes and no."""
+"""Normal forms of names and values, so that different spellings compare equal: numbers, versions, quotes, yes and
+no."""
 
 from __future__ import annotations
 
 import re
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+
+from packaging.utils import canonicalize_version
 
 from clew.knowledge.git.tags import version_key
 
@@ -20,28 +22,8 @@ _WORDS = {
     **dict.fromkeys(("none", "null", "nil", "undefined", "not set", "unset"), "none"),
     **dict.fromkeys(("true", "yes", "on", "enabled"), "true"),
     **dict.fromkeys(("false", "no", "off", "disabled"), "false"),
-    **dict.fromkeys(("inf", "infinity", "np.inf", "numpy.inf", "math.inf", "float('inf')", "∞"), "inf"),
-    **dict.fromkeys(("nan", "np.nan", "numpy.nan", "math.nan", "float('nan')"), "nan"),
 }
-_UNITS = {
-    **dict.fromkeys(("ms", "millisecond", "milliseconds"), ("s", Decimal("0.001"))),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), ("s", Decimal(1))),
-    **dict.fromkeys(("min", "mins", "minute", "minutes"), ("s", Decimal(60))),
-    **dict.fromkeys(("h", "hour", "hours"), ("s", Decimal(3600))),
-    **dict.fromkeys(("d", "day", "days"), ("s", Decimal(86400))),
-    **dict.fromkeys(("b", "byte", "bytes"), ("byte", Decimal(1))),
-    **dict.fromkeys(("kb", "kilobyte", "kilobytes"), ("byte", Decimal(10**3))),
-    **dict.fromkeys(("mb", "megabyte", "megabytes"), ("byte", Decimal(10**6))),
-    **dict.fromkeys(("gb", "gigabyte", "gigabytes"), ("byte", Decimal(10**9))),
-    "kib": ("byte", Decimal(2**10)),
-    "mib": ("byte", Decimal(2**20)),
-    "gib": ("byte", Decimal(2**30)),
-    **dict.fromkeys(("%", "percent"), ("%", Decimal(1))),
-}
-_NUMBER = r"[-+]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d+)(?:[eE][-+]?\d{1,4})?"
-_PLAIN = re.compile(_NUMBER)
-_GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+")
-_QUANTITY = re.compile(rf"({_NUMBER})\s*([A-Za-z%]{{1,12}})")
+_NUMBER = re.compile(r"[-+]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d+)(?:[eE][-+]?\d{1,4})?|[-+]?\d{1,3}(?:,\d{3})+")
 _LEAST = re.compile(
     r"(?:>=|≥|=>|at least|min(?:imum)?\.?(?: version)?|from)\s*v?(?P<a>\d[\w.]*)"
     r"|v?(?P<b>\d[\w.]*?)\s*(?:\+|(?:and|or) (?:newer|later|higher|above|up|greater|upwards?))",
@@ -69,9 +51,9 @@ def normal_value(text: str, attribute: str = "") -> str:
         return word
     if _MINIMUM.search(attribute) and (least := _least(plain)):
         return least
-    if _VERSIONED.search(attribute) and (version := version_key(plain)) is not None:
+    if _VERSIONED.search(attribute) and (version := _version(plain)):
         return f"version {version}"
-    return _number(plain) or _quantity(plain) or _tidied(plain)
+    return _number(plain) or _tidied(plain)
 
 
 def _normal_word(word: str) -> str:
@@ -91,33 +73,27 @@ def _least(text: str) -> str:
     lower = [version for sign, version in _BOUND.findall(text) if sign in (">=", "~=", "^", "~", "==")]
     said = _LEAST.fullmatch(text)
     found = lower[0] if lower else (said["a"] or said["b"]) if said else text
-    key = version_key(found)
-    return f"min {key}" if key is not None else ""
+    version = _version(found)
+    return f"min {version}" if version else ""
+
+
+def _version(text: str) -> str:
+    """A version without trailing zeros; empty for anything else."""
+    key = version_key(text)
+    return canonicalize_version(key) if key is not None else ""
 
 
 def _number(text: str) -> str:
-    if not _PLAIN.fullmatch(text) and not _GROUPED.fullmatch(text):
+    """A number in its shortest form; empty for anything else."""
+    if not _NUMBER.fullmatch(text):
         return ""
-    return _decimal(text.replace(",", ""))
-
-
-def _quantity(text: str) -> str:
-    found = _QUANTITY.fullmatch(text)
-    if found is None or found[2].lower() not in _UNITS:
-        return ""
-    base, factor = _UNITS[found[2].lower()]
-    amount = _decimal(found[1])
-    return f"{_decimal(str(Decimal(amount) * factor))} {base}" if amount else ""
-
-
-def _decimal(text: str) -> str:
     try:
-        number = Decimal(text.replace("_", ""))
+        number = Decimal(text.replace(",", "").replace("_", "")).normalize()
     except InvalidOperation:
         return ""
-    return (
-        "0" if number == 0 else f"{number.normalize():f}" if -30 < number.adjusted() < 30 else str(number.normalize())
-    )
+    if not number:
+        return "0"
+    return f"{number:f}" if -30 < number.adjusted() < 30 else str(number)
 
 
 def _tidied(text: str) -> str:

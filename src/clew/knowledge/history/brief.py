@@ -1,11 +1,10 @@
-"""Briefings: the state of a session in three sizes, and the summary of a session. Each size begins with the one before
-it. Every line cites its entry."""
+"""Briefs: the state of a session in three sizes, and the summary of a session. Each size begins with the one before it.
+Every line cites its entry."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Literal, get_args
 
 import msgspec
@@ -22,15 +21,7 @@ Tier = Literal["micro", "standard", "full"]
 _ENTRIES = 1_000
 _SHORT, _LONG = 160, 600
 _STANDARD_LINES, _FULL_LINES = 5, 40
-
-_NAMES: dict[str, tuple[str, str]] = {
-    Category.TASK_STATE: ("state of a task", "states of tasks"),
-    Category.TIMELINE: ("piece of work", "pieces of work"),
-    Category.USER_VOICE: ("word of the user", "words of the user"),
-    Category.HYPOTHESIS: ("hypothesis", "hypotheses"),
-    Category.OPEN_THREAD: ("open thread", "open threads"),
-    Category.GENERAL: ("other entry", "other entries"),
-}
+_PLURALS = {Category.HYPOTHESIS: "hypotheses", Category.GENERAL: "general"}
 _STANDARD = (
     ("Open threads", Category.OPEN_THREAD),
     ("Decisions", Category.DECISION),
@@ -44,29 +35,21 @@ _FULL = (
 )
 
 
-class Briefing(msgspec.Struct, frozen=True, kw_only=True):
+class Brief(msgspec.Struct, frozen=True, kw_only=True):
     """A text and its size. `[n]` cites the n-th of `sources`, the ids of entries, and of `places`."""
 
-    tier: Tier
     text: str
     tokens: int
     sources: tuple[str, ...]
-    places: tuple[str, ...] = ()
+    places: tuple[str, ...]
+
+    @property
+    def lines(self) -> list[str]:
+        """The text, then the places by number."""
+        return [self.text, *(f"[{number}] {place}" for number, place in enumerate(self.places, 1))]
 
 
-class SessionSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The entries of one session by category, its first and last time, and a text as of a briefing."""
-
-    session_id: str
-    text: str
-    tokens: int
-    counts: dict[str, int]
-    began: datetime | None
-    ended: datetime | None
-    sources: tuple[str, ...]
-
-
-async def brief(chronicle: Chronicle, tier: str = "standard") -> Briefing:
+async def write_brief(chronicle: Chronicle, tier: str = "standard") -> Brief:
     """The state of a chronicle's session: its entries, the decision records of the repository, and in the full size the
     promoted entries of other sessions. Raises InvalidInput for an unknown size."""
     if tier not in get_args(Tier):
@@ -85,31 +68,20 @@ async def brief(chronicle: Chronicle, tier: str = "standard") -> Briefing:
             cross_session=True, promoted_only=True, exclude_sessions=(chronicle.session_id,), limit=_FULL_LINES
         )
         page.write_list("Promoted by other sessions", await chronicle.query(others), _FULL_LINES, _LONG)
-    return Briefing(
-        tier=tier,  # type: ignore[arg-type]  # checked above
-        text=page.text,
-        tokens=count_tokens(page.text),
-        sources=tuple(page.places),
-        places=tuple(page.places.values()),
-    )
+    return page.as_brief()
 
 
-async def summarise_session(chronicle: Chronicle, session_id: str = "") -> SessionSummary:
-    """The summary of a session, by default the chronicle's own, built from its entries alone."""
+async def summarise_session(chronicle: Chronicle, session_id: str = "") -> Brief:
+    """The summary of a session, by default the chronicle's own: counts, times, and the latest entries of each
+    category."""
     session = session_id or chronicle.session_id
     entries = await chronicle.query(ArchiveQuery(cross_session=True, session_ids=(session,), limit=_ENTRIES))
     page = _Page()
     page.write_counts(session, entries)
+    if entries:
+        page.lines.append(f"From {entries[-1].at:%Y-%m-%d %H:%M} to {entries[0].at:%Y-%m-%d %H:%M}.")
     page.write_sections(entries, (*_STANDARD, *_FULL))
-    return SessionSummary(
-        session_id=session,
-        text=page.text,
-        tokens=count_tokens(page.text),
-        counts=dict(Counter(entry.category or Category.GENERAL.value for entry in entries)),
-        began=entries[-1].at if entries else None,
-        ended=entries[0].at if entries else None,
-        sources=tuple(page.places),
-    )
+    return page.as_brief()
 
 
 def entry_text(entry: Node, width: int) -> str:
@@ -130,23 +102,24 @@ class _Page:
     """A text with its citations."""
 
     def __init__(self) -> None:
-        self._lines: list[str] = []
-        self.places: dict[str, str] = {}
+        self.lines: list[str] = []
+        self._places: dict[str, str] = {}
         """The place of each cited entry by its id, in order."""
 
-    @property
-    def text(self) -> str:
-        return "\n".join(self._lines)
+    def as_brief(self) -> Brief:
+        text = "\n".join(self.lines)
+        places = self._places
+        return Brief(text=text, tokens=count_tokens(text), sources=tuple(places), places=tuple(places.values()))
 
     def write_counts(self, session_id: str, entries: Sequence[Node]) -> None:
         """Counts by category, and the latest state of a task."""
-        counts = Counter(entry.category or Category.GENERAL.value for entry in entries)
+        counts = Counter(Category(entry.category or Category.GENERAL) for entry in entries)
         numbers = ", ".join(f"{count} {_name(category, count)}" for category, count in sorted(counts.items()))
         who = "This terminal" if session_id == NO_SESSION else f"Session {inline(session_id, _SHORT)}"
-        self._lines.append(f"{who}: {numbers or 'nothing recorded yet'}.")
+        self.lines.append(f"{who}: {numbers or 'nothing recorded yet'}.")
         newest = next((entry for entry in entries if entry.category == Category.TASK_STATE), None)
         if newest is not None:
-            self._lines.append(f"Now: {entry_text(newest, _SHORT)} [{self._cite(newest)}]")
+            self.lines.append(f"Now: {entry_text(newest, _SHORT)} [{self._cite(newest)}]")
 
     def write_sections(
         self,
@@ -171,16 +144,16 @@ class _Page:
             self._write(f"\nDecisions of the project: {len(records):,}, newest first", lines, records)
 
     def _write(self, heading: str, lines: Sequence[str], entries: Sequence[Node]) -> None:
-        self._lines.append(heading)
-        self._lines += [f"- {line} [{self._cite(entry)}]" for line, entry in zip(lines, entries, strict=False)]
+        self.lines.append(heading)
+        self.lines += [f"- {line} [{self._cite(entry)}]" for line, entry in zip(lines, entries, strict=False)]
         if len(entries) > len(lines):
-            self._lines.append(f"- … and {len(entries) - len(lines):,} more")
+            self.lines.append(f"- … and {len(entries) - len(lines):,} more")
 
     def _cite(self, entry: Node) -> int:
-        self.places.setdefault(entry.id, place_of_entry(entry))
-        return list(self.places).index(entry.id) + 1
+        self._places.setdefault(entry.id, place_of_entry(entry))
+        return list(self._places).index(entry.id) + 1
 
 
-def _name(category: str, count: int) -> str:
-    one, several = _NAMES.get(category, (category, f"{category}s"))
-    return one if count == 1 else several
+def _name(category: Category, count: int) -> str:
+    name = category.replace("_", " ")
+    return name if count == 1 else _PLURALS.get(category, f"{name}s")
