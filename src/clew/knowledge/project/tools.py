@@ -150,12 +150,6 @@ def language_by_extension(name: str) -> str:
     return _tables().extensions.get(name.rpartition(".")[2].lower(), "") if "." in name else ""
 
 
-def command_of(tool: str, category: ToolCategory, path: str = ".") -> str:
-    """The command that runs a tool on a path, which is quoted already; the name of an unknown tool."""
-    known = known_tools().get(tool, KnownTool())
-    return known.run.get(category, tool).replace("{path}", path)
-
-
 def install_of(tool: str, language: str) -> str:
     """The command that installs a tool for a language; empty where there is nothing to install."""
     return _tables().installs.get(language, {}).get(tool) or known_tools().get(tool, KnownTool()).install_cmd
