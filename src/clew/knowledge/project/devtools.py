@@ -30,6 +30,7 @@ from clew.knowledge.project.tools import (
     ToolDiscoveryRequest,
     ToolDiscoveryResponse,
     ToolOption,
+    category_label,
     default_toolsets,
     known_tools,
     normal_language,
@@ -132,7 +133,8 @@ class ToolDiscovery:
         language = scan.open_language
         offer = Offer(self._root, request.tool_category, language, request.target_path)
         settled = [tool for tool in scan.tools if tool.config_path]
-        inferred = [tool for tool in scan.tools if tool not in settled]
+        named = [tool for tool in scan.tools if not tool.config_path]
+        inferred = [tool for tool in named if not language or known_tools()[tool.name].serves(language)]
         name, _, command = chosen.get(language or _UNKNOWN, "").partition(": ")
         if name:
             tool = offer.chosen(name, command, inferred)
@@ -247,7 +249,6 @@ class Offer:
 
     def __init__(self, root: str, category: ToolCategory, language: str, target: str) -> None:
         self._root, self._category, self._language, self._target = root, category, language, target
-        self._worded = {"lsp": "language server"}.get(category, category.replace("_", " "))
 
     def tool(self, name: str, language: str, rationale: str) -> DiscoveredTool:
         tool = describe_tool(self._root, name, self._category, language, self._target)
@@ -256,7 +257,11 @@ class Offer:
     def usual(self, languages: Iterable[str]) -> list[DiscoveredTool]:
         """The usual tools of languages that have one."""
         names = [(each, default_toolsets().get(each, {}).get(self._category, "")) for each in languages]
-        return [self.tool(name, each, f"The usual {self._worded} for {each}") for each, name in names if name]
+        return [
+            self.tool(name, each, f"The usual {category_label(self._category)} for {each}")
+            for each, name in names
+            if name
+        ]
 
     def chosen(self, name: str, command: str, inferred: Sequence[DiscoveredTool]) -> DiscoveredTool:
         """The tool that a choice means: an inferred or known one, or one of the user's own."""
@@ -275,7 +280,7 @@ class Offer:
         recommended."""
         language = self._language
         usual = self.usual([language] if language else _COMMON)
-        why = f"Another {self._worded} for {language}"
+        why = f"Another {category_label(self._category)} for {language}"
         others = [self.tool(name, language, why) for name in tools_for(self._category, language)]
         found: dict[str, DiscoveredTool] = {}
         for tool in (*inferred, *usual, *others):

@@ -137,15 +137,9 @@ def _find_packages(file: TextFile) -> Iterator[Sign]:
             known, bare = known_tools()[rule.tool], re.split(r"[/:]", rule.path)[-1]
             is_own = bare.startswith(rule.tool) or rule.path.endswith(f":{known.package}")
             fits = is_own and len(given.version) <= MAX_VERSION and _VERSION.fullmatch(given.version)
-            yield Sign(
-                file.path,
-                PACKAGE if is_own else COMPANION,
-                rule.tool,
-                rule.category,
-                int(given.source.rpartition(":")[2]),
-                given.version if fits else "",
-                known.run_in.get(file.name, ""),
-            )
+            rank, line = PACKAGE if is_own else COMPANION, int(given.source.rpartition(":")[2])
+            version, run = given.version if fits else "", known.run_in.get(file.name, "")
+            yield Sign(file.path, rank, rule.tool, rule.category, line, version, run)
 
 
 def _find_scripts(file: TextFile, runner: str) -> Iterator[Sign]:

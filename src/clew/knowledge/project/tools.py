@@ -19,6 +19,11 @@ Source = Literal["config_file", "package_manifest", "academic_research", "user_c
 Tier = Literal[1, 2, 3]
 
 
+def category_label(category: ToolCategory) -> str:
+    """A category in words."""
+    return {"lsp": "language server"}.get(category, category.replace("_", " "))
+
+
 class ToolDiscoveryRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request for the tools of one category. Without `languages` those of the files decide.
 
