@@ -9,7 +9,6 @@ from typing import Literal, get_args
 import msgspec
 
 from clew.errors import InvalidInput
-from clew.knowledge.project.formats import load_table
 
 ToolCategory = Literal["linter", "formatter", "type_checker", "test_framework", "lsp"]
 CATEGORIES: tuple[ToolCategory, ...] = get_args(ToolCategory)
@@ -127,6 +126,8 @@ class _Tables(msgspec.Struct, frozen=True):
 
 @cache
 def _tables() -> _Tables:
+    from clew.knowledge.project.formats import load_table  # the parsers take 6 ms to import
+
     return load_table("tools.json", _Tables)
 
 
