@@ -1,4 +1,4 @@
-"""What exists already is found by what somebody needs."""
+"""Existing components are found by a need in words."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def devtools_tools(known: OpenKnowledge) -> Sequence[Tool]:
         path: Annotated[str, msgspec.Meta(description="the file or folder that it is for")] = ".",
         force_refresh: bool = False,
     ) -> GuidedContent:
-        """Tell which linter, formatter, type checker, test runner and language server this project uses, from its
+        """Show which linter, formatter, type checker, test runner and language server this project uses, from its
         configuration, manifests and scripts, and how each is run."""
         discovery = (await known()).discovery(ctx.by)
         parts, steps = [], []
