@@ -1,4 +1,4 @@
-"""What a project can do already, by way of the packages that it declares."""
+"""Needs that the declared packages of a project meet, and how its code uses packages."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_date_formatting_is_available_by_date_fns(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("SYL-108")
-async def test_types_are_told_and_a_need_is_met_in_other_words(tmp_path: Path) -> None:
+async def test_a_package_has_its_type_and_meets_a_need_in_other_words(tmp_path: Path) -> None:
     async with project(tmp_path, REACT) as code:
         zod = (await check_dependency(code, "form validation")).packages[0]
         vitest = (await check_dependency(code, "a library for unit tests")).packages[0]
@@ -159,7 +159,7 @@ async def test_keys_in_a_manifest_are_masked(tmp_path: Path) -> None:
     assert key not in repr(answer)
 
 
-async def test_an_analysis_tells_packages_in_use_unused_and_undeclared(tmp_path: Path) -> None:
+async def test_an_analysis_lists_packages_in_use_unused_and_undeclared(tmp_path: Path) -> None:
     files = {
         "pyproject.toml": '[project]\ndependencies = ["httpx>=0.27", "rich"]\n[dependency-groups]\ntest = ["pytest"]\n',
         "shop/__init__.py": "",

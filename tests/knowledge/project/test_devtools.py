@@ -144,6 +144,15 @@ async def test_what_dependencies_hint_at_is_recommended_with_medium_confidence(r
     assert (chosen.source, chosen.run_command) == ("user_choice", "npm run lint")
 
 
+async def test_a_tool_that_is_named_for_another_language_is_not_offered(root: Path, begin: Open) -> None:
+    for name in ("a.py", "b.py"):
+        (root / name).touch()
+    (root / "package.json").write_text('{"devDependencies": {"eslint": "9"}}')
+    response = await begin().discover(ask())
+    assert [tool.name for tool in response.tools] == ["ruff"]
+    assert "eslint" not in {option.tool.name for option in response.user_options}
+
+
 @pytest.mark.req("SYL-38", "O10")
 async def test_only_a_change_of_a_configuration_or_a_wish_scans_again(root: Path, begin: Open) -> None:
     (root / "ruff.toml").write_text("line-length = 100\n")

@@ -79,7 +79,7 @@ def test_of_go_what_is_required_and_the_tools_count() -> None:
     assert [each.is_direct for each in parse_manifest("go.mod", GO).packages] == [True, True, False, True]
 
 
-def test_a_crate_under_another_name_is_told_by_its_own() -> None:
+def test_a_renamed_crate_keeps_its_own_name() -> None:
     assert declared("Cargo.toml", CARGO) == [
         ("long-name", "1", "runtime", "2"),
         ("local", "../local", "runtime", "3"),

@@ -163,7 +163,7 @@ async def test_patterns_are_counted_with_their_lines(tmp_path: Path) -> None:
         ("Weird_Name", ""),
     ],
 )
-def test_names_are_told_by_how_their_words_are_joined(name: str, case: str) -> None:
+def test_a_name_has_the_case_that_joins_its_words(name: str, case: str) -> None:
     assert case_of(name) == case
 
 

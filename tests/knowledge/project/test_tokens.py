@@ -136,11 +136,9 @@ async def test_a_value_without_a_token_is_not_found(tmp_path: Path) -> None:
     assert [each.path for each in length.matches] == ["spacing.md"]
 
 
-async def test_a_category_that_there_is_not_and_an_empty_value_are_refused(tmp_path: Path) -> None:
+async def test_an_empty_value_is_refused(tmp_path: Path) -> None:
     async with project(tmp_path, {"a.py": "x = 1\n"}) as code:
         assert await get_design_tokens(code) == []
-        with pytest.raises(InvalidInput, match="category"):
-            await get_design_tokens(code, "sounds")
         with pytest.raises(InvalidInput, match="value"):
             await find_design_token(code, " ")
 

@@ -143,11 +143,11 @@ JUNIT = (
 
 
 @pytest.mark.req("SYL-37")
-def test_a_build_of_maven_tells_its_formatters_and_its_tests(tmp_path: Path) -> None:
+def test_a_maven_build_names_its_formatters_and_tests(tmp_path: Path) -> None:
     write(tmp_path, {"pom.xml": MAVEN, "core/pom.xml": JUNIT, "core/src/A.java": "class A {}"})
     formatters = scan(tmp_path, "formatter")
-    told = [(tool.name, tool.rationale.partition("@")[0], tool.run_command) for tool in formatters.tools]
-    assert told == [
+    found = [(tool.name, tool.rationale.partition("@")[0], tool.run_command) for tool in formatters.tools]
+    assert found == [
         ("google-java-format", "google-java-format is configured in pom.xml:7", "mvn spotless:check"),
         ("spotless", "spotless is configured in pom.xml:5", "mvn spotless:check"),
     ]
@@ -159,7 +159,7 @@ def test_a_build_of_maven_tells_its_formatters_and_its_tests(tmp_path: Path) -> 
 
 @pytest.mark.req("SYL-37")
 @pytest.mark.parametrize("name", ["build.gradle", "build.gradle.kts"])
-def test_a_build_of_gradle_tells_its_tools(tmp_path: Path, name: str) -> None:
+def test_a_gradle_build_names_its_tools(tmp_path: Path, name: str) -> None:
     build = 'plugins {\n  id("com.diffplug.spotless")\n  checkstyle\n}\n'
     module = 'dependencies {\n  testImplementation("org.junit.jupiter:junit-jupiter:5.10")\n}\n'
     write(tmp_path, {name: build, f"core/{name}": module, "core/A.java": "class A {}"})
@@ -220,7 +220,7 @@ def test_a_build_of_gradle_tells_its_tools(tmp_path: Path, name: str) -> None:
         ),
     ],
 )
-def test_scripts_ci_and_editors_speak_for_tools(
+def test_scripts_ci_and_editors_name_tools(
     tmp_path: Path, files: dict[str, str], category: ToolCategory, tool: str, run: str
 ) -> None:
     write(tmp_path, files)

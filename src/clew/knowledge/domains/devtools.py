@@ -16,6 +16,7 @@ from clew.knowledge.project.tools import (
     ToolDiscoveryRequest,
     ToolDiscoveryResponse,
     ToolOption,
+    category_label,
 )
 from clew.tools import Effects, GuidedContent, Tool, ToolContext, guide, tool
 
@@ -38,7 +39,7 @@ def devtools_tools(known: OpenKnowledge) -> Sequence[Tool]:
         path: Annotated[str, msgspec.Meta(description="the file or folder that it is for")] = ".",
         force_refresh: bool = False,
     ) -> GuidedContent:
-        """Tell which linter, formatter, type checker, test runner and language server this project uses, from its
+        """Show which linter, formatter, type checker, test runner and language server this project uses, from its
         configuration, manifests and scripts, and how each is run."""
         discovery = (await known()).discovery(ctx.by)
         parts, steps = [], []
@@ -47,9 +48,9 @@ def devtools_tools(known: OpenKnowledge) -> Sequence[Tool]:
                 session_id=ctx.by.session or "", requesting_agent=ctx.by.agent_id, tool_category=each, target_path=path
             )
             found = await discovery.discover(request, force_refresh)
-            parts.append("\n".join((f"## {worded(each)}", "", *response_lines(each, found))))
+            parts.append("\n".join((f"## {category_label(each)}", "", *response_lines(each, found))))
             if found.requires_user or not found.tools:
-                steps.append(guide(PREFER, f"tell which {worded(each)} the user wants", category=each))
+                steps.append(guide(PREFER, f"tell which {category_label(each)} the user wants", category=each))
         return GuidedContent(content="\n\n".join(parts), guidance=steps)
 
     @tool(name="prefer_tool", effects=Effects(repeats_safely=True, reaches_out=False), searchable=False)
@@ -63,14 +64,9 @@ def devtools_tools(known: OpenKnowledge) -> Sequence[Tool]:
         """Remember which tool the user wants, for all sessions to come. Ask the user first. The configuration of the
         project still comes before it."""
         found = await (await known()).discovery(ctx.by).prefer(category, name, run_command, language)
-        return f"Remembered for all sessions: {name} as {worded(category)} for {found or 'any language'}."
+        return f"Remembered for all sessions: {name} as {category_label(category)} for {found or 'any language'}."
 
     return discover_tools, prefer_tool
-
-
-def worded(category: ToolCategory) -> str:
-    """A category in words."""
-    return {"lsp": "language server"}.get(category, category.replace("_", " "))
 
 
 def response_lines(category: ToolCategory, response: ToolDiscoveryResponse) -> list[str]:
@@ -78,7 +74,7 @@ def response_lines(category: ToolCategory, response: ToolDiscoveryResponse) -> l
     used = [each for each in response.tools if each.source in _USED]
     lines = [f"- {_tool_line(each)} (confidence {response.confidence})" for each in used]
     if response.requires_user or not response.tools:
-        what = "whether that is the one" if used else f"which {worded(category)} is used"
+        what = "whether that is the one" if used else f"which {category_label(category)} is used"
         lines.append(f"{NOT_KNOWN} {what}; nothing here configures one, and the user has not said.")
     lines += [f"- Suggested: {_tool_line(each)}" for each in response.tools if each not in used]
     return [*lines, *map(_option_line, response.user_options[:-1])]  # the last is a tool of the user's own
@@ -86,7 +82,7 @@ def response_lines(category: ToolCategory, response: ToolDiscoveryResponse) -> l
 
 def _tool_line(tool: DiscoveredTool) -> str:
     version = f" {tool.version}" if tool.version else ""
-    kind = f"{worded(tool.category)}{f' for {tool.language}' if tool.language else ''}"
+    kind = f"{category_label(tool.category)}{f' for {tool.language}' if tool.language else ''}"
     install = f" ({inline(tool.install_cmd)})" if tool.install_cmd else ""
     installed = "installed" if tool.is_installed else f"not installed here{install}"
     run = f"run: {inline(tool.run_command)}; " if tool.run_command else ""

@@ -41,7 +41,7 @@ def project_tools(known: OpenKnowledge) -> Sequence[Tool]:
 
     @tool(name="get_style_guide", effects=READS, searchable=False)
     async def get_style_guide(language: Language = "") -> Any:
-        """Tell how code is written here: names, layout and patterns, with examples; all languages, or one."""
+        """Show how code is written here: names, layout and patterns, with examples; all languages, or one."""
         from clew.knowledge.project.style import get_style_guide as read
 
         return await read((await known()).code, language or None)

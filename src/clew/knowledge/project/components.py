@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal, get_args
+from typing import Literal
 
 import msgspec
 
-from clew.errors import ClewError, InvalidInput
+from clew.errors import ClewError
 from clew.knowledge.code.files import ASIDE, TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import Symbol, SymbolRow
@@ -21,7 +21,6 @@ from clew.knowledge.project.texts import FileText, Need, read_file, read_need, t
 from clew.trail.text import split_word
 
 ComponentType = Literal["ui", "hook", "utility", "pattern"]
-TYPES: tuple[str, ...] = get_args(ComponentType)
 MAX_MATCHES, MAX_PROPS = 5, 40
 MAX_CANDIDATES = 50_000
 
@@ -78,11 +77,9 @@ class ComponentAnswer(msgspec.Struct, frozen=True, kw_only=True):
     suggestion: str = ""
 
 
-async def find_component(code: CodeGraph, need: str, type: str = "any") -> ComponentAnswer:
-    """Return the components that fit a need, best first, or a suggestion. Raises InvalidInput for a need without words
-    and for an unknown type."""
-    if type not in (*TYPES, "any"):
-        raise InvalidInput("type", f"{type[:40]!r} is none", hint=f"Types are {', '.join(TYPES)} and any")
+async def find_component(code: CodeGraph, need: str, type: ComponentType | Literal["any"] = "any") -> ComponentAnswer:
+    """Return the components that fit a need, best first, or a suggestion. Raises InvalidInput for a need without
+    words."""
     wanted = read_need(need, _KINDS)
     await code.look()
     hits = frozenset(hit.node.id for hit in await code.search(" ".join(wanted.words), limit=_LOOKED_AT))

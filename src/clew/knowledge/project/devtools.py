@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 import os
 import re
-import shlex
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from clew.errors import ClewError, InvalidInput, SourceError
 from clew.knowledge.evidence.citations import citation_of
 from clew.knowledge.git.run import find_head, run_git
 from clew.knowledge.history.lessons import UserPreferences
-from clew.knowledge.project.tool_scan import ProjectFiles, is_installed, scan_project
+from clew.knowledge.project.tool_scan import ProjectFiles, describe_tool, is_installed, scan_project
 from clew.knowledge.project.tools import (
     DiscoveredTool,
     KnownTool,
@@ -31,9 +30,8 @@ from clew.knowledge.project.tools import (
     ToolDiscoveryRequest,
     ToolDiscoveryResponse,
     ToolOption,
-    command_of,
+    category_label,
     default_toolsets,
-    install_of,
     known_tools,
     normal_language,
     tools_for,
@@ -135,7 +133,8 @@ class ToolDiscovery:
         language = scan.open_language
         offer = Offer(self._root, request.tool_category, language, request.target_path)
         settled = [tool for tool in scan.tools if tool.config_path]
-        inferred = [tool for tool in scan.tools if tool not in settled]
+        named = [tool for tool in scan.tools if not tool.config_path]
+        inferred = [tool for tool in named if not language or known_tools()[tool.name].serves(language)]
         name, _, command = chosen.get(language or _UNKNOWN, "").partition(": ")
         if name:
             tool = offer.chosen(name, command, inferred)
@@ -145,14 +144,9 @@ class ToolDiscovery:
             agreed = [tool for tool in inferred if tool.name == advice[0]]  # these name their place in the project
             tools = agreed or [offer.tool(advice[0], language, advice[1])]
             return msgspec.structs.replace(response, tier=2, tools=(*settled, *tools))
-        tools = inferred or offer.usual((language,))
-        options = offer.options(inferred)
-        return ToolDiscoveryResponse(
-            tier=3,
-            confidence=scan.confidence,
-            tools=(*settled, *tools),
-            requires_user=True,
-            user_options=options,
+        tools, options = inferred or offer.usual((language,)), offer.options(inferred)
+        return msgspec.structs.replace(
+            response, tier=3, tools=(*settled, *tools), requires_user=True, user_options=options
         )
 
     async def _recommend(self, category: ToolCategory, language: str) -> tuple[str, str] | None:
@@ -254,37 +248,31 @@ class Offer:
     """The tools that can be offered for one category and language in a project."""
 
     def __init__(self, root: str, category: ToolCategory, language: str, target: str) -> None:
-        self._root, self._category, self._language = root, category, language
-        self._path = shlex.quote(target or ".")
-        self._worded = {"lsp": "language server"}.get(category, category.replace("_", " "))
+        self._root, self._category, self._language, self._target = root, category, language, target
 
     def tool(self, name: str, language: str, rationale: str) -> DiscoveredTool:
-        """A tool as the table knows it."""
-        command = command_of(name, self._category, self._path)
-        return DiscoveredTool(
-            name=name,
-            category=self._category,
-            language=language or next(iter(known_tools().get(name, KnownTool()).languages), ""),
-            run_command=command,
-            install_cmd=install_of(name, language),
-            is_installed=is_installed(self._root, name, command),
-            source="academic_research",
-            rationale=rationale,
-        )
+        tool = describe_tool(self._root, name, self._category, language, self._target)
+        return msgspec.structs.replace(tool, source="academic_research", rationale=rationale)
 
     def usual(self, languages: Iterable[str]) -> list[DiscoveredTool]:
         """The usual tools of languages that have one."""
         names = [(each, default_toolsets().get(each, {}).get(self._category, "")) for each in languages]
-        return [self.tool(name, each, f"The usual {self._worded} for {each}") for each, name in names if name]
+        return [
+            self.tool(name, each, f"The usual {category_label(self._category)} for {each}")
+            for each, name in names
+            if name
+        ]
 
     def chosen(self, name: str, command: str, inferred: Sequence[DiscoveredTool]) -> DiscoveredTool:
         """The tool that a choice means: an inferred or known one, or one of the user's own."""
         usual = self.tool(name, self._language, "")
         tool = next((each for each in inferred if each.name == name), usual)
-        command = command or tool.run_command
-        installed = is_installed(self._root, name, command)
         return msgspec.structs.replace(
-            tool, run_command=command, is_installed=installed, source="user_choice", rationale="The user chose it"
+            tool,
+            run_command=command or tool.run_command,
+            is_installed=is_installed(self._root, name, command or tool.run_command),
+            source="user_choice",
+            rationale="The user chose it",
         )
 
     def options(self, inferred: Sequence[DiscoveredTool]) -> tuple[ToolOption, ...]:
@@ -292,7 +280,7 @@ class Offer:
         recommended."""
         language = self._language
         usual = self.usual([language] if language else _COMMON)
-        why = f"Another {self._worded} for {language}"
+        why = f"Another {category_label(self._category)} for {language}"
         others = [self.tool(name, language, why) for name in tools_for(self._category, language)]
         found: dict[str, DiscoveredTool] = {}
         for tool in (*inferred, *usual, *others):

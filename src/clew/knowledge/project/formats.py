@@ -163,7 +163,7 @@ def parse_xml(text: str) -> Parsed:
     return Parsed(built.data, built.spans)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)  # a repository has many workflows, and they are slow to parse
 def parse_yaml(text: str) -> Parsed:
     """Parse the mapping of the first document; every scalar is text, an alias is empty."""
     import yaml  # takes 20 ms to import

@@ -254,15 +254,15 @@ def is_component(file: FileText, symbol: Symbol) -> bool:
 
 def _case(counts: Counter[str]) -> str:
     """The case of most names. Single words count for the case of the others."""
-    told = Counter({case: count for case, count in counts.items() if case not in _ONE_WORD})
-    if not told:
+    clear = Counter({case: count for case, count in counts.items() if case not in _ONE_WORD})
+    if not clear:
         return (
             "UPPER_SNAKE_CASE" if set(counts) == {"UPPERCASE"} else max(counts, key=lambda way: counts[way], default="")
         )
     for word, cases in _ONE_WORD.items():
-        near = max((case for case in cases if case in told), key=lambda case: told[case], default=word)
-        told[near] += counts[word]
-    return told.most_common(1)[0][0]
+        near = max((case for case in cases if case in clear), key=lambda case: clear[case], default=word)
+        clear[near] += counts[word]
+    return clear.most_common(1)[0][0]
 
 
 def _names(file: FileText, family: str) -> Iterator[tuple[str, str, int]]:

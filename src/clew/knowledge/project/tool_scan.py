@@ -23,9 +23,9 @@ from clew.knowledge.project.tools import (
     CATEGORIES,
     Confidence,
     DiscoveredTool,
+    KnownTool,
     Source,
     ToolCategory,
-    command_of,
     install_of,
     known_tools,
     language_by_extension,
@@ -137,15 +137,9 @@ def _find_packages(file: TextFile) -> Iterator[Sign]:
             known, bare = known_tools()[rule.tool], re.split(r"[/:]", rule.path)[-1]
             is_own = bare.startswith(rule.tool) or rule.path.endswith(f":{known.package}")
             fits = is_own and len(given.version) <= MAX_VERSION and _VERSION.fullmatch(given.version)
-            yield Sign(
-                file.path,
-                PACKAGE if is_own else COMPANION,
-                rule.tool,
-                rule.category,
-                int(given.source.rpartition(":")[2]),
-                given.version if fits else "",
-                known.run_in.get(file.name, ""),
-            )
+            rank, line = PACKAGE if is_own else COMPANION, int(given.source.rpartition(":")[2])
+            version, run = given.version if fits else "", known.run_in.get(file.name, "")
+            yield Sign(file.path, rank, rule.tool, rule.category, line, version, run)
 
 
 def _find_scripts(file: TextFile, runner: str) -> Iterator[Sign]:
@@ -269,6 +263,20 @@ def is_installed(root: str, tool: str, run_command: str = "") -> bool:
     return any(map(os.path.isfile, local)) or shutil.which(program) is not None
 
 
+def describe_tool(root: str, name: str, category: ToolCategory, language: str, target: str) -> DiscoveredTool:
+    """A tool as the table knows it, with its command for a target. An unknown tool is run by its name."""
+    known = known_tools().get(name, KnownTool())
+    command = known.run.get(category, name).replace("{path}", shlex.quote(target or "."))
+    return DiscoveredTool(
+        name=name,
+        category=category,
+        language=language or next(iter(known.languages), ""),
+        run_command=command,
+        install_cmd=install_of(name, language),
+        is_installed=is_installed(root, name, command),
+    )
+
+
 # -- the scan --------------------------------------------------------------------------------------------------
 
 
@@ -321,19 +329,14 @@ def _to_tool(
     files: ProjectFiles, category: ToolCategory, sign: Sign, signs: Sequence[Sign], languages: Sequence[str]
 ) -> DiscoveredTool:
     same = [each for each in signs if each.tool == sign.tool]
-    version = next((each.version for each in same if each.version), "")
-    command = command_of(sign.tool, category, shlex.quote(files.target or "."))
-    language, is_config = _language(sign.tool, languages), sign.rank == CONFIG
+    tool = describe_tool(files.root, sign.tool, category, _language(sign.tool, languages), files.target)
+    is_config = sign.rank == CONFIG
     why = "configured" if is_config else "named"
-    return DiscoveredTool(
-        name=sign.tool,
-        category=category,
-        language=language,
-        version=version,
+    return msgspec.structs.replace(
+        tool,
+        version=next((each.version for each in same if each.version), ""),
         config_path=sign.path if is_config else "",
-        run_command=next((each.run for each in same if each.run), command),
-        install_cmd=install_of(sign.tool, language),
-        is_installed=is_installed(files.root, sign.tool),
+        run_command=next((each.run for each in same if each.run), tool.run_command),
         source=sign.source,
         rationale=inline(f"{sign.tool} is {why} in {files.place(sign.path, sign.line)}"),
     )

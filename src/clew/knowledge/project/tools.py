@@ -9,7 +9,6 @@ from typing import Literal, get_args
 import msgspec
 
 from clew.errors import InvalidInput
-from clew.knowledge.project.formats import load_table
 
 ToolCategory = Literal["linter", "formatter", "type_checker", "test_framework", "lsp"]
 CATEGORIES: tuple[ToolCategory, ...] = get_args(ToolCategory)
@@ -17,6 +16,11 @@ Confidence = Literal["high", "medium", "low"]
 """High: a configuration was found. Medium: inferred from dependencies and scripts. Low: only the language is known."""
 Source = Literal["config_file", "package_manifest", "academic_research", "user_choice"]
 Tier = Literal[1, 2, 3]
+
+
+def category_label(category: ToolCategory) -> str:
+    """A category in words."""
+    return {"lsp": "language server"}.get(category, category.replace("_", " "))
 
 
 class ToolDiscoveryRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,6 +126,8 @@ class _Tables(msgspec.Struct, frozen=True):
 
 @cache
 def _tables() -> _Tables:
+    from clew.knowledge.project.formats import load_table  # the parsers take 6 ms to import
+
     return load_table("tools.json", _Tables)
 
 
@@ -148,12 +154,6 @@ def normal_language(name: str) -> str:
 def language_by_extension(name: str) -> str:
     """The language of a file by the end of its name, or empty."""
     return _tables().extensions.get(name.rpartition(".")[2].lower(), "") if "." in name else ""
-
-
-def command_of(tool: str, category: ToolCategory, path: str = ".") -> str:
-    """The command that runs a tool on a path, which is quoted already; the name of an unknown tool."""
-    known = known_tools().get(tool, KnownTool())
-    return known.run.get(category, tool).replace("{path}", path)
 
 
 def install_of(tool: str, language: str) -> str:
