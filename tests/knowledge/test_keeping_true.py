@@ -526,7 +526,7 @@ async def test_an_error_does_not_repeat_all_that_it_was_given(root: Path, route:
     async with opened(root) as (app, known):
         await known.gather()
         told = await get(app, route, **{field: "turnip" * 30_000}, **others.get(route, {}))
-    assert "ERROR" in told or "NOT_FOUND" in told
+    assert any(code in told for code in ("ERROR", "NOT_FOUND", "INVALID_PARAMS"))
     assert len(told) < 10_000
 
 
