@@ -226,7 +226,7 @@ class Calls:
         for name, node in by_name.items():
             self.heap.read_item(number, name, base + node)
         if info.named_rest != NOTHING:
-            self.heap.merge(number, self._rest(base, info.named_rest))
+            self.heap.extend(number, self._rest(base, info.named_rest))
 
     def _instantiate(self, number: int, record: CallRecord) -> None:
         self._note(record, number)

@@ -293,18 +293,16 @@ class Heap:
         if not self._contained(container).is_mapping:
             self.copy(self.everything(container), into)
 
-    def merge(self, source: int, into: int) -> None:
-        """Copy the fields of one container into another."""
-        if source != into:
-            for key in (*self._contained(source).fields, None):
-                self.copy(self.field(source, key), self.field(into, key))
-
     def extend(self, source: int, into: int) -> None:
-        """As `merge`; elements of a sequence get unknown positions."""
-        if self._contained(source).is_mapping:
-            self.merge(source, into)
-        else:
+        """Copy the fields of one container into another; elements of a sequence get unknown positions."""
+        value = self._contained(source)
+        if source == into:
+            return
+        if not value.is_mapping:
             self.copy(self.everything(source), self.field(into, None))
+            return
+        for key in (*value.fields, None):
+            self.copy(self.field(source, key), self.field(into, key))
 
     def _contained(self, container: int) -> ContainerValue:
         value = self.values[container]
