@@ -7,7 +7,7 @@ Containers have variables for their keys; the key `None` stands for an unknown k
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Iterable, Set
+from collections.abc import Callable, Hashable, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -246,11 +246,6 @@ class Heap:
                         handler(value, *data)
             if node >= 0:
                 self._settle(node, new)
-
-    def forget(self, nodes: Iterable[int]) -> None:
-        for node in nodes:
-            for table in (self.held, self._pending, self._copies, self._watchers):
-                table.pop(node, None)
 
     def clear(self) -> None:
         """Release all memory; the heap is unusable afterwards."""
