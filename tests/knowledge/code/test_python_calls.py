@@ -319,6 +319,21 @@ def test_built_in_functions_call_what_they_are_given() -> None:
     assert all(found[name] == {"run"} for name in "abcd")
 
 
+def test_names_are_found_wherever_their_scope_binds_them() -> None:
+    found = callers("""
+        def early(): late()
+        key = lambda: late()
+        def outer():
+            def first(): second()
+            def second(): ...
+            first()
+        def late(): ...
+        key()
+    """)
+    assert found["late"] == {"early", "<lambda1>"}
+    assert found["outer.second"] == {"outer.first"}
+
+
 def test_annotations_say_what_a_parameter_is() -> None:
     found = callers("""
         from __future__ import annotations

@@ -101,6 +101,15 @@ def test_a_removed_file_is_called_by_nobody_and_may_come_back() -> None:
     assert [call.target for call in flow.calls("main.py")] == ["f"]
 
 
+def test_a_function_that_comes_back_is_called_again() -> None:
+    flow = flow_of(main="import lib\nlib.f(print)\ndef g(): ...\nlib.f(g)\n", lib="def f(x): x()\n")
+    flow.update({"lib.py": summarize(b"")})
+    assert flow.calls("main.py") == []
+    assert "main.py" in flow.update({"lib.py": summarize(b"# moved\ndef f(x): x()\n")})
+    assert {call.target for call in flow.calls("main.py")} == {"f"}
+    assert {call.target for call in flow.calls("lib.py")} == {"g"}
+
+
 def test_a_callback_that_a_changed_file_takes_is_still_called_there() -> None:
     flow = flow_of(main="from lib import later\ndef call(): ...\nlater(call)\n", lib="def later(f): f()\n")
     flow.update({"lib.py": summarize(b"# first line\ndef now(g): g()\ndef later(f): now(f)\n")})

@@ -1,8 +1,7 @@
-"""Python of later versions than the one that reads it."""
+"""Python files with newer syntax than that of the running interpreter."""
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from textwrap import dedent
@@ -38,31 +37,18 @@ LATER = """
 """
 
 
-def test_what_later_versions_brought_is_said_otherwise_and_every_line_stays() -> None:
-    text = dedent(LATER)
-    older = downgrade_syntax(text)
-    ast.parse(older)
-    lines = older.split("\n")
-    assert len(lines) == len(text.split("\n"))
-    assert lines[1:3] == ["Name = str", "Pair = tuple[T, list[T]]"]
-    assert (lines[4], lines[5], lines[8]) == ("class Box():", "    def put(", "self, what: X) -> Y:")
-    assert lines[11] == "        except (ValueError, TypeError):"
-    assert lines[14:17] == ["class Crate(Box):", "    type = 3", "    rows = [1, 2]"]
-    assert lines[18:20] == ["import json", "from os import path"]
-
-
 @pytest.mark.parametrize("text", ["", "x = y[0]\n", "def f(a): return a[1]\n", "type = 3\ntype[0] = 4\nlazy = 1\n"])
-def test_older_python_stays_as_it_is(text: str) -> None:
+def test_text_without_newer_syntax_is_unchanged(text: str) -> None:
     assert downgrade_syntax(text) == text
 
 
-def test_calls_are_followed_through_python_of_later_versions() -> None:
+def test_calls_are_followed_in_files_with_newer_syntax() -> None:
     flow = PythonFlow({"box.py": summarize(dedent(LATER).encode())})
     found = {(call.caller, call.target, call.line) for call in flow.calls("box.py")}
     assert found == {("Box.put", "make", 11), ("Box.put", "mend", 13)}
 
 
-def test_what_is_no_python_at_all_is_told_with_the_line_of_its_own() -> None:
+def test_an_unreadable_file_has_an_error_with_the_line_in_the_original() -> None:
     assert summarize(b"type A = int\n\ndef f(:\n").error.startswith("line ")
     assert summarize(b"def f(:\n").error.startswith("line 1")
 
@@ -77,6 +63,6 @@ print("read")
 """
 
 
-def test_no_text_takes_long_to_be_said_otherwise() -> None:
+def test_rewriting_newer_syntax_takes_linear_time() -> None:
     done = subprocess.run([sys.executable, "-c", READ], capture_output=True, text=True, timeout=120)
     assert done.stdout == "read\n", done.stderr

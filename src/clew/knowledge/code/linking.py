@@ -180,7 +180,7 @@ class Linker:
     def _followed(self, path: str) -> Iterator[CodeEdge]:
         """Calls and bases from following values, if both ends are symbols."""
         names = self._names.files[path]
-        for call in (*self._flow.calls(path), *self._flow.overrides(path)):
+        for call in (*self._flow.calls(path), *self._flow.indirect_calls(path)):
             if self._is_symbol(call.target_path, call.target):
                 yield CodeEdge(path, names.around(call.caller), call.target_path, call.target, "calls", call.line)
         for base in self._flow.bases(path):

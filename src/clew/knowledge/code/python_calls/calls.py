@@ -40,7 +40,10 @@ class CallRecord:
 
 
 class Calls:
-    """Applies calls to values. `edges` has (caller, target, line) by module."""
+    """Applies calls to values.
+
+    `edges` has (caller, target, line) by module; `wrapped` the same for methods that a decorator replaced.
+    """
 
     def __init__(self, heap: Heap, exports: Exports, *, has_externals: bool) -> None:
         self.heap = heap
@@ -48,6 +51,7 @@ class Calls:
         self.exports = exports
         self.has_externals = has_externals
         self.edges: defaultdict[int, set[tuple[int, int, int]]] = defaultdict(set)
+        self.wrapped: defaultdict[int, set[tuple[int, int, int]]] = defaultdict(set)
         self.resolved: set[int] = set()
         self._last_implied = NOTHING
 
@@ -77,7 +81,7 @@ class Calls:
             if receiver == NOTHING:
                 self.heap.watch(node, self.call, record)
             else:
-                self.heap.watch(node, self._call_member, record, receiver)
+                self.heap.watch(node, self._call_member, record, receiver, attr if receiver == number else "")
         value = self.heap.values[number]
         if isinstance(value, ContainerValue):
             self._call_container(number, value, attr, record)
@@ -159,8 +163,12 @@ class Calls:
         if self._kind(number) == "setter":
             self.enter(number, self.implied(record, args=(source,)), receiver)
 
-    def _call_member(self, number: int, record: CallRecord, receiver: int) -> None:
-        if not isinstance(self.heap.values[number], FunctionValue):
+    def _call_member(self, number: int, record: CallRecord, receiver: int, attr: str) -> None:
+        """Call a value that the class of a receiver has; `attr` is its name there, empty after `super()`."""
+        value = self.heap.values[number]
+        if attr and not (isinstance(value, FunctionValue) and value.qualname.endswith(f".{attr}")):
+            self._note_wrapped(record, self._class_of(receiver), attr)
+        if not isinstance(value, FunctionValue):
             self.call(number, record)
         elif self._kind(number) == "property":
             result = self.heap.node()
@@ -168,6 +176,14 @@ class Calls:
             self.heap.watch(result, self.call, record)
         else:
             self.enter(number, record, self._binding(number, receiver))
+
+    def _note_wrapped(self, record: CallRecord, of_class: int, attr: str) -> None:
+        """A class with another value under the name of a method has a decorator on it: the method is called too."""
+        definer = self.attributes.definer(of_class, attr)
+        if definer != NOTHING:
+            above = self.heap.class_of(definer)
+            method = self.heap.function(above.path, f"{above.qualname}.{attr}")
+            self.wrapped[record.module].update([(record.caller, method, record.line)] if method != NOTHING else ())
 
     def enter(self, number: int, record: CallRecord, receiver: int) -> None:
         """Call a function: record the edge, bind arguments to parameters, and pass on the result."""
@@ -226,7 +242,7 @@ class Calls:
         for name, node in by_name.items():
             self.heap.read_item(number, name, base + node)
         if info.named_rest != NOTHING:
-            self.heap.merge(number, self._rest(base, info.named_rest))
+            self.heap.extend(number, self._rest(base, info.named_rest))
 
     def _instantiate(self, number: int, record: CallRecord) -> None:
         self._note(record, number)

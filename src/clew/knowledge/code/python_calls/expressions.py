@@ -257,6 +257,7 @@ class Expressions(SummaryBuilder):
             return self.join([self.value(item, scope) for item in inner])
         if name not in TRANSPARENT | SEQUENCES | MAPPINGS:
             return self.annotated(annotation.value, scope)
+        inner = inner[:1] if name.endswith("generator") else inner  # the others are sent and returned
         parts = [self.annotated(item, scope) for item in inner]
         held = parts[-1] if name in MAPPINGS else self.join(parts)
         if name in TRANSPARENT or held == NOTHING:

@@ -7,7 +7,7 @@ Containers have variables for their keys; the key `None` stands for an unknown k
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Iterable, Set
+from collections.abc import Callable, Hashable, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -247,11 +247,6 @@ class Heap:
             if node >= 0:
                 self._settle(node, new)
 
-    def forget(self, nodes: Iterable[int]) -> None:
-        for node in nodes:
-            for table in (self.held, self._pending, self._copies, self._watchers):
-                table.pop(node, None)
-
     def clear(self) -> None:
         """Release all memory; the heap is unusable afterwards."""
         for table in (self.held, self._pending, self._copies, self._watchers):
@@ -293,18 +288,16 @@ class Heap:
         if not self._contained(container).is_mapping:
             self.copy(self.everything(container), into)
 
-    def merge(self, source: int, into: int) -> None:
-        """Copy the fields of one container into another."""
-        if source != into:
-            for key in (*self._contained(source).fields, None):
-                self.copy(self.field(source, key), self.field(into, key))
-
     def extend(self, source: int, into: int) -> None:
-        """As `merge`; elements of a sequence get unknown positions."""
-        if self._contained(source).is_mapping:
-            self.merge(source, into)
-        else:
+        """Copy the fields of one container into another; elements of a sequence get unknown positions."""
+        value = self._contained(source)
+        if source == into:
+            return
+        if not value.is_mapping:
             self.copy(self.everything(source), self.field(into, None))
+            return
+        for key in (*value.fields, None):
+            self.copy(self.field(source, key), self.field(into, key))
 
     def _contained(self, container: int) -> ContainerValue:
         value = self.values[container]

@@ -59,10 +59,13 @@ class PythonFlow:
         file = self._solver.files.get(path)
         return [] if file is None else self._to_calls(file, self._solver.calls.edges.get(file.number, ()))
 
-    def overrides(self, path: str) -> list[PythonCall]:
-        """The calls of a file through `self` that reach overrides in subclasses, in order."""
+    def indirect_calls(self, path: str) -> list[PythonCall]:
+        """The calls of a file that reach a method through its decorator, or through `self` in a subclass, in order."""
         file = self._solver.files.get(path)
-        return [] if file is None else self._to_calls(file, _find_overrides(self._solver, file))
+        if file is None:
+            return []
+        wrapped = self._solver.calls.wrapped.get(file.number, ())
+        return self._to_calls(file, {*wrapped, *_find_overrides(self._solver, file)})
 
     def _to_calls(self, file: LoadedFile, edges: Iterable[tuple[int, int, int]]) -> list[PythonCall]:
         found = set()

@@ -108,6 +108,7 @@ class Solver:
         """Take a file out of the program: its definitions are gone. Return the numbers of the files that call them."""
         del self.files[file.path], self.by_number[file.number]
         self.calls.edges.pop(file.number, None)
+        self.calls.wrapped.pop(file.number, None)
         self.exports.leave(file.path)
         callers: set[int] = set()
         for number in (*file.functions, *file.classes):
