@@ -207,6 +207,7 @@ def test_a_function_that_is_assigned_to_a_name_with_dots_is_a_method_of_its_obje
         module.exports = function () {};
         this.own = function () {};
         app.count = 3;
+        app.open = wrap(help);
         function local() { app.inner = function () {}; }
         """,
     )
@@ -215,7 +216,8 @@ def test_a_function_that_is_assigned_to_a_name_with_dots_is_a_method_of_its_obje
         "method app.use 3-3",
         "method app.lazily 4-4",
         "function later 5-5",
-        "function local 9-9",
+        "variable app.open 9-9",
+        "function local 10-10",
     ]
     assert docs(facts) == {"app.use": "Uses something."}
     found = references(facts)

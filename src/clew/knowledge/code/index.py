@@ -95,7 +95,9 @@ class Indexer:
             doubtful = [path for path, status in present.items() if not _is_known(known.get(path), status)]
             gone = sorted(known.keys() - present.keys())
             self._mark_whole(not doubtful and not gone and self.is_whole)
-            done = self._pass(known, self._preparing(report, len(present)), len(doubtful))
+            if doubtful or gone:
+                self._links.prepare(len(present))
+            done = self._pass(known, report, len(doubtful))
             done.run(sorted(doubtful, key=_order))
             self._drop(gone)
             self._prune()
@@ -172,16 +174,6 @@ class Indexer:
             is_stopped=self._stopped.is_set,
             seen=int(self._clock.now().timestamp()),
         )
-
-    def _preparing(self, report: Progress, files: int) -> Progress:
-        """A report that also prepares linking when half of the files are read."""
-
-        def report_and_prepare(done: int, total: int, step: str) -> None:
-            if 2 * done >= total and not self._stopped.is_set():
-                self._links.prepare(files)
-            report(done, total, step)
-
-        return report_and_prepare
 
     def _list_files(self) -> tuple[dict[str, Status], dict[str, FileInfo]]:
         """The files on the disk, and the stored ones, read while git lists the others."""

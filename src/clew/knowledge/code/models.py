@@ -16,7 +16,7 @@ SymbolKind = Literal["class", "interface", "function", "method", "constant", "va
 ReferenceKind = Literal["call", "inherit", "reference", "decorate"]
 EdgeType = Literal["calls", "imports", "inherits", "references", "defines"]
 
-FORMAT = 3
+FORMAT = 4
 """Increase it with every change of extraction: facts of another format are extracted again."""
 CUT = "defines or uses more than is kept of a file, read in part"
 FILE_KIND = "file"

@@ -22,6 +22,8 @@ MAX_MEAN_LINE = 2_000
 """Files with longer lines on average are generated."""
 
 _PIECE = 2_048
+_FIRST_SECONDS = 0.1
+"""A hundred times what the first piece of code takes."""
 _UNPROBED = frozenset(("python",))
 """Languages for which no input is known that takes the parser longer than other text."""
 
@@ -134,6 +136,11 @@ def _parse(source: bytes, language: Language) -> tuple[Tree, bool]:
     """The tree, and whether it covers the whole source. After the time limit the parser sees the end of the file."""
     from tree_sitter import Parser  # native code, loaded only to read code
 
+    # if the first bytes are hard, the parser may not ask for more before it is too late
+    begun = time.thread_time()
+    beginning = Parser(language).parse(source[:_PIECE])
+    if time.thread_time() - begun > _FIRST_SECONDS:
+        return beginning, False
     allowed = _SECONDS + _SECONDS_A_BYTE * len(source)
     deadline, earliest = time.thread_time() + allowed, time.monotonic() + allowed
     end = len(source)

@@ -48,8 +48,8 @@ _QUERY = """
 (comment) @comment
 """
 _PATTERNS = (
-    "pattern_list tuple_pattern list_pattern list_splat_pattern dictionary_splat_pattern as_pattern_target tuple list type"
-    " default_parameter typed_parameter typed_default_parameter"
+    "pattern_list tuple_pattern list_pattern list_splat_pattern dictionary_splat_pattern as_pattern_target"
+    " tuple list type default_parameter typed_parameter typed_default_parameter"
 )
 _NAMES_IN_TYPE = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*(?:\.[\w\x80-\xff]+)*")
 
