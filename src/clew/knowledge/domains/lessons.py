@@ -31,7 +31,7 @@ def lesson_tools(known: OpenKnowledge) -> Sequence[Tool]:
 def _mistake_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="check_mistakes", effects=READS, searchable=False)
     async def check_mistakes(
-        approach: Annotated[str, msgspec.Meta(description="what is planned, in a sentence")], ctx: ToolContext
+        approach: Annotated[str, msgspec.Meta(description="the plan, in a sentence")], ctx: ToolContext
     ) -> str:
         """Check whether a plan was a mistake before, and show what to do instead."""
         found = await (await known()).mistakes(ctx.by).check_mistakes(approach)
@@ -44,8 +44,8 @@ def _mistake_tools(known: OpenKnowledge) -> Sequence[Tool]:
 
     @tool(name="report_mistake", effects=Effects(reaches_out=False), searchable=False)
     async def report_mistake(
-        pattern: Annotated[str, msgspec.Meta(description="what was tried")],
-        error: Annotated[str, msgspec.Meta(description="what went wrong")],
+        pattern: Annotated[str, msgspec.Meta(description="the attempt")],
+        error: Annotated[str, msgspec.Meta(description="the failure")],
         fix: Annotated[str, msgspec.Meta(description="what to do instead")],
         ctx: ToolContext,
         context: str = "",

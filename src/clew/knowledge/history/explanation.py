@@ -19,11 +19,13 @@ from clew.knowledge.git.blame import LineOrigin, read_line_history
 from clew.knowledge.git.log import Commit, read_named
 from clew.knowledge.git.run import find_head, find_objects
 from clew.knowledge.history.decisions import Decision
-from clew.knowledge.history.links import CrossDomain
+from clew.knowledge.history.links import CrossDomain, references_of
 from clew.trail.kinds import NodeDomain
 from clew.trail.nodes import Node
 from clew.trail.store import Trail
 
+NEAR = 5
+"""Lines between two places that an entry about one still explains the other."""
 _REVERTS = re.compile(r"This reverts commit ([0-9a-f]{7,40})\b|\bReverts?:?\s+([0-9a-f]{7,40})\b")
 _FIXES = re.compile(
     r"\b(?:fix(?:e[sd])?|close[sd]?|resolve[sd]?)\b:?\s+"
@@ -96,7 +98,11 @@ async def blame_why(
         uncommitted=tuple(number for number, each in enumerate(origins, line) if not each.sha),
         commits=tuple(commits),
         decisions=tuple(each for each in decisions if _speaks_of(each, place, symbol, commits))[:limit],
-        history=tuple(await _entries_about(CrossDomain(trail, by), place, symbol))[:limit],
+        history=tuple(
+            node
+            for node in await _entries_about(CrossDomain(trail, by), place, symbol)
+            if _is_near(node, place, line, last)
+        )[:limit],
     )
 
 
@@ -115,6 +121,12 @@ async def _entries_about(graph: CrossDomain, path: str, symbol: str) -> list[Nod
     refs = [f"{path}#{'.'.join(parts[:count])}" for count in range(len(parts), 0, -1)]
     found = [node for ref in (*refs, path) for node in await graph.linked(ref, NodeDomain.HISTORY)]
     return list({node.id: node for node in found if node.metadata.get("kind") != "adr"}.values())
+
+
+def _is_near(node: Node, path: str, line: int, last: int) -> bool:
+    """Whether an entry names no line of a file, or one that is close to these."""
+    noted = [ref.line for ref in references_of(node) if ref.path == path and ref.line]
+    return not noted or any(line - NEAR <= each <= last + NEAR for each in noted)
 
 
 def _speaks_of(decision: Decision, path: str, symbol: str, commits: Sequence[Commit]) -> bool:
