@@ -14,10 +14,10 @@ from clew.errors import NotFound
 from clew.knowledge.code.file_content import read_content
 from clew.knowledge.code.file_hashes import FileHashes
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.evidence.signatures import mark_check
+from clew.knowledge.consented_trail import Consent
+from clew.knowledge.evidence.provenance import mark_check
 from clew.knowledge.history.changelog import ChangeNote, is_changelog, read_changelog
 from clew.knowledge.history.decisions import REPOSITORY, Decision, is_adr, is_told, keep_decisions, read_decisions
-from clew.knowledge.told_trail import Consent
 from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.kinds import NodeDomain
 from clew.trail.nodes import Node, ScoredNode

@@ -12,11 +12,10 @@ import pytest
 
 from clew.errors import NotFound
 from clew.knowledge.code.store import CodeStore
-from clew.knowledge.evidence.citations import citation_of
+from clew.knowledge.evidence.provenance import citation_of
 from clew.knowledge.git.commits import Commits
 from clew.knowledge.git.log import Commit, read_text_commits
 from clew.knowledge.git.store import CommitFilter, GitLog
-from clew.knowledge.history.shelf import asks_of_past
 from tests.knowledge.git.repository import Repository
 
 
@@ -160,23 +159,6 @@ async def test_a_folder_without_git_has_no_commits(store: CodeStore, repository:
     await commits.catch_up()
     assert (await commits.read()).head is None
     assert await subjects(commits, "why was nose removed") == []
-
-
-@pytest.mark.parametrize(
-    ("question", "is_past"),
-    [
-        ("why was nose support removed", True),
-        ("what broke before in assertion rewriting", True),
-        ("which commit added the retry", True),
-        ("INC-42", True),
-        ("what is 3bf2bc55b", True),
-        ("where is backoff", False),
-        ("how does the parser work", False),
-        ("which linter is used here", False),
-    ],
-)
-def test_questions_about_the_past_are_told_from_others(question: str, is_past: bool) -> None:
-    assert asks_of_past(question) is is_past
 
 
 # -- by path, line, text and version ---------------------------------------------------------------------------

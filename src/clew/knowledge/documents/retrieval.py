@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from clew.knowledge.membership import telling_words, terms_of
+from clew.knowledge.text import stems, telling_words
 from clew.llm.tokens import estimate_tokens
 from clew.trail.nodes import ScoredNode
 
@@ -26,16 +26,6 @@ class RetrievalConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_retrieval_tokens: int = 4_000
 
 
-class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """How well the sources answer the question, from 0 to 1, and the next query; empty to repeat the question."""
-
-    confidence: float
-    refined: str = ""
-
-
-Judge = Callable[[str, Sequence[ScoredNode]], Awaitable[Judgement]]
-
-
 class Retrieved(msgspec.Struct, frozen=True, kw_only=True):
     """The retrieved sources in order, and why retrieval stopped."""
 
@@ -49,21 +39,19 @@ class Retrieved(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULT = RetrievalConfig()
 
 
-async def judge_by_words(question: str, found: Sequence[ScoredNode]) -> Judgement:
-    """Confidence is the share of the question's words in the best source. The refined query repeats the words that no
-    source has."""
-    wanted = {word: terms_of(word) for word in telling_words(question)}
+def judge(question: str, found: Sequence[ScoredNode]) -> tuple[float, str]:
+    """The share of the question's words in the best source, and the next query: the question with the words repeated
+    that no source has."""
+    wanted = {word: stems(word) for word in telling_words(question)}
+    held = [stems(f"{each.node.name}\n{each.node.content}") for each in found]
     if not wanted or not found:
-        return Judgement(confidence=0.0)
-    held = [terms_of(f"{each.node.name}\n{each.node.content}") for each in found]
+        return 0.0, question
     best = max(sum(terms <= one for terms in wanted.values()) for one in held)
     missing = [word for word, terms in wanted.items() if not any(terms <= one for one in held)]
-    return Judgement(confidence=best / len(wanted), refined=f"{question} {' '.join(missing)}" if missing else "")
+    return best / len(wanted), " ".join((question, *missing))
 
 
-async def retrieve(
-    search: Search, question: str, config: RetrievalConfig = DEFAULT, judge: Judge = judge_by_words
-) -> Retrieved:
+async def retrieve(search: Search, question: str, config: RetrievalConfig = DEFAULT) -> Retrieved:
     """Retrieve step by step, no source twice. Sources that exceed the rest of the token budget are skipped."""
     kept: list[ScoredNode] = []
     seen: set[str] = set()
@@ -73,25 +61,17 @@ async def retrieve(
         depth += 1
         found = [each for each in await search(query, config.initial_k, seen) if each.node.id not in seen]
         seen.update(each.node.id for each in found)
-        fitting, tokens = _fitting(found, tokens, config.max_retrieval_tokens)
-        if not fitting:
+        count = len(kept)
+        for each in found:
+            size = estimate_tokens(f"{each.node.name}\n{each.node.content}")
+            if tokens + size <= config.max_retrieval_tokens:
+                kept.append(each)
+                tokens += size
+        if len(kept) == count:
             stopped = "tokens" if found else "exhausted"
             break
-        kept += fitting
-        judgement = await judge(question, kept)
-        confidence, query = judgement.confidence, judgement.refined or question
+        confidence, query = judge(question, kept)
         if confidence >= config.confidence_threshold:
             stopped = "sufficient"
             break
     return Retrieved(found=tuple(kept), stopped=stopped, depth=depth, confidence=confidence, tokens=tokens)
-
-
-def _fitting(found: Sequence[ScoredNode], used: int, most: int) -> tuple[list[ScoredNode], int]:
-    """The sources that fit the rest of the budget, and the tokens used then."""
-    fitting = []
-    for each in found:
-        tokens = estimate_tokens(f"{each.node.name}\n{each.node.content}")
-        if used + tokens <= most:
-            fitting.append(each)
-            used += tokens
-    return fitting, used

@@ -40,37 +40,19 @@ def to_lines(text: str) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", " ").replace("\0", "\ufffd").split("\n")
 
 
-def text_pieces(path: str, text: str, title: str = "") -> list[Piece]:
-    """The sections of a text in the format that the ending of its path names."""
-    match path.lower().rpartition(".")[2]:
-        case "md" | "markdown" | "mdx":
-            return markdown_pieces(text, title or path)
-        case "rst":
-            return restructured_pieces(text, title or path)
-        case _:
-            return plain_pieces(text, title or path)
-
-
-def markdown_pieces(text: str, title: str) -> list[Piece]:
-    """A piece for each heading of markdown and one for the text before the first; front matter is left out."""
+def text_pieces(form: str, text: str, title: str) -> list[Piece]:
+    """The sections of a text in a format: `md` or `rst`, or else the whole text, in parts if it is long."""
     lines = to_lines(text)
+    if form == "rst":
+        return section_pieces(lines, find_titles(lines), title)
+    if form not in ("md", "markdown", "mdx"):
+        return section_pieces(lines, [], title)
     plain = "\n".join(lines)
     front, metadata = read_front_matter(plain)
     skipped = front.count("\n")
     named = next((metadata[key] for key in ("title", "name") if isinstance(metadata.get(key), str)), title)
     headings = find_headings(plain[len(front) :], first_line=skipped) if len(plain) <= MAX_SECTIONED else []
     return section_pieces(lines, headings, named, begin=skipped)
-
-
-def restructured_pieces(text: str, title: str) -> list[Piece]:
-    """A piece for each title of reStructuredText."""
-    lines = to_lines(text)
-    return section_pieces(lines, find_titles(lines), title)
-
-
-def plain_pieces(text: str, title: str) -> list[Piece]:
-    """The whole text, in parts if it is long."""
-    return section_pieces(to_lines(text), [], title)
 
 
 def section_pieces(lines: Sequence[str], headings: Sequence[Heading], title: str, *, begin: int = 0) -> list[Piece]:
@@ -96,12 +78,8 @@ def _spans(
     above: list[tuple[int, str]] = []
     ends = [*(heading.start for heading in headings[1:]), count]
     for at, (heading, end) in enumerate(zip(headings, ends, strict=False)):
-        if at == 0 and is_titled:
-            yield heading.start, end, heading.end, ()
-            continue
-        while above and above[-1][0] >= heading.level:
-            above.pop()
-        above.append((heading.level, heading.name))
+        above = [each for each in above if each[0] < heading.level]
+        above += [] if at == 0 and is_titled else [(heading.level, heading.name)]
         yield heading.start, end, heading.end, tuple(name for _, name in above[-4:])
 
 
@@ -109,12 +87,10 @@ def _parts(lines: Sequence[str], start: int, key: str, name: str) -> list[Piece]
     pieces: list[Piece] = []
     line = start + 1
     for number, part in enumerate(split_parts("\n".join(lines)), 1):
-        ahead = len(part) - len(part.lstrip("\n"))
+        first = line + len(part) - len(part.lstrip("\n"))
         text = part.strip("\n")
         if content := clean(text).strip():
-            first = line + ahead
-            label = f"{name} (part {number})" if number > 1 else name
-            here = f"{key}#{number}" if number > 1 else key
+            label, here = (f"{name} (part {number})", f"{key}#{number}") if number > 1 else (name, key)
             pieces.append(Piece(key=here, name=label, text=content, first=first, last=first + text.count("\n")))
         line += part.count("\n")
     return pieces

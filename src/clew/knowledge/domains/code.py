@@ -12,9 +12,16 @@ from clew.catalog.text import code_span, fence, inline
 from clew.knowledge.domains.devtools import devtools_tools
 from clew.knowledge.domains.everywhere import everywhere_tools
 from clew.knowledge.domains.project import project_tools
-from clew.knowledge.domains.shown import READS, caller_lines, link_line, node_line, node_lines, symbol_ref
-from clew.knowledge.domains.withheld import telling_of_the_withheld
-from clew.knowledge.evidence.citations import on_one_line
+from clew.knowledge.domains.shown import (
+    READS,
+    caller_lines,
+    link_line,
+    node_line,
+    node_lines,
+    noting_withheld,
+    symbol_ref,
+)
+from clew.knowledge.evidence.provenance import on_one_line
 from clew.tools import Guidance, GuidedContent, Tool, ToolContext, guide, tool
 from clew.trail.nodes import Node, ScoredNode
 
@@ -51,7 +58,7 @@ def build_code(open_knowledge: OpenKnowledge) -> Domain:
             *_symbol_tools(open_knowledge),
             *_file_tools(open_knowledge),
             *project_tools(open_knowledge),
-            *telling_of_the_withheld(
+            *noting_withheld(
                 (
                     *_history_tools(open_knowledge),
                     *devtools_tools(open_knowledge),

@@ -15,9 +15,9 @@ from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query
 from clew.knowledge.domains.journal import journal_tools
 from clew.knowledge.domains.lessons import lesson_tools
 from clew.knowledge.domains.relations import relation_tools
-from clew.knowledge.domains.shown import READS, node_line, node_lines
-from clew.knowledge.domains.withheld import telling_of_the_withheld
-from clew.knowledge.evidence.citations import COMMIT_PREFIX, on_one_line
+from clew.knowledge.domains.shown import READS, node_line, node_lines, noting_withheld
+from clew.knowledge.evidence.provenance import on_one_line
+from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.history.briefing import Tier, brief
 from clew.knowledge.history.entries import NO_SESSION
 from clew.knowledge.history.journal import Include, SummaryType
@@ -49,7 +49,7 @@ def build_history(open_knowledge: OpenKnowledge) -> Domain:
         name=NAME,
         description="What was done in this repository: decisions, failures and their fixes, sessions, commits, why a "
         "line is so. Decisions, mistakes and preferences are noted here",
-        tools=telling_of_the_withheld(
+        tools=noting_withheld(
             (
                 *_entry_points(open_knowledge),
                 *_session_tools(open_knowledge),
@@ -70,9 +70,7 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
     ) -> GuidedContent:
         """Find decisions, failures, fixes and other entries of all sessions, and commits by their messages."""
         knowledge = await known()
-        shelf = knowledge.shelves[NodeDomain.HISTORY]
-        await shelf.catch_up()
-        is_known = shelf.contains(query, by=ctx.by)
+        is_known = await knowledge.search.nodes.knows(query, NodeDomain.HISTORY, by=ctx.by)
         found = await knowledge.archive(ctx.by).search_history(query, limit, summary_type) if is_known else []
         if summary_type == "any":
             commits = await knowledge.commits.search(query, limit=limit)
@@ -119,7 +117,7 @@ def _session_tools(known: OpenKnowledge) -> Sequence[Tool]:
         code, and marked if the code does not confirm it. A mistake with its fix gives warnings from then on, and a
         preference with a title is stored under it."""
         knowledge, session = await known(), ctx.by.session or NO_SESSION
-        sources = [await knowledge.documents.save(each, by=ctx.by) for each in inspired_by]
+        sources = [await knowledge.search.save_section(each, by=ctx.by) for each in inspired_by]
         stored = await knowledge.archive(ctx.by).store_summary(
             content, summary_type, session, code_references, tags, inspired_by=sources, title=title, outcome=outcome
         )

@@ -14,7 +14,7 @@ from clew.knowledge.domains.code import Limit, OpenKnowledge, Query, commit_line
 from clew.knowledge.domains.shown import READS, WIDTH, node_line
 from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.history.explanation import find_resolutions
-from clew.knowledge.membership import telling_words
+from clew.knowledge.text import telling_words
 from clew.tools import Tool, ToolContext, tool
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from clew.knowledge.membership import telling_words
+from clew.knowledge.text import telling_words
 from clew.trail.text import STOP, split_text
 
 LEAST_SHARE = 0.5

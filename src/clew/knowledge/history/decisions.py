@@ -15,7 +15,7 @@ from clew.access import Principal
 from clew.errors import AlreadyExists, Conflict, CycleRefused
 from clew.fences import clean
 from clew.knowledge.code.file_content import blob_id
-from clew.knowledge.evidence.signatures import with_marks
+from clew.knowledge.evidence.provenance import with_marks
 from clew.knowledge.history.changelog import (
     ChangeKind,
     ChangeNote,

@@ -35,7 +35,7 @@ from clew.knowledge.history.links import (
     references_of,
     search_nodes,
 )
-from clew.knowledge.shelves import AsFound, Truth
+from clew.knowledge.node_search import AsFound, Truth
 from clew.knowledge.text import likeness, stems
 from clew.trail.breadcrumb import Breadcrumb, Change
 from clew.trail.kinds import NodeDomain, NodeType, SourceKind

@@ -14,7 +14,7 @@ from clew.access import Principal
 from clew.errors import AlreadyExists, InvalidInput, NotFound
 from clew.knowledge.code.places import PREFIX, CodeRef, parse_ref
 from clew.knowledge.history.changelog import CHANGELOG
-from clew.knowledge.shelves import AsFound, Truth
+from clew.knowledge.node_search import AsFound, Truth
 from clew.knowledge.upsert import keyed_id
 from clew.trail.edge import Direction, Edge, EdgeType
 from clew.trail.kinds import NodeDomain, NodeType, Trust
