@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from clew.access import Principal
+from clew.catalog.text import inline
 from clew.errors import NotFound
 from clew.knowledge.answering.question import content_words
 from clew.knowledge.answering.sources import describe, passage_node
@@ -26,6 +27,7 @@ from clew.knowledge.node_search import NodeSearch
 from clew.knowledge.text import share_of, stems
 from clew.knowledge.upsert import keyed_id
 from clew.llm.tokens import count_tokens
+from clew.secrecy import mask_keys
 from clew.trail.kinds import NodeDomain, NodeType
 from clew.trail.nodes import Node, NodeFields, NodeFilter, ScoredNode
 
@@ -221,9 +223,10 @@ def text_of(node: Node) -> str:
 
 
 def result_line(found: RankedNode) -> str:
-    """A result on one line: text, citation and warning."""
-    warning = f"; {found.freshness.warning}" if found.freshness.warning else ""
-    return f"- {describe(found.node)} ({citation_of(found.node)}{warning})"
+    """A result on one line: name, text, citation and warning."""
+    node, warning = found.node, found.freshness.warning
+    name = "" if node.domain is NodeDomain.CODE else f"{inline(mask_keys(node.name))}: "
+    return f"- {name}{describe(node)} ({citation_of(node)}{f'; {warning}' if warning else ''})"
 
 
 def _saved_id(id: str, by: Principal) -> str:

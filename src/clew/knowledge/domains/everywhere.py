@@ -52,7 +52,7 @@ def everywhere_tools(known: OpenKnowledge) -> Sequence[Tool]:
         found = await knowledge.search.smart_search(
             query, by=ctx.by, at=now, token_budget=token_budget, thoroughness=thoroughness
         )
-        lines = list(map(result_line, found.results)) or ["No domain has a result that fits."]
+        lines = list(map(result_line, found.results)) or ["No domain has anything on this, or nothing that fits."]
         return "\n".join((*lines, f"{found.tokens_used:,} of {found.budget:,} tokens used."))
 
     return search_all, smart_search

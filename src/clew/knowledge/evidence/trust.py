@@ -101,13 +101,15 @@ class RankedNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def freshness_of(node: Node | None, at: datetime) -> Freshness:
-    """The freshness of a node at a moment. Code counts as fresh: it is read from the files as they are now."""
+    """The freshness of a node at a moment. Code and sections of documents are fresh: they are read from the files as
+    they are now."""
     if node is None:
         return Freshness(UNKNOWN, "⚠️ The source is gone")
     if node.superseded_by is not None:
         return Freshness(SUPERSEDED, "⚠️ Superseded: there is something newer")
     score, warning = 1.0, ""
-    if node.domain is not NodeDomain.CODE:
+    is_section = node.path is not None and node.source is None and node.timestamp is None
+    if node.domain is not NodeDomain.CODE and not is_section:
         decay, age = HISTORY if node.domain is NodeDomain.HISTORY else LITERATURE, days_between(node.at, at)
         score = decay.score(age)
         warning = f"⚠️ {int(age)} days old: {decay.advice}" if age > decay.warns_after else ""
