@@ -76,6 +76,7 @@ async def test_a_package_gives_its_description_and_docstrings_without_being_run(
     assert "All stations near a place" in found["weather_lib.find_stations"].content
     assert "timeout: float=2.0" in found["weather_lib.Station.read"].content
     assert not [name for name in found if "_hidden" in name or "_private" in name or "etc" in name]
+    assert "Talks to weather stations" in found["weather_lib"].content
     assert found["weather_lib.forecast"].metadata["file"] == "weather_lib/_offered.py"
     read = found["weather_lib.Station.read"]
     assert (read.line_start, read.metadata["file"], read.package) == (11, "weather_lib/__init__.py", "weather-lib")

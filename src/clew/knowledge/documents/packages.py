@@ -31,6 +31,7 @@ MAX_MODULES = 200
 MAX_SOURCE, MAX_DOC = 500_000, 8_000
 """Bytes of a module that is parsed, and characters of a docstring."""
 _Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+_Documented = ast.Module | _Definition
 
 
 class Packages:
@@ -111,83 +112,61 @@ def _description(site: str, file: str, title: str) -> list[Piece]:
 
 
 def _docstrings(site: str, info: str) -> Iterator[Piece]:
-    """The docstrings of public modules, top-level modules first. Names that a package re-exports from a private module
-    are shown under the name of the package."""
-    recorded = sorted(_recorded(site, info), key=lambda path: (path.count("/"), path))
-    public = [path for path in recorded if all(map(_is_public, path.split("/")))]
-    for path in public[:MAX_MODULES]:
-        module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        inner = _private_imports(site, path) if path.endswith("/__init__.py") else []
-        for file in (path, *(each for each in inner if each in recorded)):
-            yield from _module_pieces(site, file, module)
+    """The docstrings of modules, classes and functions, top-level modules first. Private parts of a module's name are
+    left out: packages re-export the names of private modules."""
+    modules = sorted(_recorded(site, info), key=lambda path: (path.count("/"), path))
+    for path in modules[:MAX_MODULES]:
+        content = read_content(site, path)
+        if content is None or content.left_out or len(content.body) > MAX_SOURCE:
+            continue
+        module = ".".join(part for part in path.removesuffix(".py").split("/") if not part.startswith("_"))
+        try:
+            documented = list(_documented(ast.parse(content.body), module))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        for name, node, doc in documented:
+            yield _piece(name, node, doc, content)
 
 
 def _recorded(site: str, info: str) -> list[str]:
-    """The modules in a package's RECORD. Paths that lead outside of the package folder are ignored."""
+    """The modules in a package's RECORD without tests. Paths that lead outside of the package folder are ignored."""
     record = read_content(site, f"{info}/RECORD")
     text = record.body.decode("utf-8", "replace") if record is not None else ""
     paths = [row[0] for row in csv.reader(text.splitlines()) if row and row[0].endswith(".py")]
-    return [path for path in paths if not os.path.isabs(path) and ".." not in path.split("/")]
+    return [
+        path
+        for path in paths
+        if not os.path.isabs(path) and not any(part.startswith(("..", "test", "conftest")) for part in path.split("/"))
+    ]
 
 
-def _is_public(part: str) -> bool:
-    return part == "__init__.py" or (not part.startswith(("_", ".", "test")) and part != "conftest.py")
+def _documented(node: _Documented, name: str) -> Iterator[tuple[str, _Documented, str]]:
+    """A node and the public definitions in it, with their names and docstrings."""
+    if doc := ast.get_docstring(node):
+        yield name, node, doc
+    for inner in node.body if isinstance(node, ast.Module | ast.ClassDef) else ():
+        if isinstance(inner, _Definition) and not inner.name.startswith("_"):
+            yield from _documented(inner, f"{name}.{inner.name}")
 
 
-def _parse(content: Content | None) -> ast.Module | None:
-    if content is None or content.left_out or len(content.body) > MAX_SOURCE:
-        return None
-    try:
-        return ast.parse(content.body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _private_imports(site: str, path: str) -> list[str]:
-    """The files of private sibling modules that an `__init__` imports from."""
-    tree = _parse(read_content(site, path))
-    imports = [each for each in tree.body if isinstance(each, ast.ImportFrom) and each.level == 1] if tree else []
-    names = dict.fromkeys(each.module or "" for each in imports)
-    folder = path.rpartition("/")[0]
-    return [f"{folder}/{name}.py" for name in names if name.startswith("_") and "." not in name]
-
-
-def _module_pieces(site: str, path: str, module: str) -> Iterator[Piece]:
-    content = read_content(site, path)
-    tree = _parse(content)
-    if tree is None or content is None:
-        return
-    if doc := ast.get_docstring(tree):
-        yield _piece(module, f"module {module}", doc, tree.body[0], content)
-    for name, node in _public_definitions(tree.body, module):
-        if doc := ast.get_docstring(node):
-            yield _piece(name, _signature(node, name), doc, node, content)
-
-
-def _public_definitions(body: list[ast.stmt], within: str) -> Iterator[tuple[str, _Definition]]:
-    for node in body:
-        if isinstance(node, _Definition) and not node.name.startswith("_"):
-            name = f"{within}.{node.name}"
-            yield name, node
-            if isinstance(node, ast.ClassDef):
-                yield from _public_definitions([each for each in node.body if not isinstance(each, ast.ClassDef)], name)
-
-
-def _signature(node: _Definition, name: str) -> str:
+def _signature(node: _Documented, name: str) -> str:
+    if isinstance(node, ast.Module):
+        return f"module {name}"
     if isinstance(node, ast.ClassDef):
         return f"class {name}({', '.join(map(ast.unparse, node.bases))})"
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     return f"def {name}({ast.unparse(node.args)}){returns}"
 
 
-def _piece(name: str, signature: str, doc: str, node: ast.stmt, content: Content) -> Piece:
-    text = clean(mask_document(f"{signature[:1_000]}\n\n{inspect.cleandoc(doc)}"))[:MAX_DOC]
+def _piece(name: str, node: _Documented, doc: str, content: Content) -> Piece:
+    text = clean(mask_document(f"{_signature(node, name)[:1_000]}\n\n{inspect.cleandoc(doc)}"))[:MAX_DOC]
+    place = node.body[0] if isinstance(node, ast.Module) else node
     return Piece(
         key=f"doc:{name}",
         name=name[:200],
         text=text,
-        first=node.lineno,
-        last=node.end_lineno or node.lineno,
+        first=place.lineno,
+        last=place.end_lineno or place.lineno,
         hash=content.blob,
         metadata={"file": content.path},
     )

@@ -86,9 +86,7 @@ class Library:
     ) -> Findings:
         """What documents say on a topic: ten a step of depth, each step looking for the words that the last one lacked.
         With a `confidence_threshold` research stops as soon as a source has this share of the query's words."""
-        steps = DEPTHS.get(depth, 0) if isinstance(depth, str) else depth
-        if not 1 <= steps <= 3:
-            raise InvalidInput("depth", "must be 1, 2 or 3", hint="1 is quick, 2 is standard, 3 is deep")
+        steps = DEPTHS[depth] if isinstance(depth, str) else depth
         await self._learn(query)
         left_out = (*(() if include_papers else (NodeType.PAPER,)), *(() if include_docs else DOCS))
         types = tuple(each for each in ACADEMIC if each not in left_out) if left_out else ()
@@ -224,7 +222,7 @@ class Library:
         return await self._answer(msgspec.structs.replace(request, groups=groups), list(once.values()))
 
     async def _around(self, node: Node, linked: Sequence[Node], domain: NodeDomain, limit: int) -> Findings:
-        found = [ScoredNode(node=each, similarity=1.0) for each in linked][: _checked(limit)]
+        found = [ScoredNode(node=each, similarity=1.0) for each in linked][:limit]
         if len(found) < limit:
             known = [each.node.id for each in found]
             found += await self._search(domain, f"{node.name} {node.content[:500]}", limit - len(found), exclude=known)
@@ -244,13 +242,13 @@ class Library:
         *,
         exclude: Collection[str] = (),
     ) -> list[ScoredNode]:
-        """The best visible nodes that nothing supersedes. More are asked for, since a verified source is there twice."""
+        """The best visible nodes that nothing supersedes. Asks for more, since a verified source is there twice."""
         self._by.require("read")
         if not query.strip():
             raise InvalidInput("query", "is empty", hint="Say in a few words what you want to know")
         if len(query) > MAX_QUERY:
             raise InvalidInput("query", f"has over {MAX_QUERY:,} characters", hint="Ask for one thing at a time")
-        plain, most = " ".join(query.split()), min(200, 3 * _checked(limit))
+        plain, most = " ".join(query.split()), min(200, 3 * limit)
         found = await self._domains.search(domain, plain, by=self._by, limit=most, types=types, exclude=exclude)
         return [each for each in found if each.node.superseded_by is None][:limit]
 
@@ -273,9 +271,3 @@ class Library:
 
 def _headed(found: Mapping[NodeDomain, Sequence[ScoredNode]]) -> dict[str, Sequence[ScoredNode]]:
     return {_HEADINGS[domain]: own for domain, own in found.items()}
-
-
-def _checked(limit: int) -> int:
-    if not 1 <= limit <= 100:
-        raise InvalidInput("limit", "must be between 1 and 100")
-    return limit

@@ -15,17 +15,16 @@ from clew.knowledge.documents.readers import parse_date
 from clew.knowledge.domains.code import Limit, OpenKnowledge, Query
 from clew.knowledge.domains.shown import READS, WIDTH, noting_withheld
 from clew.knowledge.evidence.conflicts import list_conflicts, resolve_conflict
-from clew.knowledge.evidence.provenance import Source, add_source, on_one_line, sources_of
+from clew.knowledge.evidence.provenance import Source, on_one_line, sources_of
 from clew.secrecy import mask_keys
 from clew.tools import Effects, Guidance, GuidedContent, Tool, ToolContext, guide, tool
-from clew.trail.kinds import NodeDomain, SourceKind
+from clew.trail.kinds import NodeDomain
 
 if TYPE_CHECKING:
     from clew.knowledge.documents.findings import Findings
     from clew.knowledge.evidence.conflicts import Conflict
 
 NAME = "reference"
-WRITES = Effects(repeats_safely=True, reaches_out=False)
 NodeId = Annotated[str, msgspec.Meta(description="the id of a note, a decision or a reference")]
 ReferenceId = Annotated[str, msgspec.Meta(description="the id of a reference")]
 Depth = Annotated[
@@ -40,7 +39,7 @@ Tokens = Annotated[int, msgspec.Meta(ge=1, description="the most tokens of all s
 
 def build_reference(open_knowledge: OpenKnowledge) -> Domain:
     """The domain over documents; the first tool that runs calls `open_knowledge`."""
-    groups = (_entry_points, _searches, _provenance_tools, _conflict_tools)
+    groups = (_entry_points, _searches, _evidence_tools)
     tools = [each for group in groups for each in group(open_knowledge)]
     return Domain(
         name=NAME,
@@ -149,7 +148,7 @@ def _searches(known: OpenKnowledge) -> Sequence[Tool]:
     return find_papers, synthesize_with_codebase, get_code_for_academic, get_history_for_academic
 
 
-def _provenance_tools(known: OpenKnowledge) -> Sequence[Tool]:
+def _evidence_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="provenance", effects=READS, searchable=False)
     async def provenance(node_id: NodeId, ctx: ToolContext) -> str:
         """List the sources of a note, decision or reference, highest confidence first."""
@@ -157,32 +156,6 @@ def _provenance_tools(known: OpenKnowledge) -> Sequence[Tool]:
         chain = await sources_of(library.trail, node_id, by=ctx.by)
         return "\n".join(map(_source_line, chain)) or "No source is recorded."
 
-    @tool(name="add_provenance", effects=WRITES, searchable=False)
-    async def add_provenance(
-        node_id: NodeId,
-        ctx: ToolContext,
-        path: Annotated[str, msgspec.Meta(description="a file of this repository")] = "",
-        url: Annotated[str, msgspec.Meta(description="an address; it is stored, not fetched")] = "",
-        confidence: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5,
-    ) -> str:
-        """Add a file or an address to the sources of a note or decision. It counts as unverified."""
-        if bool(path) == bool(url):
-            raise InvalidInput("path", "or url must be given, and not both")
-        library = (await known()).library(ctx.by)
-        source = Source(
-            kind=SourceKind.CODE if path else SourceKind.ACADEMIC,
-            path=mask_keys(path) or None,
-            url=mask_keys(url) or None,
-            timestamp=library.clock.now(),
-            confidence=confidence,
-        )
-        await add_source(library.trail, node_id, source, by=ctx.by)
-        return f"Added: {_source_line(source)}"
-
-    return provenance, add_provenance
-
-
-def _conflict_tools(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="list_conflicts", effects=READS, searchable=False)
     async def list_(ctx: ToolContext, limit: Limit = 10) -> str:
         """List sources that contradict each other and that nobody has resolved, newest first."""
@@ -190,7 +163,7 @@ def _conflict_tools(known: OpenKnowledge) -> Sequence[Tool]:
         found = await list_conflicts(library.trail, by=ctx.by, limit=limit)
         return "\n".join(map(_conflict_line, found)) or "There are no unresolved conflicts."
 
-    @tool(name="resolve_conflict", effects=WRITES, searchable=False)
+    @tool(name="resolve_conflict", effects=Effects(repeats_safely=True, reaches_out=False), searchable=False)
     async def resolve(
         conflict_id: Annotated[str, msgspec.Meta(description="an id that `list_conflicts` shows")],
         resolution: Annotated[str, msgspec.Meta(min_length=1, description="which side holds, and why")],
@@ -201,7 +174,7 @@ def _conflict_tools(known: OpenKnowledge) -> Sequence[Tool]:
         done = await resolve_conflict(library.trail, conflict_id, mask_keys(resolution), by=ctx.by, clock=library.clock)
         return f"Resolved: {inline(done.subject, WIDTH)}: {inline(done.resolution, WIDTH)}"
 
-    return list_, resolve
+    return provenance, list_, resolve
 
 
 def _next_steps(found: Findings) -> list[Guidance]:

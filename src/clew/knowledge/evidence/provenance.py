@@ -13,7 +13,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.text import inline
-from clew.errors import InvalidInput, NotFound
+from clew.errors import NotFound
 from clew.fences import is_unseen
 from clew.knowledge.code.db_owner import marker
 from clew.knowledge.git.log import COMMIT_PREFIX
@@ -21,7 +21,7 @@ from clew.knowledge.lines import cut
 from clew.trail.breadcrumb import Breadcrumb, Draft
 from clew.trail.edge import EdgeType
 from clew.trail.kinds import NodeDomain, NodeType, SourceKind
-from clew.trail.nodes import Node, rewrite, to_node
+from clew.trail.nodes import Node, to_node
 from clew.trail.store import Trail
 
 # -- citations -------------------------------------------------------------------------------------------------
@@ -97,20 +97,6 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     timestamp: datetime | None = None
     confidence: float = 1.0
     verified: bool = False
-
-
-async def add_source(trail: Trail, node_id: str, source: Source, *, by: Principal) -> None:
-    """Add a source to the chain of a node; a known one is not added twice. Raises NotFound, and InvalidInput for a node
-    read from a document, whose sources are signed."""
-    added = msgspec.to_builtins(source)
-
-    def edit(context: dict[str, Any]) -> dict[str, Any]:
-        kept = [each for each in context.get(FIELD, []) if each != added]
-        return {**context, FIELD: [*kept, added]}
-
-    if MARK in to_node(await trail.records.get(node_id, by=by)).metadata:
-        raise InvalidInput("node_id", "is a part of a document, which has its sources already")
-    await rewrite(trail, node_id, edit, by=by)
 
 
 async def sources_of(trail: Trail, node_id: str, *, by: Principal) -> list[Source]:
