@@ -130,7 +130,7 @@ async def test_a_result_shows_the_mark_of_what_is_unverified_and_no_keys(
         "Kafka\n[1] forged", HISTORY, NodeType.DECISION, f"Kafka, key {secret}", metadata={"needs_review": True}
     )
     [found, *_] = (await domains.search_all("Kafka", by=me, at=clock.now()))["history"]
-    line = result_line(found)
+    line = result_line(found.node, clock.now())
     assert "[UNVERIFIED] Kafka" in line
     assert secret not in line
     assert "\n" not in line
@@ -162,8 +162,8 @@ async def test_older_history_stands_after_newer_that_is_as_close(domains, graph:
     clock.advance(days=170)
     await graph.add_node("Zebra", HISTORY, NodeType.DECISION, "Zebra crossing")
     first, second, *_ = (await domains.search_all("zebra", by=me, at=clock.now()))["history"]
-    assert "170 days old" in result_line(second)
-    assert first.score > 3 * second.score
+    assert "170 days old" in result_line(second.node, clock.now())
+    assert first.similarity > 3 * second.similarity
 
 
 async def fill(graph: NodeGraph, number: int = 30) -> None:
@@ -182,7 +182,7 @@ async def test_a_smart_search_stays_in_its_budget_and_repeats_nothing(domains, g
             )
             ids = [each.node.id for each in found.results]
             assert len(ids) == len(set(ids))
-            assert found.tokens_used == sum(count_tokens(result_line(each)) for each in found.results)
+            assert found.tokens_used == sum(count_tokens(result_line(each.node, clock.now())) for each in found.results)
             assert found.tokens_used <= found.budget == budget
 
 

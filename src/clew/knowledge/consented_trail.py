@@ -4,7 +4,8 @@ files are shown of it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 from clew.access import Principal
 from clew.errors import ConfigError, NotFound
 from clew.knowledge.evidence.provenance import MARK, mark_check
-from clew.trail.breadcrumb import Draft, Page, Update
+from clew.trail.breadcrumb import Draft, Page
 from clew.trail.ownership import Ownership
 from clew.trail.query import SearchResult
 from clew.trail.store import Trail
@@ -22,10 +23,6 @@ WITHHELD = (
 )
 _SYSTEM = "system."
 """Prefix of the schemas of records that programs write for themselves."""
-
-_BY_ID = ("get", "read", "update", "delete", "history")
-_FOLLOWS = ("of", "around", "walk", "paths")
-_Method = Callable[..., Awaitable[Any]]
 
 
 class Consent:
@@ -60,93 +57,66 @@ class Consent:
 
 
 def consented_trail(trail: Trail, consent: Consent) -> Trail:
-    """The trail as it may be shown. Without consent other records do not exist, nothing is noted, and there are no
-    edges to follow."""
+    """The trail as it may be shown. Without consent, other records do not exist, nothing is noted, and there are no
+    edges to follow. The log and the other parts are those of the trail."""
     return cast("Trail", _ConsentedTrail(trail, consent))
 
 
 class _ConsentedTrail:
-    """See `Trail`. Log, deliveries and the like are those of the trail."""
-
-    def __init__(self, trail: Trail, consent: Consent) -> None:
-        self._trail, self._guards = trail, _Guards(trail, consent)
-
-    def __getattr__(self, name: str) -> Any:
-        part = getattr(self._trail, name)
-        guards = self._guards.of(name)
-        return part if guards is None else _Guarded(part, guards)
-
-
-class _Guarded:
-    """A part of the trail of which every method runs behind its guard. A method without a guard does not exist."""
-
-    def __init__(self, part: Any, guards: Mapping[str, _Method]) -> None:
-        self._part, self._guards = part, guards
-
-    def __getattr__(self, name: str) -> _Method:
-        if name not in self._guards:
-            raise AttributeError(name)
-        guard, method = self._guards[name], getattr(self._part, name)
-        return lambda *given, **named: guard(method, *given, **named)
-
-
-class _Guards:
-    """Each guard gets the method of the trail and the arguments of the call."""
+    """See `Trail`."""
 
     def __init__(self, trail: Trail, consent: Consent) -> None:
         self._trail, self._consent = trail, consent
 
-    def of(self, part: str) -> Mapping[str, _Method] | None:
-        match part:
-            case "records":
-                guards: dict[str, _Method] = dict.fromkeys(_BY_ID, self._by_id)
-                guards |= {"create": self._create, "create_many": self._create, "update_many": self._update_many}
-                return guards | {"list": self._list}
-            case "index":
-                return {"warm": _unguarded, "search": self._search}
-            case "edges":
-                return dict.fromkeys(_FOLLOWS, self._follow) | {"add": _unguarded, "remove": _unguarded}
+    def __getattr__(self, name: str) -> Any:
+        part = getattr(self._trail, name)
+        return _Part(part, self._trail, self._consent) if name in ("records", "index", "edges") else part
+
+
+class _Part:
+    """The records, index or edges of a trail. Without consent, a method that is unknown here is refused."""
+
+    def __init__(self, part: Any, trail: Trail, consent: Consent) -> None:
+        self._part, self._trail, self._consent = part, trail, consent
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        return partial(self._call, name, getattr(self._part, name))
+
+    async def _call(self, name: str, method: Callable[..., Awaitable[Any]], *given: Any, **named: Any) -> Any:
+        if await self._consent.is_given():
+            return await method(*given, **named)
+        match name:
+            case "create" | "create_many":
+                drafts = given if name == "create" else given[0]
+                if not all(map(_is_program_output, drafts)):
+                    await self._consent.require()
+            case "get" | "read" | "update" | "delete" | "history":
+                await self._check([given[0]], named["by"])
+            case "update_many":
+                await self._check([each.id for each in given[0]], named["by"])
+            case "of" | "around" | "walk" | "paths":
+                return []
+            case "list" | "search":
+                return _marked_only(await method(*given, **named))
+            case "add" | "remove" | "warm":
+                pass
             case _:
-                return None
+                await self._consent.require()
+        return await method(*given, **named)
 
-    async def _by_id(self, method: _Method, id: str, *given: Any, by: Principal, **named: Any) -> Any:
-        await self._check(id, by)
-        return await method(id, *given, by=by, **named)
-
-    async def _update_many(self, method: _Method, updates: Sequence[Update], *, by: Principal) -> Any:
-        for each in updates:
-            await self._check(each.id, by)
-        return await method(updates, by=by)
-
-    async def _create(self, method: _Method, drafts: Draft | Sequence[Draft], *, by: Principal) -> Any:
-        if not all(map(_is_program_output, [drafts] if isinstance(drafts, Draft) else drafts)):
-            await self._consent.require()
-        return await method(drafts, by=by)
-
-    async def _list(self, method: _Method, *given: Any, **named: Any) -> Page:
-        page: Page = await method(*given, **named)
-        if await self._consent.is_given():
-            return page
-        return msgspec.structs.replace(page, items=tuple(filter(mark_check(), page.items)))
-
-    async def _search(self, method: _Method, *given: Any, **named: Any) -> SearchResult:
-        found: SearchResult = await method(*given, **named)
-        if await self._consent.is_given():
-            return found
-        is_marked = mark_check()
-        return msgspec.structs.replace(found, hits=tuple(hit for hit in found.hits if is_marked(hit.breadcrumb)))
-
-    async def _follow(self, method: _Method, *given: Any, **named: Any) -> Any:
-        return await method(*given, **named) if await self._consent.is_given() else []
-
-    async def _check(self, id: str, by: Principal) -> None:
+    async def _check(self, ids: Iterable[str], by: Principal) -> None:
         """Raises NotFound for a record that may not be shown."""
-        if not await self._consent.is_given() and not mark_check()(await self._trail.records.get(id, by=by)):
-            raise NotFound("breadcrumb", id)
+        is_marked = mark_check()
+        for id in ids:
+            if not is_marked(await self._trail.records.get(id, by=by)):
+                raise NotFound("breadcrumb", id)
 
 
-async def _unguarded(method: _Method, *given: Any, **named: Any) -> Any:
-    return await method(*given, **named)
+def _marked_only(found: Page | SearchResult) -> Page | SearchResult:
+    is_marked = mark_check()
+    if isinstance(found, Page):
+        return msgspec.structs.replace(found, items=tuple(filter(is_marked, found.items)))
+    return msgspec.structs.replace(found, hits=tuple(hit for hit in found.hits if is_marked(hit.breadcrumb)))
 
 
 def _is_program_output(draft: Draft) -> bool:

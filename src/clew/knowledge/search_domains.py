@@ -20,7 +20,7 @@ from clew.knowledge.code.places import PREFIX
 from clew.knowledge.code.ranking import Shares
 from clew.knowledge.code.search_index import PassageHit
 from clew.knowledge.evidence.provenance import citation_of
-from clew.knowledge.evidence.trust import RankedNode, rank_by_freshness
+from clew.knowledge.evidence.trust import freshness_of, rank_by_freshness
 from clew.knowledge.git.commits import Commits
 from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.node_search import NodeSearch
@@ -46,7 +46,7 @@ SHARES = Shares(test=0.5, aside=1.0, text=1.0, changelog=0.0)
 class SmartAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Results of all domains as lines of text, within a budget of tokens."""
 
-    results: tuple[RankedNode, ...] = ()
+    results: tuple[ScoredNode, ...] = ()
     tokens_used: int = 0
     budget: int = TOKEN_BUDGET
 
@@ -108,7 +108,7 @@ class SearchDomains:
         at: datetime,
         domains: Sequence[str] = (),
         limit_per_domain: int = PER_DOMAIN,
-    ) -> dict[str, list[RankedNode]]:
+    ) -> dict[str, list[ScoredNode]]:
         """The results of several domains, all by default; empty for a domain without matches."""
         asked = [domain for domain in NodeDomain if not domains or domain.label in domains]
         return {
@@ -127,12 +127,12 @@ class SearchDomains:
     ) -> SmartAnswer:
         """Growing batches of results of all domains until there are enough, or the budget is used up. A result that
         exceeds the rest of the budget is skipped; none comes twice."""
-        chosen: list[RankedNode] = []
+        chosen: list[ScoredNode] = []
         used, seen = 0, set[str]()
         for batch in range(MOST_BATCHES):
             found = await self._next_batch(query, by, at, FIRST_BATCH + batch * BATCH_GROWS, seen)
             for each in found:
-                tokens = count_tokens(result_line(each))
+                tokens = count_tokens(result_line(each.node, at))
                 if used + tokens <= token_budget and len(chosen) < ENOUGH[thoroughness]:
                     chosen.append(each)
                     used += tokens
@@ -140,7 +140,7 @@ class SearchDomains:
                 break
         return SmartAnswer(results=tuple(chosen), tokens_used=used, budget=token_budget)
 
-    async def _next_batch(self, query: str, by: Principal, at: datetime, size: int, seen: set[str]) -> list[RankedNode]:
+    async def _next_batch(self, query: str, by: Principal, at: datetime, size: int, seen: set[str]) -> list[ScoredNode]:
         found = [
             each for domain in NodeDomain for each in await self.search(domain, query, by=by, limit=size, exclude=seen)
         ]
@@ -222,9 +222,9 @@ def text_of(node: Node) -> str:
     return "\n".join(filter(None, (node.name, node.path, node.signature, node.content)))
 
 
-def result_line(found: RankedNode) -> str:
+def result_line(node: Node, at: datetime) -> str:
     """A result on one line: name, text, citation and warning."""
-    node, warning = found.node, found.freshness.warning
+    warning = freshness_of(node, at).warning
     name = "" if node.domain is NodeDomain.CODE else f"{inline(mask_keys(node.name))}: "
     return f"- {name}{describe(node)} ({citation_of(node)}{f'; {warning}' if warning else ''})"
 

@@ -217,6 +217,12 @@ async def test_links_keys_and_what_is_too_much_are_refused(library: Library, roo
             await library.ingest_source(source)
 
 
+async def test_a_text_on_one_endless_line_is_cut_into_pieces(library: Library, trail: Trail, me: Principal) -> None:
+    found = await library.ingest_source(NewSource(kind="text", title="Endless", text="turnip " * 20_000))
+    assert max(len(node.content) for node in await nodes(trail, me, found)) < 10_000
+    assert len(found.ids) > 10
+
+
 async def test_keys_in_a_source_are_masked(library: Library, trail: Trail, me: Principal) -> None:
     key = "ghp_" + "a1B2" * 9
     text = f"# Tokens\n\nUse {key}.\n\n-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBg\n-----END PRIVATE KEY-----\n"
@@ -266,7 +272,7 @@ def test_code_in_a_page_has_no_headings_and_nested_hidden_text_stays_hidden() ->
         "<head><title>T</title><body><h1>Use</h1><pre># install\nrun</pre>"
         "<div hidden><div>one</div>two</div><p aria-hidden=true>three</p><p>four</p>"
     )
-    assert [piece.name for piece in page.pieces] == ["Use"]
+    assert [piece.name for piece in page.pieces] == ["T › Use"]
     assert "# install" in page.pieces[0].text
     assert page.pieces[0].text.endswith("four")
     assert not re.search("one|two|three", page.pieces[0].text)

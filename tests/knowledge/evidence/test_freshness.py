@@ -71,4 +71,4 @@ def test_results_are_ranked_by_similarity_times_freshness() -> None:
     found = [ScoredNode(node=each, similarity=close) for each, close in ((old, 0.9), (new, 0.5), (code, 0.4))]
     ranked = rank_by_freshness(found, NOW)
     assert [each.node for each in ranked] == [new, code, old]
-    assert [each.score for each in ranked] == pytest.approx([0.5, 0.4, 0.18])
+    assert [each.similarity for each in ranked] == pytest.approx([0.5, 0.4, 0.18])

@@ -23,8 +23,7 @@ from clew.errors import AccessDenied, FormatError, InvalidInput, NotFound, Sourc
 from clew.files import open_inside
 from clew.knowledge.code.file_content import readable_text
 from clew.knowledge.code.secret_files import is_text, looks_secret
-from clew.knowledge.documents.readers import SourceText, is_html, read_page, read_paper, read_rfc
-from clew.knowledge.documents.sections import Piece, text_pieces
+from clew.knowledge.documents.readers import Piece, SourceText, is_html, read_page, read_paper, read_rfc, text_pieces
 from clew.knowledge.documents.store import Document, Saved, read_newest, save_version, supersede
 from clew.knowledge.evidence.provenance import FIELD, MARK, Source
 from clew.secrecy import is_secret_file, mask_keys
@@ -256,5 +255,5 @@ def _read(source: NewSource, body: bytes, name: str) -> SourceText:
         return read_rfc(text, name, source.title)
     if is_html(text) or name.lower().endswith((".html", ".htm", ".xhtml")):
         return read_page(text, source.title)
-    title, form = clean_name(source.title, name), source.path.lower().rpartition(".")[2] if source.path else "md"
-    return SourceText(title=title, pieces=text_pieces(form, text, title))
+    title = clean_name(source.title, name)
+    return SourceText(title=title, pieces=text_pieces(source.path or "text.md", text, title))

@@ -19,7 +19,7 @@ from clew.clock import Clock
 from clew.errors import NotFound
 from clew.fences import clean
 from clew.knowledge.code.file_content import Content, blob_id, read_content, readable_text
-from clew.knowledge.documents.sections import MAX_PIECES, Piece, text_pieces
+from clew.knowledge.documents.readers import MAX_PIECES, Piece, text_pieces
 from clew.knowledge.documents.store import Document, find_saved, save_version
 from clew.knowledge.project.manifests import normal_name
 from clew.knowledge.project.packages import Declared, find_npm, find_python, read_manifests
@@ -63,7 +63,7 @@ class Packages:
             key=key,
             state=version,
             node_type=NodeType.DOCUMENTATION,
-            pieces=pieces or text_pieces("txt", f"{title} has no documentation.", title),
+            pieces=pieces or text_pieces("none", f"{title} has no documentation.", title),
             fields={
                 "package": package.name,
                 "source": title,
@@ -82,7 +82,7 @@ def _read_npm(name: str, title: str, place: str) -> list[Piece]:
     if found is None or found.left_out:
         return []
     file, hash = f"node_modules/{name}/{found.path}", blob_id(found.body)
-    pieces = text_pieces("md", readable_text(found.body), title)
+    pieces = text_pieces("readme.md", readable_text(found.body), title)
     return [msgspec.structs.replace(each, hash=hash, metadata={"file": file}) for each in pieces]
 
 
@@ -104,8 +104,8 @@ def _description(site: str, file: str, title: str) -> list[Piece]:
     body = metadata.get_payload()
     text = body if isinstance(body, str) and body.strip() else str(metadata.get("Description", ""))
     form = str(metadata.get("Description-Content-Type", "")).lower()
-    ending = "md" if "markdown" in form else "txt" if "plain" in form else "rst"
-    pieces = text_pieces(ending, text, title) if text.strip() else []
+    path = "description.md" if "markdown" in form else "description.rst"
+    pieces = text_pieces(path, text, title) if text.strip() else []
     if summary := str(metadata.get("Summary", "")).strip():
         pieces = [Piece(key="summary", name=title, text=f"{title}: {summary}"), *pieces]
     return [msgspec.structs.replace(each, first=0, last=0, metadata={"file": file}) for each in pieces]

@@ -1,4 +1,4 @@
-"""Readers of source formats: PDF, RFC, HTML and text. Each is bounded, and masks keys."""
+"""Readers of source formats: text, HTML, RFC and PDF. Each is bounded, and cuts a source into pieces."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from clew.catalog.formats.outline import Heading
-from clew.catalog.formats.prose import clean_name, split_parts
+from clew.catalog.formats.paths import Paths, slug
+from clew.catalog.formats.prose import MAX_NAME, clean_name, cut, split_parts
 from clew.errors import FormatError
 from clew.fences import clean
-from clew.knowledge.documents.sections import MAX_PIECES, Piece, section_pieces, text_pieces, to_lines
+from clew.knowledge.code.models import FileFacts
+from clew.knowledge.code.passages import BETWEEN, format_of
+from clew.knowledge.code.passages import cut as cut_passages
 from clew.secrecy import mask_document
 from clew.tools.html_text import read_html
 
 if TYPE_CHECKING:
     from pypdf import PdfReader
 
+MAX_PIECES = 500
+"""The rest of a longer document is left out."""
 MAX_PAGES = 300
 MAX_TEXT = 3_000_000
 MAX_STREAM, MAX_MARKS = 20_000_000, 400_000
@@ -30,6 +34,19 @@ MAX_STREAM, MAX_MARKS = 20_000_000, 400_000
 MAX_SECONDS = 20.0
 """Computing time for all pages of a PDF; the pages read until then count."""
 _log = logging.getLogger(__name__)
+
+
+class Piece(msgspec.Struct, frozen=True, kw_only=True):
+    """A section or a part of one. `key` is unique in its document. Lines count from 1, and are 0 for a document without
+    lines; `hash` is that of its file where a document has several files."""
+
+    key: str
+    name: str
+    text: str
+    first: int = 0
+    last: int = 0
+    hash: str = ""
+    metadata: dict[str, Any] = {}
 
 
 class SourceText(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +57,20 @@ class SourceText(msgspec.Struct, frozen=True, kw_only=True):
     authors: Sequence[str] = ()
     published_at: datetime | None = None
     url: str = ""
+
+
+def text_pieces(path: str, text: str, title: str) -> list[Piece]:
+    """The sections of a text in the format that its path tells, with their headings as names."""
+    plain = text.replace("\r\n", "\n").replace("\r", " ").replace("\0", "\ufffd")
+    paths, pieces = Paths(), []
+    for passage in cut_passages(FileFacts(format_of(path)), plain)[:MAX_PIECES]:
+        headings = [each for each in (*passage.owner.split(BETWEEN), passage.name) if each and each != title]
+        name = cut(clean_name(BETWEEN.join((title, *headings)), title), MAX_NAME)
+        for part in split_parts("\n".join(passage.lines)):
+            key, content = paths.claim("section", *map(slug, headings)), clean(part).strip()
+            piece = Piece(key=key, name=name, text=content, first=passage.start, last=passage.end)
+            pieces += [piece] if content else []
+    return pieces[:MAX_PIECES]
 
 
 def parse_date(text: str) -> datetime | None:
@@ -73,7 +104,7 @@ def read_page(text: str, title: str = "") -> SourceText:
     """The visible text of a page, by section. Its lines are not those of a file."""
     page = read_html(text, skip=_NO_CONTENT)
     title = clean_name(title, page.title or "Page")
-    pieces = [msgspec.structs.replace(each, first=0, last=0) for each in text_pieces("md", page.text, title)]
+    pieces = [msgspec.structs.replace(each, first=0, last=0) for each in text_pieces("page.md", page.text, title)]
     dates = [page.meta[key][0] for key in _DATE if key in page.meta]
     return SourceText(
         title=title,
@@ -100,7 +131,7 @@ _WIDTH = 200
 def read_rfc(text: str, name: str, title: str = "") -> SourceText:
     """An RFC in its text form, by numbered section. Lines between pages are blanked, so line numbers stay. Raises
     FormatError for a text without an RFC number."""
-    lines = [_without_page_break(line) for line in to_lines(text.replace("\f", " "))]
+    lines = [_without_page_break(line) for line in text.replace("\f", " ").split("\n")]
     head = [line[:_WIDTH].strip() for line in lines[:_HEAD]]
     at = next((at for at, line in enumerate(head) if _NUMBER.search(line)), None)
     found = _NUMBER.search(head[at]) if at is not None else None
@@ -109,7 +140,8 @@ def read_rfc(text: str, name: str, title: str = "") -> SourceText:
     blocks = re.split(r"\n\s*\n", "\n".join(head[at:]))  # the title is the paragraph after that of the number
     own = clean_name(" ".join(blocks[1].split("\n")[:3]) if len(blocks) > 1 else "", f"RFC {found[1]}")
     title = clean_name(title, f"RFC {found[1]}: {own}")
-    pieces = section_pieces(lines, _rfc_headings(lines), title)
+    marked = [_as_heading(line, before) for before, line in zip(["", *lines], lines, strict=False)]
+    pieces = text_pieces("rfc.md", "\n".join(marked), title)
     return SourceText(title=title, pieces=pieces, url=f"https://www.rfc-editor.org/rfc/rfc{found[1]}")
 
 
@@ -117,17 +149,14 @@ def _without_page_break(line: str) -> str:
     return "" if len(line) <= _WIDTH and _PAGE_BREAK.fullmatch(line) else line.rstrip()
 
 
-def _rfc_headings(lines: Sequence[str]) -> list[Heading]:
-    found = []
-    for at, line in enumerate(lines):
-        is_free = at == 0 or not lines[at - 1].strip()
-        if not line or line[0].isspace() or not is_free or len(line) > 100 or _CONTENTS.search(line):
-            continue
-        numbered = _SECTION.fullmatch(line)
-        if numbered or line.strip().lower() in _NAMED:
-            level = numbered[1].count(".") + 1 if numbered else 1
-            found.append(Heading(level=level, start=at, end=at + 1, name=clean_name(line, "Section")))
-    return found
+def _as_heading(line: str, before: str) -> str:
+    """The heading of a section as one of markdown; other lines as they are."""
+    if not line or line[0].isspace() or before.strip() or len(line) > 100 or _CONTENTS.search(line):
+        return line
+    numbered = _SECTION.fullmatch(line)
+    if not numbered and line.strip().lower() not in _NAMED:
+        return line
+    return f"{'#' * min(6, numbered[1].count('.') + 1 if numbered else 1)} {line}"
 
 
 # -- PDF -------------------------------------------------------------------------------------------------------

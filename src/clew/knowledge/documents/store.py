@@ -9,7 +9,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.errors import AlreadyExists, Conflict
-from clew.knowledge.documents.sections import Piece
+from clew.knowledge.documents.readers import Piece
 from clew.knowledge.evidence.provenance import FIELD, Source, mark_check, with_marks
 from clew.knowledge.upsert import keyed_id
 from clew.trail.breadcrumb import Breadcrumb, Draft
@@ -19,7 +19,7 @@ from clew.trail.nodes import SCHEMA, NodeFields, NodeGraph, build_node
 from clew.trail.selector import Selector
 from clew.trail.store import Trail
 
-READER = 1
+READER = 2
 """Increase it when documents are cut differently: documents of another number are read again."""
 TRIES = 5
 

@@ -34,8 +34,11 @@ def everywhere_tools(known: OpenKnowledge) -> Sequence[Tool]:
         knowledge = await known()
         limit, now = limit_per_domain, knowledge.clock.now()
         found = await knowledge.search.search_all(query, by=ctx.by, at=now, domains=domains, limit_per_domain=limit)
-        parts = [(f"## {domain}", "\n".join(map(result_line, own)) or "no matches") for domain, own in found.items()]
-        return "\n\n".join(text for part in parts for text in part)
+        parts = []
+        for domain, own in found.items():
+            lines = [result_line(each.node, now) for each in own]
+            parts += [f"## {domain}", "\n".join(lines) or "no matches"]
+        return "\n\n".join(parts)
 
     @tool(name="smart_search", effects=READS, searchable=False)
     async def smart_search(
@@ -52,7 +55,9 @@ def everywhere_tools(known: OpenKnowledge) -> Sequence[Tool]:
         found = await knowledge.search.smart_search(
             query, by=ctx.by, at=now, token_budget=token_budget, thoroughness=thoroughness
         )
-        lines = list(map(result_line, found.results)) or ["No domain has anything on this, or nothing that fits."]
+        lines = [result_line(each.node, now) for each in found.results] or [
+            "No domain has anything on this, or nothing that fits."
+        ]
         return "\n".join((*lines, f"{found.tokens_used:,} of {found.budget:,} tokens used."))
 
     return search_all, smart_search

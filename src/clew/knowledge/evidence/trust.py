@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 
@@ -84,20 +85,11 @@ HISTORY = Decay(days=180, least=0.2, warns_after=30, advice="it may be out of da
 LITERATURE = Decay(days=365, least=0.3, warns_after=180, advice="check that it is still current")
 
 
-class Freshness(msgspec.Struct, frozen=True):
+class Freshness(NamedTuple):
     """Freshness from 0 to 1, and a warning for the reader where one is due."""
 
     score: float
     warning: str = ""
-
-
-class RankedNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node with score = similarity × freshness."""
-
-    node: Node
-    similarity: float
-    freshness: Freshness
-    score: float
 
 
 def freshness_of(node: Node | None, at: datetime) -> Freshness:
@@ -118,14 +110,12 @@ def freshness_of(node: Node | None, at: datetime) -> Freshness:
     return Freshness(score, warning)
 
 
-def rank_by_freshness(found: Sequence[ScoredNode], at: datetime) -> list[RankedNode]:
-    """Sort by similarity × freshness, best first; equal scores keep their order."""
-    ranked = []
-    for each in found:
-        fresh = freshness_of(each.node, at)
-        score = each.similarity * fresh.score
-        ranked.append(RankedNode(node=each.node, similarity=each.similarity, freshness=fresh, score=score))
-    return sorted(ranked, key=lambda one: -one.score)
+def rank_by_freshness(found: Sequence[ScoredNode], at: datetime) -> list[ScoredNode]:
+    """The nodes with similarity × freshness as their similarity, best first; equal ones keep their order."""
+    ranked = [
+        ScoredNode(node=each.node, similarity=each.similarity * freshness_of(each.node, at).score) for each in found
+    ]
+    return sorted(ranked, key=lambda each: -each.similarity)
 
 
 def days_between(first: datetime, last: datetime) -> float:
