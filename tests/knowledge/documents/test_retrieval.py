@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.knowledge.documents.retrieval import RetrievalConfig, Retrieved, Search, judge, retrieve
+from clew.knowledge.documents.research import RetrievalConfig, Retrieved, Search, judge, retrieve
 from clew.knowledge.node_search import NodeSearch
 from clew.llm import open_embedder
 from clew.trail import open_trail
