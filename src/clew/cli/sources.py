@@ -60,7 +60,9 @@ def _show(pieces: Sequence[Breadcrumb]) -> None:
     """The kind, the origin and the beginning of a source."""
     context, metadata = pieces[0].context, pieces[0].context["metadata"]
     say(f"{metadata['title']} ({metadata['kind']}, {len(pieces)} parts)")
-    say(f"From: {metadata.get('claimed_url') or context.get('source') or 'a text'}")
+    say(f"From: {context.get('source') or 'a text'}")
+    if claimed := metadata.get("claimed_url"):
+        say(f"Claims to be: {claimed}")
     text = "\n\n".join(each.context["content"] for each in pieces)
     more = f"\n… and {len(text) - _SHOWN:,} characters more" if len(text) > _SHOWN else ""
     say(f"{text[:_SHOWN]}{more}")

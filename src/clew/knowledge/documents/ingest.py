@@ -78,6 +78,7 @@ class Ingested(msgspec.Struct, frozen=True, kw_only=True):
     ids: tuple[str, ...]
     written: int
     superseded: int
+    is_verified: bool
 
 
 async def ingest_source(trail: Trail, source: NewSource, *, by: Principal, root: Path, at: datetime) -> Ingested:
@@ -105,6 +106,7 @@ def _ingested(title: str, document: Document, saved: Saved) -> Ingested:
         ids=saved.ids,
         written=saved.written,
         superseded=saved.removed,
+        is_verified=document.key.startswith(_VERIFIED),
     )
 
 
@@ -162,8 +164,11 @@ async def find_unverified(trail: Trail, id: str, *, by: Principal) -> list[Bread
 
 
 async def verify_source(trail: Trail, id: str, *, by: Principal, at: datetime) -> Ingested:
-    """Verify an ingested source as a person: it is stored again with the trust of its kind and its address, and the new
-    nodes supersede the unverified ones. Raises AccessDenied for the tool of an agent, NotFound, SourceError."""
+    """Verify an ingested source as a person: it is stored again with the trust of its kind, and the new nodes supersede
+    the unverified ones. Its address stays a claim.
+
+    Raises AccessDenied for the tool of an agent, NotFound, SourceError.
+    """
     by.require("create")
     by.require("update")
     if not by.steers:
@@ -171,9 +176,8 @@ async def verify_source(trail: Trail, id: str, *, by: Principal, at: datetime) -
     pieces = await find_unverified(trail, id, by=by)
     context, node = pieces[0].context, to_node(pieces[0])
     node_type, trust = KINDS[node.metadata["kind"]]
-    address = node.metadata.get("claimed_url")
     origins = msgspec.convert(context.get(FIELD, []), list[Source])
-    checked = Source(kind=SourceKind.USER, url=address, timestamp=at, confidence=1.0, verified=True)
+    checked = Source(kind=SourceKind.USER, timestamp=at, confidence=1.0, verified=True)
     document = Document(
         key=f"{_VERIFIED}{node.metadata['document'].removeprefix(_UNVERIFIED)}",
         state=node.metadata["state"],
@@ -186,7 +190,6 @@ async def verify_source(trail: Trail, id: str, *, by: Principal, at: datetime) -
             "content_hash": node.content_hash,
             "trust": trust,
             "verification": Verification.USER,
-            "url": address,
         },
         sources=[*origins, checked],
     )
