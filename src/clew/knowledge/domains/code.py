@@ -10,15 +10,15 @@ import msgspec
 from clew.catalog.domain import Domain
 from clew.catalog.text import code_span, fence, inline
 from clew.knowledge.domains.devtools import devtools_tools
-from clew.knowledge.domains.everywhere import everywhere_tools
 from clew.knowledge.domains.project import project_tools
+from clew.knowledge.domains.search_tools import search_tools
 from clew.knowledge.domains.shown import (
     READS,
+    add_withheld_note,
     caller_lines,
     link_line,
     node_line,
     node_lines,
-    noting_withheld,
     symbol_ref,
 )
 from clew.knowledge.evidence.provenance import on_one_line
@@ -58,11 +58,11 @@ def build_code(open_knowledge: OpenKnowledge) -> Domain:
             *_symbol_tools(open_knowledge),
             *_file_tools(open_knowledge),
             *project_tools(open_knowledge),
-            *noting_withheld(
+            *add_withheld_note(
                 (
                     *_history_tools(open_knowledge),
                     *devtools_tools(open_knowledge),
-                    *everywhere_tools(open_knowledge),
+                    *search_tools(open_knowledge),
                 ),
                 open_knowledge,
             ),

@@ -15,7 +15,7 @@ from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query
 from clew.knowledge.domains.journal import journal_tools
 from clew.knowledge.domains.lessons import lesson_tools
 from clew.knowledge.domains.relations import relation_tools
-from clew.knowledge.domains.shown import READS, node_line, node_lines, noting_withheld
+from clew.knowledge.domains.shown import READS, add_withheld_note, node_line, node_lines
 from clew.knowledge.evidence.provenance import on_one_line
 from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.history.briefing import Tier, brief
@@ -49,7 +49,7 @@ def build_history(open_knowledge: OpenKnowledge) -> Domain:
         name=NAME,
         description="What was done in this repository: decisions, failures and their fixes, sessions, commits, why a "
         "line is so. Decisions, mistakes and preferences are noted here",
-        tools=noting_withheld(
+        tools=add_withheld_note(
             (
                 *_entry_points(open_knowledge),
                 *_session_tools(open_knowledge),

@@ -13,7 +13,7 @@ from clew.errors import InvalidInput
 from clew.knowledge.documents.ingest import Kind, NewSource
 from clew.knowledge.documents.readers import parse_date
 from clew.knowledge.domains.code import Limit, OpenKnowledge, Query
-from clew.knowledge.domains.shown import READS, WIDTH, noting_withheld
+from clew.knowledge.domains.shown import READS, WIDTH, add_withheld_note
 from clew.knowledge.evidence.conflicts import list_conflicts, resolve_conflict
 from clew.knowledge.evidence.provenance import Source, on_one_line, sources_of
 from clew.secrecy import mask_keys
@@ -44,7 +44,7 @@ def build_reference(open_knowledge: OpenKnowledge) -> Domain:
     return Domain(
         name=NAME,
         description="What others wrote: documents of this repository and of its packages, papers and standards",
-        tools=noting_withheld(tools, open_knowledge),
+        tools=add_withheld_note(tools, open_knowledge),
     )
 
 

@@ -21,12 +21,12 @@ WIDTH = 160
 READS = Effects(reads_only=True, reaches_out=False)
 
 
-def noting_withheld(tools: Iterable[Tool], known: OpenKnowledge) -> tuple[Tool, ...]:
+def add_withheld_note(tools: Iterable[Tool], known: OpenKnowledge) -> tuple[Tool, ...]:
     """The same tools; below each result a note says when parts of the trail were left out for lack of consent."""
-    return tuple(_noting(each, known) for each in tools)
+    return tuple(_with_note(each, known) for each in tools)
 
 
-def _noting(tool: Tool, known: OpenKnowledge) -> Tool:
+def _with_note(tool: Tool, known: OpenKnowledge) -> Tool:
     async def call(arguments: dict[str, Any], context: ToolContext) -> GuidedContent:
         found = await tool.call(arguments, context)
         lines = await (await known()).consent.withheld()

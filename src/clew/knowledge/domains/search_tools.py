@@ -18,7 +18,7 @@ Where = Annotated[
 ]
 
 
-def everywhere_tools(known: OpenKnowledge) -> Sequence[Tool]:
+def search_tools(known: OpenKnowledge) -> Sequence[Tool]:
     """`search_all` groups results by domain; `smart_search` keeps to a budget of tokens."""
 
     @tool(name="search_all", effects=READS, searchable=False)
