@@ -21,7 +21,7 @@ from clew.trail.breadcrumb import Change
 from clew.trail.kinds import NodeType, Trust
 from clew.trail.nodes import UNVERIFIED, Node, NodeGraph
 from clew.trail.store import Trail
-from tests.knowledge.documents.writing import RETRIES, RFC, OpenLibrary, pdf, verified, write
+from tests.knowledge.documents.writing import RETRIES, RFC, OpenLibrary, pdf, practice, verified, write
 
 PAGE = """<!DOCTYPE html><html><head><title>Why &amp; how to retry</title>
 <meta name="author" content="Ada Example"><meta property="article:published_time" content="2024-03-05">
@@ -155,26 +155,44 @@ async def test_broken_encrypted_and_empty_papers_are_refused_in_words(library: L
 
 
 @pytest.mark.req("O15")
-async def test_the_same_source_twice_is_one_and_a_new_version_supersedes(
-    library: Library, trail: Trail, me: Principal, root: Path
+async def test_the_same_source_twice_is_one_and_a_changed_one_replaces_it(
+    library: Library, trail: Trail, me: Principal, root: Path, clock: ManualClock
 ) -> None:
     source = NewSource(kind="best_practice", path="retries.md")
     write(root, "retries.md", RETRIES)
     first = await library.ingest_source(source)
     head = await trail.log.head()
+    clock.advance(days=1)
     again = await library.ingest_source(source)
     assert (again.ids, again.written) == (first.ids, 0)
     assert await trail.log.head() == head
-    write(root, "retries.md", RETRIES.replace("five", "three"))
+    write(root, "retries.md", RETRIES.replace("five", "three") + "\n## More\n\nText.\n")
     second = await library.ingest_source(source)
-    assert (second.written, second.superseded) == (2, 2)
-    graph = NodeGraph(trail, me)
-    for old, new in zip(first.ids, second.ids, strict=True):
-        assert (await graph.current(old)).id == new
+    assert second.ids[:2] == first.ids
+    assert "three" in (await nodes(trail, me, second))[1].content
+    assert "five" in (await trail.records.get(first.ids[1], by=me, version=1)).context["content"]
     write(root, "retries.md", RETRIES)
     third = await library.ingest_source(source)
-    assert "five" in (await graph.current(first.ids[1])).content
-    assert (await graph.current(second.ids[1])).id == third.ids[1]
+    assert (third.ids, third.removed) == (first.ids, 1)
+    with pytest.raises(NotFound):
+        await nodes(trail, me, second)
+
+
+@pytest.mark.req("SYL-27")
+async def test_a_changed_source_stands_beside_a_verified_one_until_a_person_verifies_it(
+    library: Library, trail: Trail, me: Principal
+) -> None:
+    old = await verified(library, practice("Limits", "Retry five times."))
+    again = await library.ingest_source(practice("Limits", "Retry five times."))
+    assert (again.ids, again.written, again.is_verified) == (old.ids, 0, True)
+    changed = await library.ingest_source(practice("Limits", "Retry three times."))
+    assert not changed.is_verified
+    assert [node.content for node in await nodes(trail, me, old)] == ["Retry five times."]
+    new = await library.verify_source(changed.ids[0])
+    assert new.ids == old.ids
+    assert [node.content for node in await nodes(trail, me, new)] == ["Retry three times."]
+    with pytest.raises(NotFound):
+        await nodes(trail, me, changed)
 
 
 async def test_a_source_is_marked_until_a_person_vouches_for_it(
@@ -241,15 +259,14 @@ async def test_a_source_that_a_person_verifies_gets_the_trust_of_its_kind(
     for other in ({"steers": False}, {"roles": frozenset({"subscriber"})}):
         with pytest.raises(AccessDenied):
             await open_library(by=msgspec.structs.replace(me, **other)).verify_source(before.ids[0])
+    old = await nodes(trail, me, before)
     after = await library.verify_source(before.ids[-1])
-    assert (after.title, after.trust, after.superseded) == (before.title, 70, len(before.ids))
-    old, new = await nodes(trail, me, before), await nodes(trail, me, after)
-    assert [node.superseded_by for node in old] == [node.id for node in new]
+    assert (after.title, after.trust, after.ids) == (before.title, 70, before.ids)
+    new = await nodes(trail, me, after)
     assert all(trust_of(node, clock.now()) == 70 and not node.content.startswith(UNVERIFIED) for node in new)
     assert [(node.name, node.line_start) for node in new] == [(node.name, node.line_start) for node in old]
-    for id in (before.ids[0], after.ids[0]):
-        with pytest.raises(NotFound):
-            await library.verify_source(id)
+    with pytest.raises(NotFound):
+        await library.verify_source(after.ids[0])
 
 
 async def test_a_source_that_was_changed_since_its_ingestion_is_not_verified(

@@ -1,7 +1,7 @@
 """Ingestion of sources: files, pages, RFCs, papers and texts. Nothing is fetched: an address is only stored.
 
 An ingested source is unverified until a person verifies it. The same source again is not written twice; a changed one
-supersedes its earlier version.
+replaces the earlier one, but never one that a person verified: it is stored beside that.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from clew.files import open_inside
 from clew.knowledge.code.file_content import readable_text
 from clew.knowledge.code.secret_files import is_text, looks_secret
 from clew.knowledge.documents.readers import Piece, SourceText, is_html, read_page, read_paper, read_rfc, text_pieces
-from clew.knowledge.documents.store import Document, Saved, read_newest, save_version, supersede
+from clew.knowledge.documents.store import Document, Saved, read_document, save_document
 from clew.knowledge.evidence.provenance import FIELD, MARK, Source
 from clew.secrecy import is_secret_file, mask_keys
 from clew.trail.breadcrumb import Breadcrumb
+from clew.trail.bulk import drop_records
 from clew.trail.kinds import NodeType, SourceKind, Trust, Verification
 from clew.trail.nodes import to_node
 from clew.trail.store import Trail
 
 MAX_BYTES, MAX_TEXT = 20_000_000, 2_000_000
 """Size limits of a PDF, and of a text or page."""
-_VERIFIED, _UNVERIFIED = "source:", "unverified source:"
-"""Prefixes of document keys: an unverified source never supersedes a verified one."""
-_BOOKKEEPING = frozenset(("document", "state", "reader", "version", "piece", "pieces", "needs_review", MARK))
+_SOURCE, _ASIDE = "source:", "unverified "
+"""Prefixes of document keys: of every source, and of one that differs from a verified source of the same key."""
+_BOOKKEEPING = frozenset(("document", "state", "reader", "piece", "pieces", "needs_review", MARK))
 
 Kind = Literal[
     "documentation", "rfc", "paper", "best_practice", "stack_overflow", "blog", "article", "tutorial", "page", "text"
@@ -70,19 +71,20 @@ class NewSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ingested(msgspec.Struct, frozen=True, kw_only=True):
-    """An ingested source: its nodes in order, how many were written, and how many older nodes they supersede."""
+    """An ingested source: its nodes in order, and how many of them were written and removed."""
 
     title: str
     node_type: str
     trust: int
     ids: tuple[str, ...]
     written: int
-    superseded: int
+    removed: int
     is_verified: bool
 
 
 async def ingest_source(trail: Trail, source: NewSource, *, by: Principal, root: Path, at: datetime) -> Ingested:
-    """Ingest a source as unverified. A path is relative to `root`, and no link is followed.
+    """Ingest a source as unverified, unless a person verified the same content. A path is relative to `root`, and no
+    link is followed.
 
     Raises InvalidInput, TooLarge, SourceError, FormatError.
     """
@@ -95,18 +97,26 @@ async def ingest_source(trail: Trail, source: NewSource, *, by: Principal, root:
     if not text.pieces:
         raise FormatError(name, "has no text")
     document = _document(source, text, _state_of(source, body), at)
-    return _ingested(text.title, document, await save_version(trail, document, by=by))
+    known = await read_document(trail, document.key, by=by)
+    if known and to_node(known[0]).verified and to_node(known[0]).metadata["state"] != document.state:
+        document = msgspec.structs.replace(document, key=f"{_ASIDE}{document.key}")
+        known = await read_document(trail, document.key, by=by)
+    if known and to_node(known[0]).metadata["state"] == document.state:
+        return _ingested(known[0], Saved(ids=tuple(each.id for each in known)))
+    saved = await save_document(trail, document, by=by)
+    return _ingested(await trail.records.get(saved.ids[0], by=by), saved)
 
 
-def _ingested(title: str, document: Document, saved: Saved) -> Ingested:
+def _ingested(first: Breadcrumb, saved: Saved) -> Ingested:
+    node = to_node(first)
     return Ingested(
-        title=title,
-        node_type=document.node_type.label,
-        trust=int(document.fields["trust"]),
+        title=node.metadata["title"],
+        node_type=node.node_type.label,
+        trust=node.trust,
         ids=saved.ids,
         written=saved.written,
-        superseded=saved.removed,
-        is_verified=document.key.startswith(_VERIFIED),
+        removed=saved.removed,
+        is_verified=node.verified,
     )
 
 
@@ -129,7 +139,7 @@ def _document(source: NewSource, text: SourceText, state: str, at: datetime) -> 
         kind=SourceKind.ACADEMIC, path=source.path or None, timestamp=at, confidence=Trust.LLM / 100, verified=False
     )
     return Document(
-        key=f"{_UNVERIFIED}{source.url or source.path or text.title}",
+        key=f"{_SOURCE}{source.url or source.path or text.title}",
         state=state,
         node_type=KINDS[source.kind][0],
         pieces=text.pieces,
@@ -153,33 +163,33 @@ async def find_unverified(trail: Trail, id: str, *, by: Principal) -> list[Bread
     """The pieces of the unverified source that a node belongs to, in order. Raises NotFound, and SourceError if a piece
     was changed since its ingestion."""
     found = await trail.records.get(id, by=by)
-    to_node(found)
-    key = str(found.context["metadata"].get("document", ""))
-    if not key.startswith(_UNVERIFIED) or found.context.get("superseded_by") is not None:
+    key = str(to_node(found).metadata.get("document", ""))
+    if not key.removeprefix(_ASIDE).startswith(_SOURCE) or to_node(found).verified:
         raise NotFound("unverified source", id)
-    pieces = await read_newest(trail, key, by=by)
+    pieces = await read_document(trail, key, by=by)
     if not pieces:
         raise SourceError(key, "was changed since it was ingested", hint="Ingest it again")
     return pieces
 
 
 async def verify_source(trail: Trail, id: str, *, by: Principal, at: datetime) -> Ingested:
-    """Verify an ingested source as a person: it is stored again with the trust of its kind, and the new nodes supersede
-    the unverified ones. Its address stays a claim.
+    """Verify an ingested source as a person: it gets the trust of its kind, and replaces an earlier verified one. Its
+    address stays a claim.
 
     Raises AccessDenied for the tool of an agent, NotFound, SourceError.
     """
-    by.require("create")
-    by.require("update")
+    for right in ("create", "update", "delete"):
+        by.require(right)
     if not by.steers:
         raise AccessDenied("verify a source as the tool of an agent", ["a person"])
     pieces = await find_unverified(trail, id, by=by)
-    context, node = pieces[0].context, to_node(pieces[0])
+    node = to_node(pieces[0])
     node_type, trust = KINDS[node.metadata["kind"]]
-    origins = msgspec.convert(context.get(FIELD, []), list[Source])
+    origins = msgspec.convert(pieces[0].context.get(FIELD, []), list[Source])
     checked = Source(kind=SourceKind.USER, timestamp=at, confidence=1.0, verified=True)
+    key = str(node.metadata["document"])
     document = Document(
-        key=f"{_VERIFIED}{node.metadata['document'].removeprefix(_UNVERIFIED)}",
+        key=key.removeprefix(_ASIDE),
         state=node.metadata["state"],
         node_type=node_type,
         pieces=list(map(_to_piece, pieces)),
@@ -193,9 +203,10 @@ async def verify_source(trail: Trail, id: str, *, by: Principal, at: datetime) -
         },
         sources=[*origins, checked],
     )
-    saved = await save_version(trail, document, by=by)
-    await supersede(trail, pieces, saved.ids, by=by)
-    return _ingested(node.metadata["title"], document, msgspec.structs.replace(saved, removed=len(pieces)))
+    saved = await save_document(trail, document, by=by)
+    if key != document.key:
+        await drop_records(trail, [each.id for each in pieces], by=by)
+    return _ingested(await trail.records.get(saved.ids[0], by=by), saved)
 
 
 def _to_piece(found: Breadcrumb) -> Piece:

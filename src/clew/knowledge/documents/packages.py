@@ -20,7 +20,7 @@ from clew.errors import NotFound
 from clew.fences import clean
 from clew.knowledge.code.file_content import Content, blob_id, read_content, readable_text
 from clew.knowledge.documents.readers import MAX_PIECES, Piece, text_pieces
-from clew.knowledge.documents.store import Document, find_saved, save_version
+from clew.knowledge.documents.store import Document, find_saved, save_document
 from clew.knowledge.project.manifests import normal_name
 from clew.knowledge.project.packages import Declared, find_npm, find_python, read_manifests
 from clew.secrecy import mask_document
@@ -56,7 +56,7 @@ class Packages:
             raise NotFound("package installed in this project", package.name)
         key, version = f"package:{package.ecosystem}:{package.name}", found.version[:50] or "0"
         if saved := await find_saved(self._trail, key, version, by=self._by):
-            return saved
+            return tuple(each.id for each in saved)
         title = f"{package.name} {version}"
         pieces = await asyncio.to_thread(_read_npm if is_npm else _read_python, package.name, title, found.path)
         document = Document(
@@ -72,7 +72,7 @@ class Packages:
                 "trust": Trust.STANDARD,
             },
         )
-        return (await save_version(self._trail, document, by=self._by, keep_earlier=False)).ids
+        return (await save_document(self._trail, document, by=self._by)).ids
 
 
 def _read_npm(name: str, title: str, place: str) -> list[Piece]:

@@ -244,13 +244,13 @@ class Library:
         *,
         exclude: Collection[str] = (),
     ) -> list[ScoredNode]:
-        """The best visible nodes that nothing supersedes. Asks for more, since a verified source is there twice."""
+        """The best visible nodes that nothing supersedes."""
         self._by.require("read")
         if not query.strip():
             raise InvalidInput("query", "is empty", hint="Say in a few words what you want to know")
         if len(query) > MAX_QUERY:
             raise InvalidInput("query", f"has over {MAX_QUERY:,} characters", hint="Ask for one thing at a time")
-        plain, most = " ".join(query.split()), min(200, 3 * limit)
+        plain, most = " ".join(query.split()), min(200, 2 * limit)
         found = await self._domains.search(domain, plain, by=self._by, limit=most, types=types, exclude=exclude)
         return [each for each in found if each.node.superseded_by is None][:limit]
 

@@ -73,6 +73,7 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
         is_known = await knowledge.search.nodes.knows(query, NodeDomain.HISTORY, by=ctx.by)
         found = await knowledge.archive(ctx.by).search_history(query, limit, summary_type) if is_known else []
         if summary_type == "any":
+            await knowledge.commits.catch_up()
             commits = await knowledge.commits.search(query, limit=limit)
             found = _in_turns(query, found, commits)[:limit]
         if not found:
