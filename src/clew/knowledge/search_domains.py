@@ -44,7 +44,7 @@ SHARES = Shares(test=0.5, aside=1.0, text=1.0, changelog=0.0)
 
 
 class SmartAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Results of all domains as lines of text, within a budget of tokens."""
+    """Results of all domains whose lines fit a budget of tokens."""
 
     results: tuple[ScoredNode, ...] = ()
     tokens_used: int = 0

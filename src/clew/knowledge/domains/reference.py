@@ -111,10 +111,10 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
         given = {"path": path, "text": text, "title": title, "url": url, "venue": venue}
         source = NewSource(kind=kind, authors=authors, published_at=published_at, **given)
         done = await (await known()).library(ctx.by).ingest_source(source)
-        became = f"{inline(done.title, 120)}: {done.written} parts written, {done.removed} removed, trust {done.trust}"
-        if done.is_verified:
-            return f"{became}. A person has verified this."
-        return f"{became}, unverified.\nA person can verify it: `clew verify {done.ids[0]}`"
+        status = "verified" if done.is_verified else "unverified"
+        became = f"{done.written} parts written, {done.removed} removed, {status}, trust {done.trust}"
+        verify = "" if done.is_verified else f"\nA person can verify it: `clew verify {done.ids[0]}`"
+        return f"{inline(done.title, 120)}: {became}.{verify}"
 
     @tool(name="design_proposal", title="Draft a design proposal", effects=READS)
     async def design_proposal(request: str, ctx: ToolContext, context: str = "") -> str:

@@ -257,13 +257,14 @@ def _draft(conflict: Conflict, by: Principal) -> Draft:
     """The id is the same whenever the same two nodes disagree on the same subject."""
     ends = sorted((conflict.node_a, conflict.node_b))
     key = "\n".join(("conflict", conflict.kind.label, *ends, conflict.subject.casefold()))
-    kept = ("subject", "node_a", "node_b", "description", "resolution", "resolved")
+    kept = ("kind", "subject", "node_a", "node_b", "description", "resolution", "resolved")
+    context = {field: value for field, value in msgspec.to_builtins(conflict).items() if field in kept}
     return Draft(
         id=keyed_id(by.owner_id, key),
         title=f"{conflict.kind.label.replace('_', ' ')}: {conflict.subject}"[:_MAX_TITLE],
         schema_name=SCHEMA,
         tags=(OPEN,),
-        context={"kind": int(conflict.kind), **{field: getattr(conflict, field) for field in kept}},
+        context=context,
         embed="never",
     )
 
