@@ -26,8 +26,8 @@ from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.code.languages.extract import extract
 from clew.knowledge.code.search_index import SearchIndex
 from clew.knowledge.code.store import CodeStore
-from clew.knowledge.session_order import CANDIDATES, link_in_order
-from clew.knowledge.session_order import boost_by_neighbours as lift
+from clew.knowledge.node_search import CANDIDATES, link_in_order
+from clew.knowledge.node_search import boost_by_neighbours as lift
 from clew.llm.embedders import open_embedder
 from clew.trail import open_trail
 from clew.trail.breadcrumb import Draft

@@ -52,7 +52,7 @@ def test_a_tool_cannot_replace_what_a_person_verified(clew: Clew, source: str) -
     clew("verify", source, "--yes")
     changed = ("kind=best_practice", "title=Retries", "text=Clients should never wait before a retry.")
     told = clew("get", "reference://tools/ingest_source", *changed).out
-    assert "0 superseded" in told
+    assert "unverified" in told
     found = research(clew)
     assert f": {TEXT}" in found
     assert f"{UNVERIFIED} Clients should never wait" in found

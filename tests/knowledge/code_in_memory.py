@@ -1,11 +1,12 @@
-"""A graph of code that is in memory only."""
+"""A graph of code that is in memory only, and a repository without commits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from clew.errors import NotFound
-from clew.knowledge.membership import Membership
+from clew.knowledge.text import stems
 from clew.trail.nodes import Node, ScoredNode
 from tests.knowledge.nodes import CODE, node
 
@@ -18,17 +19,12 @@ class Code:
             node(CODE, name, content, id=f"code:src/{name}.py#{name}", path=f"src/{name}.py", line_start=1)
             for name, content in nodes.items()
         ]
-        self._members = Membership()
-        for each in self._nodes:
-            self._members.add(f"{each.name} {each.content}")
         self.searches = 0
 
-    async def search(
-        self, query: str, *, limit: int = 10, symbol_type: str | None = None, file_pattern: str | None = None
-    ) -> list[ScoredNode]:
+    async def search(self, query: str, *, limit: int = 10) -> list[ScoredNode]:
         self.searches += 1
-        words = set(query.lower().split())
-        scored = [(len(words & set(f"{each.name} {each.content}".lower().split())), each) for each in self._nodes]
+        words = stems(query)
+        scored = [(len(words & stems(f"{each.name} {each.content}")), each) for each in self._nodes]
         found = sorted((each for each in scored if each[0]), key=lambda each: -each[0])
         return [ScoredNode(node=each, similarity=hits / len(words)) for hits, each in found][:limit]
 
@@ -41,5 +37,22 @@ class Code:
                 return each
         raise NotFound("symbol", ref)
 
+    async def passages(self, *_: Any, **__: Any) -> list[Any]:
+        self.searches += 1
+        return []
+
+    async def excerpts(self, places: list[Any]) -> list[Any]:
+        return []
+
     def contains(self, text: str) -> bool:
-        return self._members.contains(text)
+        return any(stems(text) & stems(f"{each.name} {each.content}") for each in self._nodes)
+
+
+class NoCommits:
+    """Of a folder without git."""
+
+    async def catch_up(self) -> None:
+        return None
+
+    def contains(self, text: str) -> bool:
+        return False

@@ -134,4 +134,4 @@ async def test_smart_search_keeps_to_its_budget_and_says_that_nothing_matches(ap
     used = re.search(r"(\d+) of 300 tokens used", told)
     assert used is not None
     assert 0 < int(used[1]) <= 300
-    assert " 0 of 1,000 tokens used" in " " + await hidden(app, "smart_search", query="zeppelin_xyz_qqq")
+    assert "\n0 of 1,000 tokens used" in await hidden(app, "smart_search", query="zeppelin_xyz_qqq")

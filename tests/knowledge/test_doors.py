@@ -16,7 +16,7 @@ from clew.catalog.answers import Item, Question
 from clew.clock import ManualClock
 from clew.config import HygieneConfig
 from clew.knowledge.documents.findings import SCHEMA as RESEARCH
-from clew.knowledge.documents.findings import ModelText, Request, TextCache
+from clew.knowledge.documents.findings import Request, keep_text
 from clew.knowledge.history.links import WEIGHTS
 from clew.trail.edge import EdgeType
 from clew.trail.kinds import NodeDomain, NodeType
@@ -156,7 +156,7 @@ async def test_a_summary_is_held_against_the_code_before_it_is_stored(
 async def test_a_summary_is_linked_to_its_code_and_to_what_inspired_it(app: App) -> None:
     [document] = [
         each.node.id
-        for each in await app.knowledge().shelves[NodeDomain.ACADEMIC].search("payments settled at noon", by=app.me)
+        for each in await app.knowledge().search.search(NodeDomain.ACADEMIC, "payments settled at noon", by=app.me)
     ][:1]
     references = ["src/retry.py#backoff", "src/cache.py"]
     id, told = await store(
@@ -266,16 +266,19 @@ async def test_what_expired_long_ago_goes_while_an_app_keeps_up(
             for n in range(5)
         ]
         stays = await graph.add_node("new", NodeDomain.HISTORY, NodeType.DECISION, "x", expires_at=just_now)
-        cache = TextCache(app.trail, clock, app.me)
+
+        async def keep(question: str) -> None:
+            await keep_text(app.trail, question, Request(question=question), "said", by=app.me, now=clock.now())
+
         for n in range(3):
-            await cache.put(Request(skill="research", question=f"q{n}"), [], ModelText(text="said", tokens=1))
+            await keep(f"q{n}")
         clock.advance(days=2)
-        await cache.put(Request(skill="research", question="late"), [], ModelText(text="said", tokens=1))
+        await keep("late")
         async with app.keeping_fresh(), asyncio.timeout(PATIENCE):
             while await _are_there(app, [each.id for each in gone]) or len(await _research(app)) > 1:
                 await asyncio.sleep(0.01)
         assert await _are_there(app, [stays.id]) == 1
-        assert await _research(app) == ["research: late"]
+        assert await _research(app) == ["late"]
 
 
 async def _are_there(app: App, ids: Sequence[str]) -> int:

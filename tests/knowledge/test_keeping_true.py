@@ -28,12 +28,13 @@ from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.documents.ingest import NewSource
 from clew.knowledge.documents.readers import MAX_MARKS
 from clew.knowledge.domains.code import STILL_READING
-from clew.knowledge.evidence.signatures import MARK
+from clew.knowledge.evidence.provenance import MARK
 from clew.trail.breadcrumb import Change
 from clew.trail.kinds import NodeDomain, NodeType, Trust
 from clew.trail.nodes import SCHEMA, UNVERIFIED, NodeGraph, build_node
 from clew.trail.selector import Selector
 from tests.knowledge.code.repositories import git, make_repository, write
+from tests.knowledge.documents.writing import verified
 from tests.knowledge.doors import known as lines_of
 
 SHOP = {"shop.py": "def total(prices):\n    return sum(prices)\n", ".gitignore": ".clew/\n"}
@@ -92,10 +93,9 @@ async def test_what_needs_a_scope_that_only_the_asker_holds_is_found(root: Path)
         holder = who(app.me.owner_id, "hr")
         draft = build_node("Payroll", NodeDomain.HISTORY, NodeType.DECISION, "Payroll is kept in a barn", {})
         await app.trail.records.create(msgspec.structs.replace(draft, scopes=("hr",)), by=holder)
-        shelf = known._history
-        await shelf.catch_up()
-        assert shelf.contains("barn", by=holder)
-        assert not shelf.contains("barn", by=app.me)
+        nodes = known.search.nodes
+        assert await nodes.knows("barn", NodeDomain.HISTORY, by=holder)
+        assert not await nodes.knows("barn", NodeDomain.HISTORY, by=app.me)
 
 
 async def test_a_decision_that_is_noted_or_removed_changes_the_answer_at_once(root: Path) -> None:
@@ -438,12 +438,11 @@ async def test_the_address_that_a_page_claims_is_kept_as_a_claim(root: Path) -> 
 
 async def test_what_a_tool_is_handed_supersedes_nothing_that_a_person_took_in(root: Path) -> None:
     async with opened(root) as (app, known):
-        mine = await known.library(app.me).ingest_source(
-            NewSource(kind="text", title="Turnips", text="They are round.")
-        )
+        source = NewSource(kind="text", title="Turnips", text="They are round.")
+        mine = await verified(known.library(app.me), source)
         told = await get(app, "reference://tools/ingest_source", kind="text", title="Turnips", text="They are square.")
-        assert "0 superseded" in told
-        assert (await NodeGraph(app.trail, app.me).get_node(mine.ids[0])).superseded_by is None
+        assert "unverified" in told
+        assert (await NodeGraph(app.trail, app.me).get_node(mine.ids[0])).content == "They are round."
 
 
 def paper(marks: int) -> bytes:
@@ -480,7 +479,7 @@ async def test_a_page_that_unpacks_to_endless_marks_is_left_out_of_a_paper(root:
     async with opened(root) as (app, known):
         done = await known.library(app.me).ingest_source(NewSource(kind="paper", path="turnip.pdf"))
         told = [(await NodeGraph(app.trail, app.me).get_node(id)).content for id in done.ids]
-    assert told == ["A turnip is round."]
+    assert told == [f"{UNVERIFIED} A turnip is round."]
 
 
 # -- names -----------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ async def app(tmp_path: Path) -> AsyncIterator[App]:
 
 
 async def document_id(app: App) -> str:
-    found = await app.knowledge().shelves[NodeDomain.ACADEMIC].search("payments settled at noon", by=app.me)
+    found = await app.knowledge().search.search(NodeDomain.ACADEMIC, "payments settled at noon", by=app.me)
     return found[0].node.id
 
 

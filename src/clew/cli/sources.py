@@ -58,9 +58,11 @@ async def verify(
 
 def _show(pieces: Sequence[Breadcrumb]) -> None:
     """The kind, the origin and the beginning of a source."""
-    context = pieces[0].context
-    say(f"{context['metadata']['title']} ({context['metadata']['kind']}, {len(pieces)} parts)")
-    say(f"From: {context.get('url') or context.get('source') or 'a text'}")
+    context, metadata = pieces[0].context, pieces[0].context["metadata"]
+    say(f"{metadata['title']} ({metadata['kind']}, {len(pieces)} parts)")
+    say(f"From: {context.get('source') or 'a text'}")
+    if claimed := metadata.get("claimed_url"):
+        say(f"Claims to be: {claimed}")
     text = "\n\n".join(each.context["content"] for each in pieces)
     more = f"\n… and {len(text) - _SHOWN:,} characters more" if len(text) > _SHOWN else ""
     say(f"{text[:_SHOWN]}{more}")

@@ -17,22 +17,21 @@ from clew.catalog.answers import Known
 from clew.clock import Clock
 from clew.errors import ClewError, NotFound
 from clew.knowledge.answering.cache import AnswerCache
-from clew.knowledge.answering.document_shelf import DocumentShelf
 from clew.knowledge.answering.finder import Finder
 from clew.knowledge.answering.history import History
 from clew.knowledge.answering.model_answer import MODEL_SECONDS, ModelAnswer
 from clew.knowledge.answering.notes import Notes
 from clew.knowledge.answering.project import ProjectFacts
-from clew.knowledge.answering.question import Kind, parse_question
 from clew.knowledge.answering.resolver import MAX_QUESTION, Resolved, Resolver
 from clew.knowledge.code.graph import CodeGraph, open_code
 from clew.knowledge.code.index import Indexed, Until
 from clew.knowledge.code.index_pass import Progress
 from clew.knowledge.code.refs import file_of
 from clew.knowledge.code.watch import CodeWatch
+from clew.knowledge.consented_trail import Consent, consented_trail
 from clew.knowledge.documents.packages import Packages
 from clew.knowledge.documents.research import Library
-from clew.knowledge.evidence.firewall import Firewall, KnowledgeGround
+from clew.knowledge.evidence.firewall import Firewall, Ground
 from clew.knowledge.expiry import remove_expired
 from clew.knowledge.git.commits import Commits
 from clew.knowledge.git.log import NEWEST
@@ -43,14 +42,12 @@ from clew.knowledge.history.explanation import Why, blame_why
 from clew.knowledge.history.journal import Archive, Chronicle
 from clew.knowledge.history.lessons import Mistakes, UserPreferences
 from clew.knowledge.history.links import ensure_anchors
-from clew.knowledge.history.shelf import HistoryShelf
-from clew.knowledge.project.devtools import ToolDiscovery, shelf_research
-from clew.knowledge.searching import Shelves
-from clew.knowledge.shelves import CodeShelf, NodeShelf
-from clew.knowledge.told_trail import Consent, ToldTrail
+from clew.knowledge.node_search import NodeSearch
+from clew.knowledge.project.devtools import ToolDiscovery, document_research
+from clew.knowledge.search_domains import SearchDomains
 from clew.llm.requests import Model
 from clew.trail.kinds import NodeDomain
-from clew.trail.nodes import NodeGraph
+from clew.trail.nodes import NodeGraph, ScoredNode
 from clew.trail.ownership import Ownership
 from clew.trail.store import Embedder, Trail
 
@@ -97,7 +94,7 @@ class Knowledge:
     ) -> None:
         self._trail = trail
         self.consent = Consent(ownership, lambda: self.resolver.cache.clear())
-        self._told = ToldTrail(trail, self.consent)
+        self._told = consented_trail(trail, self.consent)
         self._owner = owner
         self._model = model
         self.root = root
@@ -105,25 +102,18 @@ class Knowledge:
         self.code = code
         self.patience = WAIT_SECONDS
         self.decisions = DecisionSync(trail, root, owner, code, lambda: self.resolver.cache.clear(), self.consent)
-        self._history = NodeShelf(trail, NodeDomain.HISTORY, owner, self.decisions)
-        self._literature = NodeShelf(trail, NodeDomain.ACADEMIC, owner, self.decisions)
-        self.documents = DocumentShelf(self._literature, code, is_changelog)
-        self._shelf = CodeShelf(code)
         self.commits = Commits(code.store, root, lambda: self.resolver.cache.clear())
-        self.shelves: Shelves = {
-            NodeDomain.CODE: self._shelf,
-            NodeDomain.HISTORY: HistoryShelf(self._history, self.commits, self._is_past),
-            NodeDomain.ACADEMIC: self.documents,
-        }
+        nodes = NodeSearch(trail, self.decisions)
+        self.search = SearchDomains(nodes, code, self.commits, is_changelog)
         finder = Finder(
             code,
             History(self.commits, self.decisions.changes, code),
-            Notes(self._told, (self._history, self._literature)),
+            Notes(self._told, nodes),
             ProjectFacts(code),
             clock,
             is_changelog=is_changelog,
         )
-        ground = KnowledgeGround(self._shelf, NodeGraph(self._told, owner), owner, code.source)
+        ground = Ground(code, NodeGraph(self._told, owner))
         self.resolver = Resolver(
             self._told,
             clock,
@@ -228,31 +218,27 @@ class Knowledge:
         return BeliefLedger(self._told, by, self.clock)
 
     def _firewall(self, by: Principal) -> Firewall:
-        graph = NodeGraph(self._told, by)
-
         async def anchors(refs: Sequence[str]) -> Sequence[str]:
             return await ensure_anchors(self._told, refs, by=by)
 
-        return Firewall(graph, KnowledgeGround(self._shelf, graph, by, self.code.source), anchors)
+        return Firewall(self._told, by, Ground(self.code, NodeGraph(self._told, by)), anchors)
 
     def discovery(self, by: Principal) -> ToolDiscovery:
         """Which tools for development are used here, from the project, what is written, and what the user prefers."""
-        research = shelf_research(self.documents, by)
-        return ToolDiscovery(self.root, self._told, self.clock, by, research=research)
+
+        async def search(question: str, limit: int) -> list[ScoredNode]:
+            return await self.search.search(NodeDomain.ACADEMIC, question, by=by, limit=limit)
+
+        return ToolDiscovery(self.root, self._told, self.clock, by, research=document_research(search))
 
     def library(self, by: Principal) -> Library:
         """What others wrote, as the caller sees it."""
         packages = Packages(self._trail, self.clock, self.root, by=self._owner)
-        return Library(self._told, self.clock, by, self.shelves, self._model, packages=packages, root=self.root)
+        return Library(self._told, self.clock, by, self.search, packages, self.root, self._model)
 
     async def close(self) -> None:
         """Let go of the index. Calling it twice is harmless."""
-        await self._history.close()
-        await self._literature.close()
         await self.code.close()
-
-    def _is_past(self, text: str) -> bool:
-        return parse_question(text, self.clock.now()).kind is Kind.HISTORY
 
     async def _symbol_at(self, path: str, line: int) -> str:
         """The qualified name of the innermost symbol around a line; empty without one."""

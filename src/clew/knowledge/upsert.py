@@ -24,14 +24,9 @@ def keyed_id(owner_id: str, key: str) -> str:
 
 async def find_keyed(trail: Trail, key: str, *, by: Principal) -> Breadcrumb | None:
     """The record of the caller's owner under a name, or None when the caller cannot see one."""
-    return await _find(trail, keyed_id(by.owner_id, key), by)
-
-
-async def _find(trail: Trail, id: str, by: Principal) -> Breadcrumb | None:
-    try:
-        return await trail.records.get(id, by=by)
-    except NotFound:
-        return None
+    with suppress(NotFound):
+        return await trail.records.get(keyed_id(by.owner_id, key), by=by)
+    return None
 
 
 async def put_keyed(
@@ -49,12 +44,20 @@ async def put_as(
     Concurrent writers lose nothing: each change applies to the latest version. Raises as `create` and `update`;
     Conflict only after many retries.
     """
-    for _ in range(_RETRIES):
+    for tries_left in reversed(range(_RETRIES)):
         try:
-            return await _put_once(trail, draft, change, by)
-        except (AlreadyExists, Conflict):
-            continue
-    return await _put_once(trail, draft, change, by)
+            present = await trail.records.get(str(draft.id), by=by)
+            wanted = change(present)
+            if wanted is None:
+                return present
+            return await trail.records.update(present.id, wanted, expect=present.version, by=by)
+        except NotFound:
+            with suppress(AlreadyExists):
+                return await trail.records.create(draft, by=by)
+        except Conflict:
+            if not tries_left:
+                raise
+    return await trail.records.create(draft, by=by)
 
 
 async def keep_keyed(trail: Trail, key: str, draft: Draft, *, by: Principal) -> None:
@@ -63,21 +66,5 @@ async def keep_keyed(trail: Trail, key: str, draft: Draft, *, by: Principal) -> 
     if not (by.may("create") and by.may("update")):
         return
     draft = msgspec.structs.replace(draft, scopes=sorted(by.scopes), embed="never")
-
-    def change(present: Breadcrumb) -> Change:
-        return Change(context=draft.context, embed="never")
-
     with suppress(AlreadyExists, Conflict):
-        await put_keyed(trail, key, draft, change, by=by)
-
-
-async def _put_once(
-    trail: Trail, draft: Draft, change: Callable[[Breadcrumb], Change | None], by: Principal
-) -> Breadcrumb:
-    present = await _find(trail, str(draft.id), by)
-    if present is None:
-        return await trail.records.create(draft, by=by)
-    wanted = change(present)
-    if wanted is None:
-        return present
-    return await trail.records.update(present.id, wanted, expect=present.version, by=by)
+        await put_keyed(trail, key, draft, lambda _: Change(context=draft.context, embed="never"), by=by)

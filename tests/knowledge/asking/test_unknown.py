@@ -6,7 +6,7 @@ import pytest
 
 from clew.app import App
 from clew.knowledge.answering.finder import NOTHING
-from tests.knowledge.doors import ask, known, store
+from tests.knowledge.doors import ask, get, known, store
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,4 @@ async def test_notes_that_contradict_each_other_are_told_with_the_one_to_believe
     assert "three retries" in told
     assert "five times, never three" in told
     assert "; believe " in told
+    assert "five times, never three" in await get(app, "reference://tools/hidden/list_conflicts")

@@ -1,32 +1,35 @@
-"""Shelves over a trail, and a library of one owner."""
+"""A search over all domains, and a library of one owner."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from clew.access import Principal
 from clew.clock import ManualClock
+from clew.knowledge.documents.packages import Packages
 from clew.knowledge.documents.research import Library
-from clew.knowledge.searching import Shelves
-from clew.knowledge.shelves import CodeShelf, NodeShelf
-from clew.trail.kinds import NodeDomain
+from clew.knowledge.node_search import NodeSearch
+from clew.knowledge.search_domains import SearchDomains
 from clew.trail.store import Trail
-from tests.knowledge.code_in_memory import Code
+from tests.knowledge.code_in_memory import Code, NoCommits
+from tests.knowledge.documents.writing import OpenLibrary
 
 
 @pytest.fixture
-async def shelves(trail: Trail, me: Principal) -> AsyncIterator[Shelves]:
-    history = NodeShelf(trail, NodeDomain.HISTORY, me)
-    literature = NodeShelf(trail, NodeDomain.ACADEMIC, me)
-    code = CodeShelf(Code({"retry_request": "def retry_request backoff for requests that failed"}))
-    yield {NodeDomain.CODE: code, NodeDomain.HISTORY: history, NodeDomain.ACADEMIC: literature}
-    await history.close()
-    await literature.close()
+def domains(trail: Trail) -> SearchDomains:
+    code = Code({"retry_request": "def retry_request backoff for requests that failed"})
+    return SearchDomains(NodeSearch(trail), code, NoCommits(), lambda path: False)  # type: ignore[arg-type]
 
 
 @pytest.fixture
-def library(trail: Trail, clock: ManualClock, me: Principal, shelves: Shelves, root: Path) -> Library:
-    return Library(trail, clock, me, shelves, root=root)
+def open_library(trail: Trail, clock: ManualClock, me: Principal, domains: SearchDomains, root: Path) -> OpenLibrary:
+    """Opens a library, of one who may do everything unless told otherwise."""
+    packages = Packages(trail, clock, root, by=me)
+    return lambda model=None, by=me: Library(trail, clock, by, domains, packages, root, model)
+
+
+@pytest.fixture
+def library(open_library: OpenLibrary) -> Library:
+    return open_library()

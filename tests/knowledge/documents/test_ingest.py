@@ -13,14 +13,15 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AccessDenied, ClewError, FormatError, InvalidInput, NotFound, SourceError, TooLarge
-from clew.knowledge.documents.ingest import KINDS, MAX_TEXT, Ingested, NewSource, ingest_source, verify_source
+from clew.knowledge.documents.ingest import KINDS, MAX_TEXT, Ingested, NewSource
 from clew.knowledge.documents.readers import read_page, read_rfc
+from clew.knowledge.documents.research import Library
 from clew.knowledge.evidence.trust import trust_of
 from clew.trail.breadcrumb import Change
 from clew.trail.kinds import NodeType, Trust
 from clew.trail.nodes import UNVERIFIED, Node, NodeGraph
 from clew.trail.store import Trail
-from tests.knowledge.documents.writing import RETRIES, RFC, pdf, write
+from tests.knowledge.documents.writing import RETRIES, RFC, OpenLibrary, pdf, practice, verified, write
 
 PAGE = """<!DOCTYPE html><html><head><title>Why &amp; how to retry</title>
 <meta name="author" content="Ada Example"><meta property="article:published_time" content="2024-03-05">
@@ -36,7 +37,9 @@ async def nodes(trail: Trail, by: Principal, found: Ingested) -> list[Node]:
 
 
 @pytest.mark.req("SYL-71", "SYL-83", "SYL-27")
-async def test_the_kind_decides_type_and_trust(trail: Trail, me: Principal, clock: ManualClock) -> None:
+async def test_the_kind_decides_type_and_trust_of_a_verified_source(
+    library: Library, trail: Trail, me: Principal, clock: ManualClock
+) -> None:
     expected = {
         "documentation": (201, 70),
         "rfc": (203, 70),
@@ -52,25 +55,23 @@ async def test_the_kind_decides_type_and_trust(trail: Trail, me: Principal, cloc
     assert set(KINDS) == set(expected)
     for kind, (number, trust) in expected.items():
         text = RFC if kind == "rfc" else f"# On {kind}\n\nA text."
-        found = await ingest_source(trail, NewSource(kind=kind, text=text, title=f"On {kind}"), by=me)
+        found = await verified(library, NewSource(kind=kind, text=text, title=f"On {kind}"))
         [node, *_] = await nodes(trail, me, found)
         assert (node.node_type, node.trust, trust_of(node, clock.now())) == (NodeType(number), trust, trust)
 
 
 @pytest.mark.req("SYL-27")
-async def test_an_rfc_tells_number_title_date_authors_and_sections(trail: Trail, me: Principal) -> None:
-    found = await ingest_source(trail, NewSource(kind="rfc", text=RFC), by=me)
+async def test_an_rfc_tells_number_title_and_sections(library: Library, trail: Trail, me: Principal) -> None:
+    found = await verified(library, NewSource(kind="rfc", text=RFC))
     assert found.title == "RFC 9110: HTTP Semantics"
     pieces = {node.name: node for node in await nodes(trail, me, found)}
     delay = pieces["RFC 9110: HTTP Semantics › 2. Retry-After › 2.1. Delay"]
     assert delay.content.endswith("The delay is a number of seconds.")
-    assert delay.url == "https://www.rfc-editor.org/rfc/rfc9110"
-    assert delay.published_at == datetime(2022, 6, 1, tzinfo=UTC)
-    assert delay.authors == ("R. Fielding", "M. Nottingham, Ed.")
+    assert (delay.url, delay.metadata["claimed_url"]) == (None, "https://www.rfc-editor.org/rfc/rfc9110")
     assert RFC.split("\n")[delay.line_start - 1].startswith("2.1.")
     assert not [node for node in pieces.values() if "[Page" in node.content]
     with pytest.raises(FormatError, match="names no number"):
-        await ingest_source(trail, NewSource(kind="rfc", text="Some text"), by=me)
+        await library.ingest_source(NewSource(kind="rfc", text="Some text"))
 
 
 def test_an_rfc_with_endless_lines_is_read_to_its_end() -> None:
@@ -79,8 +80,10 @@ def test_an_rfc_with_endless_lines_is_read_to_its_end() -> None:
     assert read_rfc(f"RFC 1{' ' * 300_000}", "rfc.txt").url.endswith("/rfc1")
 
 
-async def test_a_page_is_text_without_scripts_and_what_nobody_sees(trail: Trail, me: Principal) -> None:
-    found = await ingest_source(trail, NewSource(kind="blog", text=PAGE), by=me)
+async def test_a_page_is_text_without_scripts_and_what_nobody_sees(
+    library: Library, trail: Trail, me: Principal
+) -> None:
+    found = await library.ingest_source(NewSource(kind="blog", text=PAGE))
     pieces = await nodes(trail, me, found)
     text = "\n".join(node.content for node in pieces)
     assert "Wait, then try again." in text
@@ -116,7 +119,7 @@ def test_broken_markup_is_read_to_its_end(markup: str) -> None:
 
 
 @pytest.mark.req("SYL-27", "O15")
-async def test_a_paper_tells_title_authors_and_year(trail: Trail, me: Principal, root: Path) -> None:
+async def test_a_paper_tells_title_authors_and_year(library: Library, trail: Trail, me: Principal, root: Path) -> None:
     body = pdf(
         "On Waiting\nAbstract\nWaiting longer each time helps.\n1 Introduction\nNetworks fail.",
         "Second page on jitter.",
@@ -125,16 +128,16 @@ async def test_a_paper_tells_title_authors_and_year(trail: Trail, me: Principal,
         created="D:20190401000000Z",
     )
     write(root, "paper.pdf", body)
-    found = await ingest_source(trail, NewSource(kind="paper", path="paper.pdf", venue="NetConf"), by=me, root=root)
+    found = await library.ingest_source(NewSource(kind="paper", path="paper.pdf", venue="NetConf"))
     first, second = await nodes(trail, me, found)
-    assert (first.node_type, first.trust) == (NodeType.PAPER, 60)
+    assert first.node_type is NodeType.PAPER
     assert (first.name, second.name) == ("On Waiting, page 1", "On Waiting, page 2")
     assert (first.authors, first.published_at.year) == (("Ada Example", "Bob Sample"), 2019)
     assert (second.metadata["page"], second.metadata["venue"]) == (2, "NetConf")
     assert "jitter" in second.content
 
 
-async def test_broken_encrypted_and_empty_papers_are_refused_in_words(trail: Trail, me: Principal, root: Path) -> None:
+async def test_broken_encrypted_and_empty_papers_are_refused_in_words(library: Library, root: Path) -> None:
     whole = pdf("Some text that is long enough")
     write(root, "locked.pdf", pdf("secret text", password="open"))
     write(root, "empty.pdf", pdf(""))
@@ -142,56 +145,72 @@ async def test_broken_encrypted_and_empty_papers_are_refused_in_words(trail: Tra
     write(root, "noise.pdf", b"%PDF-1.4\n" + bytes(range(256)) * 40)
     for name, reason in {"locked": "encrypted", "empty": "no text", "short": "broken", "noise": "broken"}.items():
         with pytest.raises(FormatError, match=reason):
-            await ingest_source(trail, NewSource(kind="paper", path=f"{name}.pdf"), by=me, root=root)
+            await library.ingest_source(NewSource(kind="paper", path=f"{name}.pdf"))
     for cut in range(10, len(whole), 97):
         write(root, "cut.pdf", whole[:cut])
         try:
-            await ingest_source(trail, NewSource(kind="paper", path="cut.pdf"), by=me, root=root)
+            await library.ingest_source(NewSource(kind="paper", path="cut.pdf"))
         except FormatError:
             continue
 
 
 @pytest.mark.req("O15")
-async def test_the_same_source_twice_is_one_and_a_new_version_supersedes(
-    trail: Trail, me: Principal, root: Path
+async def test_the_same_source_twice_is_one_and_a_changed_one_replaces_it(
+    library: Library, trail: Trail, me: Principal, root: Path, clock: ManualClock
 ) -> None:
     source = NewSource(kind="best_practice", path="retries.md")
     write(root, "retries.md", RETRIES)
-    first = await ingest_source(trail, source, by=me, root=root)
+    first = await library.ingest_source(source)
     head = await trail.log.head()
-    again = await ingest_source(trail, source, by=me, root=root)
+    clock.advance(days=1)
+    again = await library.ingest_source(source)
     assert (again.ids, again.written) == (first.ids, 0)
     assert await trail.log.head() == head
-    write(root, "retries.md", RETRIES.replace("five", "three"))
-    second = await ingest_source(trail, source, by=me, root=root)
-    assert (second.written, second.superseded) == (2, 2)
-    graph = NodeGraph(trail, me)
-    for old, new in zip(first.ids, second.ids, strict=True):
-        assert (await graph.current(old)).id == new
+    write(root, "retries.md", RETRIES.replace("five", "three") + "\n## More\n\nText.\n")
+    second = await library.ingest_source(source)
+    assert second.ids[:2] == first.ids
+    assert "three" in (await nodes(trail, me, second))[1].content
+    assert "five" in (await trail.records.get(first.ids[1], by=me, version=1)).context["content"]
     write(root, "retries.md", RETRIES)
-    third = await ingest_source(trail, source, by=me, root=root)
-    assert "five" in (await graph.current(first.ids[1])).content
-    assert (await graph.current(second.ids[1])).id == third.ids[1]
+    third = await library.ingest_source(source)
+    assert (third.ids, third.removed) == (first.ids, 1)
+    with pytest.raises(NotFound):
+        await nodes(trail, me, second)
 
 
-async def test_what_an_agent_takes_in_is_marked_until_a_person_vouches_for_it(
-    trail: Trail, me: Principal, root: Path, clock: ManualClock
+@pytest.mark.req("SYL-27")
+async def test_a_changed_source_stands_beside_a_verified_one_until_a_person_verifies_it(
+    library: Library, trail: Trail, me: Principal
 ) -> None:
-    agent = msgspec.structs.replace(me, steers=False)
-    write(root, "page.md", RETRIES)
-    found = await ingest_source(trail, NewSource(kind="rfc", text=RFC), by=agent, root=root)
-    assert (found.is_verified, found.trust) == (False, Trust.LLM)
+    old = await verified(library, practice("Limits", "Retry five times."))
+    again = await library.ingest_source(practice("Limits", "Retry five times."))
+    assert (again.ids, again.written, again.is_verified) == (old.ids, 0, True)
+    changed = await library.ingest_source(practice("Limits", "Retry three times."))
+    assert not changed.is_verified
+    assert [node.content for node in await nodes(trail, me, old)] == ["Retry five times."]
+    new = await library.verify_source(changed.ids[0])
+    assert new.ids == old.ids
+    assert [node.content for node in await nodes(trail, me, new)] == ["Retry three times."]
+    with pytest.raises(NotFound):
+        await nodes(trail, me, changed)
+
+
+async def test_a_source_is_marked_until_a_person_vouches_for_it(
+    library: Library, trail: Trail, me: Principal, root: Path, clock: ManualClock
+) -> None:
+    found = await library.ingest_source(NewSource(kind="rfc", text=RFC))
+    assert found.trust == Trust.LLM
     for node in await nodes(trail, me, found):
         assert node.content.startswith(UNVERIFIED)
-        assert trust_of(node, clock.now()) == 20
+        assert (trust_of(node, clock.now()), node.url) == (20, None)
     outside = root.parent / "outside.md"
     outside.write_text("# Outside")
     for path in (str(outside), "../outside.md"):
         with pytest.raises(SourceError):
-            await ingest_source(trail, NewSource(kind="text", path=path), by=agent, root=root)
+            await library.ingest_source(NewSource(kind="text", path=path))
 
 
-async def test_links_keys_and_what_is_too_much_are_refused(trail: Trail, me: Principal, root: Path) -> None:
+async def test_links_keys_and_what_is_too_much_are_refused(library: Library, root: Path) -> None:
     os.symlink("/etc/passwd", root / "link.txt")
     write(root, ".env", "A=1")
     write(root, "id.txt", "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\n")
@@ -210,64 +229,59 @@ async def test_links_keys_and_what_is_too_much_are_refused(trail: Trail, me: Pri
         (InvalidInput, NewSource(kind="text", url="https://only.example")),
         (InvalidInput, NewSource(kind="text", text="both", path="a.md")),
         (InvalidInput, NewSource(kind="text", text="x", url="no address")),
-        (InvalidInput, NewSource(kind="poem", text="x")),
-        (InvalidInput, NewSource(kind="text", text="x", scopes=["not-mine"])),
-        (InvalidInput, NewSource(kind="text", text="x", published_at=datetime(2020, 1, 1))),
     ]
     for error, source in sources:
         with pytest.raises(error):
-            await ingest_source(trail, source, by=me, root=root)
+            await library.ingest_source(source)
 
 
-async def test_keys_in_a_source_are_masked(trail: Trail, me: Principal) -> None:
+async def test_a_text_on_one_endless_line_is_cut_into_pieces(library: Library, trail: Trail, me: Principal) -> None:
+    found = await library.ingest_source(NewSource(kind="text", title="Endless", text="turnip " * 20_000))
+    assert max(len(node.content) for node in await nodes(trail, me, found)) < 10_000
+    assert len(found.ids) > 10
+
+
+async def test_keys_in_a_source_are_masked(library: Library, trail: Trail, me: Principal) -> None:
     key = "ghp_" + "a1B2" * 9
     text = f"# Tokens\n\nUse {key}.\n\n-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBg\n-----END PRIVATE KEY-----\n"
-    found = await ingest_source(trail, NewSource(kind="blog", text=text, url=f"https://u:{key}@x.example"), by=me)
+    found = await library.ingest_source(NewSource(kind="blog", text=text, url=f"https://u:{key}@x.example"))
     for id in found.ids:
         kept = str(await trail.records.get(id, by=me))
         assert key not in kept
         assert "MIIEvQ" not in kept
 
 
-async def verify(trail: Trail, clock: ManualClock, id: str, by: Principal) -> Ingested:
-    return await verify_source(trail, id, by=by, at=clock.now())
-
-
 @pytest.mark.req("SYL-27", "SYL-83")
 async def test_a_source_that_a_person_verifies_gets_the_trust_of_its_kind(
-    trail: Trail, me: Principal, clock: ManualClock
+    library: Library, open_library: OpenLibrary, trail: Trail, me: Principal, clock: ManualClock
 ) -> None:
-    agent = msgspec.structs.replace(me, steers=False)
-    before = await ingest_source(trail, NewSource(kind="rfc", text=RFC), by=agent)
-    for caller in (agent, msgspec.structs.replace(me, roles=frozenset({"subscriber"}))):
+    before = await library.ingest_source(NewSource(kind="rfc", text=RFC))
+    for other in ({"steers": False}, {"roles": frozenset({"subscriber"})}):
         with pytest.raises(AccessDenied):
-            await verify(trail, clock, before.ids[0], caller)
-    after = await verify(trail, clock, before.ids[-1], me)
-    assert (after.title, after.trust, after.superseded) == (before.title, 70, len(before.ids))
-    old, new = await nodes(trail, me, before), await nodes(trail, me, after)
-    assert [node.superseded_by for node in old] == [node.id for node in new]
+            await open_library(by=msgspec.structs.replace(me, **other)).verify_source(before.ids[0])
+    old = await nodes(trail, me, before)
+    after = await library.verify_source(before.ids[-1])
+    assert (after.title, after.trust, after.ids) == (before.title, 70, before.ids)
+    new = await nodes(trail, me, after)
     assert all(trust_of(node, clock.now()) == 70 and not node.content.startswith(UNVERIFIED) for node in new)
-    assert [(node.name, node.line_start, node.published_at) for node in new] == [
-        (node.name, node.line_start, node.published_at) for node in old
-    ]
-    for id in (before.ids[0], after.ids[0]):
-        with pytest.raises(NotFound):
-            await verify(trail, clock, id, me)
+    assert [(node.name, node.line_start) for node in new] == [(node.name, node.line_start) for node in old]
+    with pytest.raises(NotFound):
+        await library.verify_source(after.ids[0])
 
 
 async def test_a_source_that_was_changed_since_its_ingestion_is_not_verified(
-    trail: Trail, me: Principal, clock: ManualClock
+    library: Library, trail: Trail, me: Principal
 ) -> None:
-    agent = msgspec.structs.replace(me, steers=False)
-    [id] = (await ingest_source(trail, NewSource(kind="blog", title="Waiting", text="Wait."), by=agent)).ids
+    source = NewSource(kind="blog", title="Waiting", text="Wait.")
+    [id] = (await library.ingest_source(source)).ids
     found = await trail.records.get(id, by=me)
     forged = Change(context={**found.context, "content": "Never wait."})
-    await trail.records.update(id, forged, expect=found.version, by=agent)
+    await trail.records.update(id, forged, expect=found.version, by=me)
     with pytest.raises(SourceError, match="was changed"):
-        await verify(trail, clock, id, me)
-    again = await ingest_source(trail, NewSource(kind="blog", title="Waiting", text="Wait."), by=agent)
+        await library.verify_source(id)
+    again = await library.ingest_source(source)
     assert again.written == 1
-    assert (await verify(trail, clock, again.ids[0], me)).is_verified
+    assert (await library.verify_source(again.ids[0])).trust == 30
 
 
 def test_code_in_a_page_has_no_headings_and_nested_hidden_text_stays_hidden() -> None:
@@ -275,7 +289,7 @@ def test_code_in_a_page_has_no_headings_and_nested_hidden_text_stays_hidden() ->
         "<head><title>T</title><body><h1>Use</h1><pre># install\nrun</pre>"
         "<div hidden><div>one</div>two</div><p aria-hidden=true>three</p><p>four</p>"
     )
-    assert [piece.name for piece in page.pieces] == ["Use"]
+    assert [piece.name for piece in page.pieces] == ["T › Use"]
     assert "# install" in page.pieces[0].text
     assert page.pieces[0].text.endswith("four")
     assert not re.search("one|two|three", page.pieces[0].text)

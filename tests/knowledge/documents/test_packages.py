@@ -12,7 +12,6 @@ from clew.clock import ManualClock
 from clew.errors import NotFound
 from clew.knowledge.documents.packages import Packages
 from clew.knowledge.documents.research import Library
-from clew.knowledge.searching import Shelves
 from clew.trail.kinds import NodeType
 from clew.trail.nodes import Node, NodeGraph
 from clew.trail.store import Trail
@@ -63,21 +62,26 @@ async def nodes(trail: Trail, me: Principal, ids: tuple[str, ...]) -> dict[str, 
     return {node.name: node for node in [await graph.get_node(id) for id in ids]}
 
 
+async def learn(packages: Packages, name: str) -> tuple[str, ...]:
+    [named] = await packages.mentioned(f"how to use {name}?")
+    return await packages.learn(named)
+
+
 async def test_a_package_gives_its_description_and_docstrings_without_being_run(
     trail: Trail, root: Path, clock: ManualClock, me: Principal
 ) -> None:
     install(root, "1.2")
-    kept = await Packages(trail, clock, root, by=me).learn("Weather.Lib")
-    found = await nodes(trail, me, kept.ids)
+    kept = await learn(Packages(trail, clock, root, by=me), "Weather.Lib")
+    found = await nodes(trail, me, kept)
     assert "All stations near a place" in found["weather_lib.find_stations"].content
     assert "timeout: float=2.0" in found["weather_lib.Station.read"].content
     assert not [name for name in found if "_hidden" in name or "_private" in name or "etc" in name]
+    assert "Talks to weather stations" in found["weather_lib"].content
     assert found["weather_lib.forecast"].metadata["file"] == "weather_lib/_offered.py"
     read = found["weather_lib.Station.read"]
     assert (read.line_start, read.metadata["file"], read.package) == (11, "weather_lib/__init__.py", "weather-lib")
     assert all(each.node_type is NodeType.DOCUMENTATION and each.trust == 70 for each in found.values())
     assert {each.source for each in found.values()} == {"weather-lib 1.2"}
-    assert {each.metadata["home"] for each in found.values()} == {"https://weather.example/"}
     assert "Weather for all" in found["weather-lib 1.2"].content
 
 
@@ -86,14 +90,13 @@ async def test_a_package_is_read_again_only_with_another_version(
 ) -> None:
     install(root, "1.2")
     packages = Packages(trail, clock, root, by=me)
-    first = await packages.learn("weather_lib")
+    first = await learn(packages, "weather_lib")
     head = await trail.log.head()
-    assert (await packages.learn("weather-lib")).ids == first.ids
+    assert await learn(packages, "weather-lib") == first
     assert await trail.log.head() == head
     (root / SITE / "Weather_Lib-1.2.dist-info").rename(root / SITE / "Weather_Lib-1.3.dist-info")
-    again = await packages.learn("weather-lib")
-    assert again.written
-    assert {each.source for each in (await nodes(trail, me, again.ids)).values()} == {"weather-lib 1.3"}
+    again = await learn(packages, "weather-lib")
+    assert {each.source for each in (await nodes(trail, me, again)).values()} == {"weather-lib 1.3"}
 
 
 async def test_only_packages_of_the_manifests_that_are_installed_are_read(
@@ -101,9 +104,9 @@ async def test_only_packages_of_the_manifests_that_are_installed_are_read(
 ) -> None:
     install(root, "1.2")
     packages = Packages(trail, clock, root, by=me)
-    for name in ("absent", "pip", "../weather-lib", ""):
-        with pytest.raises(NotFound):
-            await packages.learn(name)
+    assert await packages.mentioned("pip and ../weather-lib") == []
+    with pytest.raises(NotFound):
+        await learn(packages, "absent")
 
 
 async def test_the_readme_of_a_package_of_node_is_read(
@@ -112,43 +115,14 @@ async def test_the_readme_of_a_package_of_node_is_read(
     write(root, "package.json", json.dumps({"dependencies": {"@wx/client": "^2"}, "devDependencies": {"../up": "1"}}))
     write(root, "node_modules/@wx/client/package.json", '{"version": "2.1.0"}')
     write(root, "node_modules/@wx/client/README.md", "# Client\n\nCall `connect()`.\n")
-    kept = await Packages(trail, clock, root, by=me).learn("@wx/client")
-    [node] = (await nodes(trail, me, kept.ids)).values()
+    kept = await learn(Packages(trail, clock, root, by=me), "@wx/client")
+    [node] = (await nodes(trail, me, kept)).values()
     assert "connect()" in node.content
     assert (node.source, node.metadata["file"]) == ("@wx/client 2.1.0", "node_modules/@wx/client/README.md")
 
 
-async def test_the_packages_of_all_manifests_are_named_once_and_in_order(
-    trail: Trail, root: Path, clock: ManualClock, me: Principal
-) -> None:
-    packages = Packages(trail, clock, root, by=me)
-    write(root, "requirements-dev.txt", "# tools\n-r other.txt\nPyTest_Asyncio[x]==1 ; python_version > '3'\nruff\n")
-    write(root, "requirements/all.txt", "git+https://x\nhttpx\n")
-    write(root, "pyproject.toml", '[dependency-groups]\na = ["ruff", {include-group = "b"}]\n')
-    write(root, "package.json", '{"dependencies": {"zod": "1"}}')
-    write(root, "go.mod", "require example.org/a v1.0.0\n")
-    assert [(each.ecosystem, each.name) for each in await packages.names()] == [
-        ("npm", "zod"),
-        ("python", "httpx"),
-        ("python", "pytest-asyncio"),
-        ("python", "ruff"),
-    ]
-
-
-async def test_what_no_manifest_names_is_told_with_the_manifests_that_are_broken(
-    trail: Trail, root: Path, clock: ManualClock, me: Principal
-) -> None:
+async def test_a_question_that_names_a_package_has_it_read(root: Path, library: Library) -> None:
     install(root, "1.2")
-    write(root, "pyproject.toml", "[broken")
-    with pytest.raises(NotFound, match=r"Mend these first: pyproject\.toml is not valid TOML: Expected"):
-        await Packages(trail, clock, root, by=me).learn("weather-lib")
-
-
-async def test_a_question_that_names_a_package_has_it_read(
-    trail: Trail, root: Path, clock: ManualClock, me: Principal, shelves: Shelves
-) -> None:
-    install(root, "1.2")
-    library = Library(trail, clock, me, shelves, packages=Packages(trail, clock, root, by=me))
     found = await library.research("How do I find stations with weather-lib?")
     source = next(each for each in found.sources if each.name == "weather_lib.find_stations")
     assert source.place.startswith("weather-lib 1.2: weather_lib/__init__.py:18-19@")

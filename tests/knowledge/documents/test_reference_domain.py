@@ -12,7 +12,7 @@ import pytest
 from clew.app import App
 from clew.catalog.answers import Item, Question
 from clew.knowledge.documents.ingest import NewSource
-from tests.knowledge.documents.writing import RETRIES, RFC, practice
+from tests.knowledge.documents.writing import RETRIES, RFC, practice, verified
 from tests.knowledge.doors import get, of_session, opened, store
 
 REFERENCE = "reference://tools"
@@ -77,20 +77,18 @@ async def test_a_miss_is_short_and_names_the_domains_that_know_more(app: App) ->
     assert (missed.status, missed.sources, missed.also_exists_in) == ("no_matches", (), ("code",))
     assert missed.text.endswith("Try code.")
     assert len(missed.text.split()) <= 30
-    await app.knowledge().library(app.me).ingest_source(practice("Backoff", "A backoff waits after each attempt."))
+    await verified(app.knowledge().library(app.me), practice("Backoff", "A backoff waits after each attempt."))
     assert "Also in: code" in await get(app, f"{REFERENCE}/research", query="backoff attempt")
 
 
 @pytest.mark.req("SYL-82")
-async def test_the_provenance_of_a_note_is_its_code_its_references_and_what_is_added(app: App) -> None:
+async def test_the_provenance_of_a_note_is_its_code_and_its_references(app: App) -> None:
     library = app.knowledge().library(app.me)
-    [document] = (await library.ingest_source(practice("Backoff", "Clients wait longer each time."))).ids
+    [document] = (await verified(library, practice("Backoff", "Clients wait longer each time."))).ids
     id, _ = await store(app, "Wait longer", code_references=["src/retry.py#backoff"], inspired_by=[document])
-    await get(app, f"{HIDDEN}/add_provenance", node_id=id, url="https://example.org/waiting", confidence=0.4)
     lines = re.findall(r"^- (\w+), ([^,\s]+).*\(confidence ([\d.]+), (\w+)\)", await provenance(app, id), re.M)
     assert lines[0] == ("code", "src/retry.py", "1.00", "verified")
     assert ("academic", document, "0.80", "verified") in lines
-    assert lines[-1] == ("academic", "https://example.org/waiting", "0.40", "unverified")
     assert [confidence for _, _, confidence, _ in lines] == sorted((line[2] for line in lines), reverse=True)
 
 
@@ -99,23 +97,18 @@ async def provenance(app: App, id: str) -> str:
 
 
 @pytest.mark.req("SYL-82")
-async def test_an_ingested_source_knows_its_origin_and_takes_no_other(app: App) -> None:
-    [id] = (
-        await app.knowledge()
-        .library(app.me)
-        .ingest_source(NewSource(kind="blog", title="Waiting", text="Wait.", url="https://blog.example/wait"))
-    ).ids
-    assert "academic, https://blog.example/wait" in await provenance(app, id)
-    assert "has its sources already" in await refused(app, f"{HIDDEN}/add_provenance", node_id=id, path="src/a.py")
-    assert "not both" in await refused(app, f"{HIDDEN}/add_provenance", node_id=id)
+async def test_an_ingested_source_knows_its_origin(app: App) -> None:
+    source = NewSource(kind="blog", title="Waiting", text="Wait.", url="https://blog.example/wait")
+    [id] = (await verified(app.knowledge().library(app.me), source)).ids
+    assert re.search(r"^- user, .*verified\)\n- academic, ", await provenance(app, id), re.M)
 
 
 @pytest.mark.req("SYL-85")
 async def test_conflicts_that_research_finds_are_listed_and_resolved(app: App) -> None:
     assert "no unresolved conflicts" in await get(app, f"{HIDDEN}/list_conflicts")
     library = app.knowledge().library(app.me)
-    await library.ingest_source(practice("One", "The login service uses JWT for its sessions."))
-    await library.ingest_source(practice("Two", "The login service uses cookies for its sessions."))
+    await verified(library, practice("One", "The login service uses JWT for its sessions."))
+    await verified(library, practice("Two", "The login service uses cookies for its sessions."))
     assert "disagreement" in await get(app, f"{REFERENCE}/research", query="login service sessions")
     listed = await get(app, f"{HIDDEN}/list_conflicts", of_session(app, "tomorrow"))
     assert "JWT" in listed
@@ -130,7 +123,7 @@ async def test_conflicts_that_research_finds_are_listed_and_resolved(app: App) -
 async def test_research_stops_at_the_threshold_at_its_tokens_or_at_its_depth(app: App) -> None:
     library = app.knowledge().library(app.me)
     for number in range(25):
-        await library.ingest_source(practice(f"Retries {number}", f"{RETRIES}\nKind {number}."))
+        await verified(library, practice(f"Retries {number}", f"{RETRIES}\nKind {number}."))
 
     async def count(**params: Any) -> tuple[int, str]:
         found = await get(app, f"{REFERENCE}/research", query="retries with backoff", **params)

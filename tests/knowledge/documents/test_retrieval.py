@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from clew.access import Principal
-from clew.knowledge.documents.retrieval import Judgement, RetrievalConfig, Retrieved, Search, judge_by_words, retrieve
-from clew.knowledge.shelves import NodeShelf
+from clew.knowledge.documents.research import RetrievalConfig, Retrieved, Search, judge, retrieve
+from clew.knowledge.node_search import NodeSearch
 from clew.llm import open_embedder
 from clew.trail import open_trail
 from clew.trail.kinds import NodeType
@@ -33,36 +33,26 @@ class Library:
         return [ScoredNode(node=each, similarity=0.5) for each in self.nodes if each.id not in exclude][:limit]
 
 
-def judge(*confidences: float, refined: str = ""):
-    left = iter(confidences)
-
-    async def judged(question: str, found: Sequence[ScoredNode]) -> Judgement:
-        return Judgement(confidence=next(left), refined=refined)
-
-    return judged
-
-
 @pytest.mark.req("SYL-100")
 async def test_it_ends_when_what_is_there_suffices() -> None:
-    library = Library(["x"] * 50)
+    library = Library(["x"] * 8 + ["lantern"] + ["x"] * 40)
     config = RetrievalConfig(initial_k=4, max_depth=9, confidence_threshold=0.8)
-    found = await retrieve(library.search, "why", config, judge(0.2, 0.79, 0.8, 1.0))
-    assert (found.stopped, found.depth, found.confidence) == ("sufficient", 3, 0.8)
+    found = await retrieve(library.search, "lantern", config)
+    assert (found.stopped, found.depth, found.confidence) == ("sufficient", 3, 1.0)
     assert [each.node.name for each in found.found] == [f"n{at}" for at in range(12)]
 
 
 @pytest.mark.req("SYL-100")
 async def test_it_ends_at_its_depth_at_its_tokens_and_when_there_is_no_more() -> None:
-    never = judge(*[0.0] * 20)
-    deep = await retrieve(Library(["x"] * 50).search, "why", RetrievalConfig(initial_k=2, max_depth=3), never)
+    deep = await retrieve(Library(["x"] * 50).search, "lantern", RetrievalConfig(initial_k=2, max_depth=3))
     assert (deep.stopped, deep.depth, len(deep.found)) == ("depth", 3, 6)
-    few = await retrieve(Library(["x"] * 5).search, "why", RetrievalConfig(initial_k=2, max_depth=9), never)
+    few = await retrieve(Library(["x"] * 5).search, "lantern", RetrievalConfig(initial_k=2, max_depth=9))
     assert (few.stopped, len(few.found)) == ("exhausted", 5)
     config = RetrievalConfig(initial_k=2, max_depth=9, max_retrieval_tokens=100)
-    long = await retrieve(Library(["word " * 30] * 50).search, "why", config, never)
+    long = await retrieve(Library(["word " * 30] * 50).search, "lantern", config)
     assert long.stopped == "tokens"
     assert 0 < long.tokens <= 100
-    nothing = await retrieve(Library([]).search, "why")
+    nothing = await retrieve(Library([]).search, "lantern")
     assert (nothing.stopped, nothing.found, nothing.tokens) == ("exhausted", (), 0)
 
 
@@ -70,7 +60,7 @@ async def test_it_ends_at_its_depth_at_its_tokens_and_when_there_is_no_more() ->
 async def test_what_is_too_long_is_passed_over_for_what_fits() -> None:
     library = Library(["word " * 900, "short", "word " * 900, "brief"])
     config = RetrievalConfig(initial_k=4, max_depth=2, max_retrieval_tokens=50)
-    found = await retrieve(library.search, "why", config, judge(0.0, 0.0))
+    found = await retrieve(library.search, "lantern", config)
     assert [each.node.content for each in found.found] == ["short", "brief"]
 
 
@@ -85,12 +75,12 @@ async def test_each_step_asks_for_what_the_last_one_lacked() -> None:
 
 
 @pytest.mark.req("SYL-100")
-async def test_without_a_model_confidence_is_the_share_of_words_in_the_best_source() -> None:
+async def test_confidence_is_the_share_of_words_in_the_best_source() -> None:
     held = [ScoredNode(node=node(HISTORY, "Retry", text), similarity=1) for text in ("bounded", "the lanterns hang")]
-    assert (await judge_by_words("retries of the lantern", held)).confidence == 1.0
-    assert (await judge_by_words("bounded lantern", held)) == Judgement(confidence=0.5)
-    assert (await judge_by_words("???", held)).confidence == 0.0
-    assert (await judge_by_words("lantern", [])).confidence == 0.0
+    assert judge("retries of the lantern", held)[0] == 1.0
+    assert judge("bounded lantern", held) == (0.5, "bounded lantern")
+    assert judge("???", held)[0] == 0.0
+    assert judge("lantern", [])[0] == 0.0
 
 
 def read(name: str) -> list[dict]:
@@ -119,12 +109,12 @@ async def test_on_real_questions_it_retrieves_fewer_than_twenty_and_finds_nearly
         for row in read("memory_dev_corpus.jsonl")
     ]
     await trail.records.create_many(drafts, by=me)
-    shelf = NodeShelf(trail, HISTORY, me)
+    nodes = NodeSearch(trail)
 
     def within(session: str) -> Search:
         async def search(query: str, limit: int, exclude: Collection[str]) -> list[ScoredNode]:
-            filter = NodeFilter(session_id=session)
-            return await shelf.search(query, by=me, limit=limit, filter=filter, exclude=exclude)
+            filter = NodeFilter(domain=HISTORY, session_id=session)
+            return await nodes.search(query, filter, by=me, limit=limit, exclude=exclude)
 
         return search
 
@@ -132,13 +122,12 @@ async def test_on_real_questions_it_retrieves_fewer_than_twenty_and_finds_nearly
     stepwise: list[tuple[Retrieved, float]] = []
     fixed: list[float] = []
     known = 0
-    await shelf.catch_up()
     for row in questions:
         search = within(row["set"])
         found = await retrieve(search, row["query"])
         stepwise.append((found, share_found(row["relevant"], found.found)))
         fixed.append(share_found(row["relevant"], await search(row["query"], FIXED_K, ())))
-        known += shelf.contains(row["query"], by=me)
+        known += await nodes.knows(row["query"], HISTORY, by=me)
     await trail.close()
 
     retrieved = sum(len(found.found) for found, _ in stepwise) / len(questions)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
-from clew.knowledge.documents.ingest import NewSource
+from clew.knowledge.documents.ingest import Ingested, NewSource
+from clew.knowledge.documents.research import Library
 
 RFC = """\
 Internet Engineering Task Force (IETF)                       R. Fielding
@@ -89,5 +91,13 @@ def pdf(*pages: str, title: str = "", author: str = "", created: str = "", passw
     return out.getvalue()
 
 
+OpenLibrary = Callable[..., Library]
+
+
 def practice(title: str, text: str) -> NewSource:
     return NewSource(kind="best_practice", title=title, text=text)
+
+
+async def verified(library: Library, source: NewSource) -> Ingested:
+    """Ingest a source and verify it as a person."""
+    return await library.verify_source((await library.ingest_source(source)).ids[0])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.context.scoring import parts_of
-from clew.knowledge.evidence.trust import BUDGET, Evidence, Parts, evidence_of, quality, render_evidence, select
+from clew.knowledge.evidence.trust import BUDGET, Evidence, Parts, evidence_of, fitting, quality, render_evidence
 from clew.trail.breadcrumb import NEVER, Breadcrumb
 from clew.trail.nodes import ScoredNode
 from tests.knowledge.nodes import CODE, HISTORY, NOW, node
@@ -42,7 +42,7 @@ def evidence(name: str, letters: int, similarity: float, trust: float = 100) -> 
     st.lists(st.builds(evidence, st.just("s"), st.integers(0, 20_000), st.floats(0, 1), st.floats(0, 100)), max_size=20)
 )
 def test_a_selection_of_evidence_stays_in_its_budget_best_first(found: list[Evidence]) -> None:
-    chosen = select(found)
+    chosen = fitting(sorted(found, key=lambda each: -each.score))
     assert sum(each.tokens for each in chosen) <= BUDGET
     assert all(each.score >= 0.3 for each in chosen)
     assert [each.score for each in chosen] == sorted((each.score for each in chosen), reverse=True)
@@ -62,8 +62,8 @@ def test_a_line_of_evidence_shows_source_trust_score_warning_and_an_excerpt() ->
 @pytest.mark.req("SYL-86")
 def test_a_longer_source_is_passed_over_for_one_that_fits() -> None:
     found = [evidence("big", 4 * BUDGET + 1, 1.0), evidence("small", 40, 0.5), evidence("poor", 4, 0.1, trust=0)]
-    assert [each.name for each in select(found)] == ["small"]
-    assert select([evidence("just", 4 * BUDGET, 1.0)])[0].tokens == BUDGET
+    assert [each.name for each in fitting(found)] == ["small"]
+    assert fitting([evidence("just", 4 * BUDGET, 1.0)])[0].tokens == BUDGET
 
 
 @pytest.mark.req("SYL-86")

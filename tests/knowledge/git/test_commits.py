@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clew.knowledge.code.store import CodeStore
-from clew.knowledge.evidence.citations import citation_of
+from clew.knowledge.evidence.provenance import citation_of
 from clew.knowledge.git.commits import Commits
 from clew.knowledge.git.log import Commit, read_text_commits
 from clew.knowledge.git.store import CommitFilter

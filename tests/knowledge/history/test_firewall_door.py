@@ -44,7 +44,7 @@ def firewall(trail: Trail, me: Principal, tmp_path: Path) -> Firewall:
     async def anchors(refs: Sequence[str]) -> Sequence[str]:
         return await ensure_anchors(trail, refs, by=me)
 
-    return Firewall(NodeGraph(trail, me), Folder(root), anchors)
+    return Firewall(trail, me, Folder(root), anchors)  # type: ignore[arg-type]
 
 
 @pytest.mark.req("O17", "SYL-96")

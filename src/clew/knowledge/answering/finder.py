@@ -24,7 +24,7 @@ from clew.knowledge.code.files import ASIDE, TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.postings import Place
 from clew.knowledge.code.search_index import PassageHit
-from clew.knowledge.evidence.citations import COMMIT_PREFIX
+from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.secrecy import mask_keys
 from clew.trail.kinds import NodeType
 from clew.trail.nodes import Node, ScoredNode

@@ -61,7 +61,7 @@ class ModelAnswer:
         content = mask_keys(said.content)
         verdict = await examine(content, [node.path for node in used if node.path], self._ground)
         is_verified = verdict.verified and not parsed.unknown
-        text = annotate(content, used, self._clock.now()).text
+        text = annotate(content, used)
         unknown = (f"it cites [{number}], which is no source" for number in parsed.unknown)
         return Worded(
             text=text if is_verified else f"{UNVERIFIED} {text}",

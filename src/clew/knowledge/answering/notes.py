@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from clew.access import Principal
 from clew.knowledge.answering.history import cover_of
 from clew.knowledge.answering.question import Question
 from clew.knowledge.history.decisions import REPOSITORY
 from clew.knowledge.history.entries import list_all, newest_first
-from clew.knowledge.shelves import Shelf
+from clew.knowledge.node_search import NodeSearch
 from clew.trail.kinds import NodeDomain, NodeType
 from clew.trail.nodes import Node, NodeFilter, NodeGraph, ScoredNode, to_selector
 from clew.trail.store import Trail
@@ -42,8 +42,8 @@ _ASKING = frozenset(_KIND_WORDS.split())
 class Notes:
     """The notes that a caller may see."""
 
-    def __init__(self, trail: Trail, shelves: Sequence[Shelf]) -> None:
-        self._trail, self._shelves = trail, shelves
+    def __init__(self, trail: Trail, nodes: NodeSearch) -> None:
+        self._trail, self._nodes = trail, nodes
 
     async def of_kind(self, question: Question, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
         """Notes of the kind that a question names, those on its topic first, newest first; none where it names none."""
@@ -71,11 +71,8 @@ class Notes:
     async def search(self, question: Question, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
         """Notes and ingested documents that have the words of a question, scored by the share that they have."""
         found: dict[str, Node] = {}
-        for shelf in self._shelves:
-            await shelf.catch_up()
-            if not any(shelf.contains(word, by=by) for word in question.words):
-                continue
-            for each in await shelf.search(question.text, by=by, limit=SHOWN):
+        for domain in (NodeDomain.HISTORY, NodeDomain.ACADEMIC):
+            for each in await self._nodes.search(question.text, NodeFilter(domain=domain), by=by, limit=SHOWN):
                 if not _is_passage(each.node):
                     found.setdefault(each.node.id, each.node)
         scored = [ScoredNode(node=node, similarity=cover_of(node, weights)) for node in found.values()]

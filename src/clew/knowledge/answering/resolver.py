@@ -23,7 +23,7 @@ from clew.knowledge.answering.finder import Finder, Findings
 from clew.knowledge.answering.model_answer import ModelAnswer
 from clew.knowledge.answering.question import Kind, Question, parse_question
 from clew.knowledge.answering.sources import cite
-from clew.knowledge.evidence.conflicts import Conflict, detect
+from clew.knowledge.evidence.conflicts import Conflict, detect, record_conflicts
 from clew.knowledge.evidence.trust import Evidence, evidence_of, fitting
 from clew.secrecy import mask_keys
 from clew.trail.breadcrumb import Draft, Ttl
@@ -109,6 +109,7 @@ class Resolver:
         chosen = fitting([evidence_of(each, now) for each in found.sources])
         used = [nodes[each.id] for each in chosen]
         conflicts = detect(used, now, in_code=self._stands_in_code)[:MAX_CONFLICTS]
+        await record_conflicts(self._trail, conflicts, by=by)
         notes = [
             *found.notes,
             *(f"Sources disagree: {each.description}; believe {each.resolution}" for each in conflicts),

@@ -16,8 +16,9 @@ from clew.knowledge.code.passages import BETWEEN, SYMBOL_KINDS
 from clew.knowledge.code.refs import node_id
 from clew.knowledge.code.search_index import PassageHit
 from clew.knowledge.code.words import terms_of
-from clew.knowledge.evidence.citations import COMMIT_PREFIX, citation_of
+from clew.knowledge.evidence.provenance import citation_of
 from clew.knowledge.evidence.trust import Evidence, level_of
+from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.secrecy import mask_keys
 from clew.trail.kinds import NodeDomain, NodeType, Trust, Verification
 from clew.trail.nodes import UNVERIFIED, Node, ScoredNode

@@ -7,23 +7,21 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from clew.access import Principal
 from clew.catalog.text import inline
-from clew.clock import Clock
-from clew.knowledge.evidence.citations import citation_of
+from clew.knowledge.answering.sources import excerpt
 from clew.knowledge.evidence.conflicts import Conflict
 from clew.knowledge.evidence.prompt import build_trust_prompt, parse_response
-from clew.knowledge.evidence.provenance import annotate, cited
+from clew.knowledge.evidence.provenance import annotate, citation_of, cited, source_list
 from clew.knowledge.evidence.trust import Evidence, evidence_of, freshness_of, level_of, trust_of
-from clew.knowledge.membership import telling_words, terms_of
+from clew.knowledge.text import share_of, stems
 from clew.knowledge.upsert import find_keyed, keep_keyed
 from clew.llm.messages import Message
 from clew.llm.requests import Model, ModelRequest
-from clew.llm.tokens import count_tokens
 from clew.secrecy import mask_keys
 from clew.trail.breadcrumb import Draft
 from clew.trail.kinds import NodeDomain
@@ -47,49 +45,33 @@ _ADVISES = re.compile(r"\b(?:should|must|always|never|avoid|recommend(?:s|ed)?|p
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """A research request. `settings` are part of its cache key; `task` is the instruction for a model, empty to ask
-    none. `groups` assigns ids of nodes to `headings`; `how` tells how a node was found; `suggests` names other
-    domains to ask."""
+    """A research request. `task` is the instruction for a model, empty to ask none. `groups` are headings with the ids
+    of their nodes; `suggests` names other domains to ask."""
 
-    skill: str
     question: str
-    settings: Mapping[str, Any] = {}
     task: str = ""
     title: str = ""
-    headings: Sequence[str] = ()
     groups: Mapping[str, Sequence[str]] = {}
     criteria: Sequence[str] = ()
-    how: Mapping[str, str] = {}
     gaps: Sequence[str] = ()
     suggests: bool = False
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """A source with the passage that fits the question best. `place` leads back to the source."""
 
     number: int
-    id: str
+    node: Node
     name: str
     place: str
-    domain: str
-    type: str
-    trust: int
-    level: str
     excerpt: str
     warning: str = ""
-    groups: tuple[str, ...] = ()
-    how: str = ""
-    authors: tuple[str, ...] = ()
-    year: int | None = None
-    venue: str = ""
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a request. `text` cites its sources by number; a text that its sources do not support begins with
     a mark. `gaps` are recommendations that the code does not seem to follow, `also_exists_in` other domains to ask."""
 
-    skill: str
-    question: str
     status: Literal["ok", "no_matches"]
     text: str
     sources: tuple[Finding, ...] = ()
@@ -101,17 +83,14 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     is_verified: bool = True
     is_cached: bool = False
     is_synthesised: bool = False
-    tokens: int = 0
 
 
 def build_findings(
     request: Request, found: Sequence[ScoredNode], conflicts: Sequence[Conflict], at: datetime
 ) -> Findings:
     """The findings in the words of their sources."""
-    sources = tuple(_finding(request, each.node, number, at) for number, each in enumerate(found, 1))
+    sources = tuple(_finding(request.question, each.node, number, at) for number, each in enumerate(found, 1))
     return Findings(
-        skill=request.skill,
-        question=request.question,
         status="ok",
         text=_render(request, sources),
         sources=sources,
@@ -121,27 +100,17 @@ def build_findings(
     )
 
 
-def _finding(request: Request, node: Node, number: int, at: datetime) -> Finding:
-    trust = trust_of(node, at)
-    level, known = level_of(trust)
-    text = passage(node.content or node.signature or node.name, request.question, EXCERPT)
-    shown = inline(mask_keys(text), EXCERPT)
+def _finding(question: str, node: Node, number: int, at: datetime) -> Finding:
+    said = mask_keys((node.content or node.signature or node.name).removeprefix(UNVERIFIED))
+    shown = inline(excerpt(said, question, EXCERPT), EXCERPT)
+    _, warning = level_of(trust_of(node, at))
     return Finding(
         number=number,
-        id=node.id,
+        node=node,
         name=inline(mask_keys(node.name)),
         place=_place(node),
-        domain=node.domain.label,
-        type=node.node_type.label,
-        trust=int(trust),
-        level=level,
         excerpt=marked(shown) if _is_unverified(node) else shown,
-        warning=freshness_of(node, at).warning or known,
-        groups=tuple(request.groups.get(node.id, ())),
-        how=request.how.get(node.id, ""),
-        authors=tuple(inline(each, 100) for each in node.authors),
-        year=node.published_at.year if node.published_at else None,
-        venue=inline(str(node.metadata.get("venue", "")), 100),
+        warning=freshness_of(node, at).warning or warning,
     )
 
 
@@ -157,93 +126,70 @@ def _place(node: Node) -> str:
     return f"{inline(node.source or node.package, 100)}: {citation_of(msgspec.structs.replace(node, path=str(file)))}"
 
 
-def passage(text: str, question: str, limit: int) -> str:
-    """The part of a text with the most words of a question, about `limit` characters long."""
-    plain = text.removeprefix(UNVERIFIED).strip()
-    if len(plain) <= limit:
-        return plain
-    wanted = [terms_of(word) for word in telling_words(question)]
-    sentences = [each for each in _SENTENCE.split(plain) if each.strip()]
-    scores = [sum(terms <= (held := terms_of(each)) and bool(held) for terms in wanted) for each in sentences]
-    at = max(range(len(scores)), key=lambda each: (scores[each], -each))
-    chosen = sentences[at]
-    for each in sentences[at + 1 :]:
-        if len(chosen) + len(each) >= limit:
-            break
-        chosen += f" {each}"
-    return chosen[:limit]
-
-
 def _render(request: Request, sources: Sequence[Finding]) -> str:
     """A line for each source, below the headings of the request."""
     parts = [f"# {inline(request.title, 200)}"] if request.title else []
-    for heading in request.headings:
-        own = [each for each in sources if heading in each.groups]
+    for heading, ids in request.groups.items():
+        own = [each for each in sources if each.node.id in ids]
         lines = [f"## {inline(heading, 100)}", *(map(_line, own) if own else ["Nothing was found."])]
         for criterion in request.criteria:
-            wanted = [terms_of(word) for word in telling_words(criterion)]
-            matched = [f"[{each.number}]" for each in own if any(terms <= terms_of(each.excerpt) for terms in wanted)]
+            matched = [f"[{each.number}]" for each in own if stems(criterion) & stems(each.excerpt)]
             lines.append(f"{inline(criterion, 100)}: {' '.join(matched) or 'nothing was found'}")
         parts.append("\n".join(lines))
-    return "\n\n".join(parts) if request.headings else "\n".join(map(_line, sources))
+    return "\n\n".join(parts) if request.groups else "\n".join(map(_line, sources))
 
 
 def _line(source: Finding) -> str:
-    about = ", ".join(filter(None, (*source.authors[:3], str(source.year or ""), source.venue)))
-    named = f"{source.name} ({about})" if about else source.name
-    return f"[{source.number}] {named} <{source.place}>: {source.excerpt}"
+    node = source.node
+    published = str(node.published_at.year) if node.published_at else ""
+    said = (*node.authors[:3], published, str(node.metadata.get("venue", "")))
+    about = ", ".join(inline(each, 100) for each in said if each)
+    return f"[{source.number}] {source.name}{f' ({about})' if about else ''} <{source.place}>: {source.excerpt}"
 
 
 def find_gaps(theory: Sequence[ScoredNode], practice: Sequence[ScoredNode]) -> tuple[str, ...]:
     """Recommendations of which the found code shows less than half of the words: hints for a person to check."""
-    code = [terms_of(f"{each.node.name}\n{each.node.signature or ''}\n{each.node.content}") for each in practice]
+    code = [_text_of(each.node) for each in practice]
     found = []
-    for each in theory:
-        for sentence in _SENTENCE.split(each.node.content):
-            words = [terms_of(word) for word in telling_words(sentence)]
-            is_seen = any(sum(terms <= held for terms in words) >= len(words) / 2 for held in code)
-            if _ADVISES.search(sentence) and len(words) > 2 and not is_seen:
-                text = inline(mask_keys(sentence.removeprefix(UNVERIFIED)), 200)
-                shown = marked(text) if _is_unverified(each.node) else text
-                found.append(f"not seen in the code: {shown} ({inline(each.node.name, 80)})")
+    for node in (each.node for each in theory):
+        for sentence in _SENTENCE.split(node.content.removeprefix(UNVERIFIED)):
+            words = stems(sentence)
+            if _ADVISES.search(sentence) and len(words) > 2 and not any(share_of(words, text) >= 0.5 for text in code):
+                text = inline(mask_keys(sentence), 200)
+                shown = marked(text) if _is_unverified(node) else text
+                found.append(f"not seen in the code: {shown} ({inline(node.name, 80)})")
     return tuple(dict.fromkeys(found))[:MOST_GAPS]
+
+
+def _text_of(node: Node) -> str:
+    return f"{node.name}\n{node.signature or ''}\n{node.content}"
 
 
 # -- text of a model -------------------------------------------------------------------------------------------
 
 
-class ModelText(msgspec.Struct, frozen=True, kw_only=True):
-    """The text of a model with keys masked, and its cost in tokens."""
-
-    text: str
-    tokens: int
-
-
 async def write_text(
     model: Model, request: Request, found: Sequence[ScoredNode], conflicts: Sequence[Conflict], at: datetime
-) -> ModelText:
-    """Let a model answer the task from the numbered sources. Raises ModelError."""
+) -> str:
+    """Let a model answer the task from the numbered sources, with keys masked. Raises ModelError."""
     evidence = [_evidence(each, request.question, at) for each in found]
     prompt = mask_keys(build_trust_prompt(request.task, evidence, conflicts))
     answer = await model.answer(ModelRequest(messages=(Message(role="user", content=prompt),)))
-    tokens = count_tokens(prompt) + count_tokens(answer.content)
-    return ModelText(text=mask_keys(answer.content).strip(), tokens=tokens)
+    return mask_keys(answer.content).strip()
 
 
-def with_text(plain: Findings, written: ModelText, found: Sequence[ScoredNode], at: datetime) -> Findings:
+def with_text(plain: Findings, text: str, question: str, found: Sequence[ScoredNode], at: datetime) -> Findings:
     """The findings with a model's text and the list of sources that its [n] lead to. A text with doubts is marked, and
     annotated with its likely sources."""
     nodes = [each.node for each in found]
-    doubts = find_doubts(written.text, nodes, [_evidence(each, plain.question, at) for each in found])
-    annotated = annotate(written.text, nodes, at)
-    shown = marked(annotated.text) if doubts else written.text
+    doubts = find_doubts(text, nodes, [_evidence(each, question, at) for each in found])
+    shown = marked(annotate(text, nodes)) if doubts else text
     return msgspec.structs.replace(
         plain,
-        text=f"{shown}\n\n{annotated.sources}",
+        text=f"{shown}\n\n{source_list(nodes, at)}",
         is_verified=not doubts,
         is_synthesised=True,
         warnings=(*plain.warnings, *doubts),
-        tokens=written.tokens,
     )
 
 
@@ -255,63 +201,52 @@ def find_doubts(text: str, nodes: Sequence[Node], evidence: Sequence[Evidence]) 
     known = sorted({number for number in cited(text) if 1 <= number <= len(nodes)})
     doubts += [f"[{number}] is unverified" for number in known if _is_unverified(nodes[number - 1])]
     doubts += [] if parsed.sources else ["it cites no source"]
-    doubts += [
-        f"no source bears out: {inline(each, 120)}" for each in _statements(text) if not _has_support(each, nodes)
-    ]
+    statements = [each for each in _SENTENCE.split(text) if _is_statement(each.strip())]
+    doubts += [f"no source bears out: {inline(each, 120)}" for each in statements if not _has_support(each, nodes)]
     return tuple(doubts[:MOST_DOUBTS])
 
 
 def _evidence(found: ScoredNode, question: str, at: datetime) -> Evidence:
     evidence = evidence_of(found, at)
-    shown = passage(evidence.content, question, SHOWN_TO_MODEL)
-    return msgspec.structs.replace(evidence, content=marked(shown) if _is_unverified(found.node) else shown)
+    content = evidence.content.removeprefix(UNVERIFIED)
+    if len(content) > SHOWN_TO_MODEL and found.node.domain is not NodeDomain.CODE:
+        content = excerpt(content, question, SHOWN_TO_MODEL)[:SHOWN_TO_MODEL]
+    return msgspec.structs.replace(evidence, content=marked(content) if _is_unverified(found.node) else content)
 
 
-def _statements(text: str) -> list[str]:
-    lines = ((each.strip(), len(telling_words(each))) for each in _SENTENCE.split(text))
-    return [line for line, words in lines if words >= (LONG_HEADING if line.startswith("#") else MIN_WORDS)]
+def _is_statement(line: str) -> bool:
+    return len(stems(line)) >= (LONG_HEADING if line.startswith("#") else MIN_WORDS)
 
 
 def _has_support(statement: str, nodes: Sequence[Node]) -> bool:
     """Whether the cited sources contain most words of a statement."""
     used = [nodes[number - 1] for number in cited(statement) if 1 <= number <= len(nodes)]
-    held = terms_of("\n".join(f"{node.name}\n{node.signature or ''}\n{node.content}" for node in used))
-    words = [terms_of(word) for word in telling_words(statement) if not word.isdigit()]
-    return bool(used) and sum(terms <= held for terms in words) >= SUPPORTED * len(words)
+    words = frozenset(word for word in stems(statement) if not word.isdigit())
+    return bool(used) and share_of(words, "\n".join(map(_text_of, used))) >= SUPPORTED
 
 
 # -- cache -----------------------------------------------------------------------------------------------------
 
 
-class TextCache:
-    """Texts of a model on the trail, shared by all sessions of an owner with the same scopes (SYL-34). The key covers
-    the request and the content of its sources. A cached text is checked again like a new one."""
+def cache_key(request: Request, nodes: Sequence[Node], by: Principal) -> str:
+    """The key of a model's text, shared by all sessions of an owner with the same scopes (SYL-34). It covers the task
+    and the content of its sources."""
+    content = [(node.id, node.content, node.content_hash, node.verified) for node in nodes]
+    plain = msgspec.json.encode([" ".join(request.task.split()), sorted(by.scopes), content])
+    return f"research:{hashlib.sha256(plain).hexdigest()}"
 
-    def __init__(self, trail: Trail, clock: Clock, by: Principal) -> None:
-        self._trail, self._clock, self._by = trail, clock, by
 
-    async def get(self, request: Request, nodes: Sequence[Node]) -> ModelText | None:
-        """The text for the same request and sources, unless it has expired."""
-        found = await find_keyed(self._trail, self._key(request, nodes), by=self._by)
-        if found is None or found.schema_name != SCHEMA or str(found.context.get("until", "")) <= self._now():
-            return None
-        try:
-            return msgspec.convert(found.context, ModelText)
-        except msgspec.ValidationError:
-            return None  # another program wrote this record
+async def find_text(trail: Trail, key: str, *, by: Principal, now: datetime) -> str | None:
+    """The stored text, unless it has expired. It is checked again like a new one."""
+    found = await find_keyed(trail, key, by=by)
+    if found is None or found.schema_name != SCHEMA or str(found.context.get("until", "")) <= as_text(now, "now"):
+        return None
+    text = found.context.get("text")
+    return text if isinstance(text, str) else None
 
-    async def put(self, request: Request, nodes: Sequence[Node], written: ModelText) -> None:
-        """Store a text. Does nothing for a caller who may not write."""
-        context = {**msgspec.to_builtins(written), "until": as_text(self._clock.now() + LIFETIME, "until")}
-        title = inline(mask_keys(f"{request.skill}: {request.question}"), 200)
-        draft = Draft(title=title, context=context, schema_name=SCHEMA)
-        await keep_keyed(self._trail, self._key(request, nodes), draft, by=self._by)
 
-    def _key(self, request: Request, nodes: Sequence[Node]) -> str:
-        content = [(node.id, node.content, node.content_hash, node.verified) for node in nodes]
-        asked = (request.skill, " ".join(request.question.split()), request.settings)
-        plain = msgspec.json.encode([asked, sorted(self._by.scopes), content], order="deterministic")
-        return f"research:{hashlib.sha256(plain).hexdigest()}"
-
-    def _now(self) -> str:
-        return as_text(self._clock.now(), "now")
+async def keep_text(trail: Trail, key: str, request: Request, text: str, *, by: Principal, now: datetime) -> None:
+    """Store a text. Does nothing for a caller who may not write."""
+    context = {"text": text, "until": as_text(now + LIFETIME, "until")}
+    title = inline(mask_keys(request.question), 200)
+    await keep_keyed(trail, key, Draft(title=title, context=context, schema_name=SCHEMA), by=by)

@@ -1,4 +1,4 @@
-"""Readers of source formats: PDF, RFC, HTML and text. Each is bounded, and masks keys."""
+"""Readers of source formats: text, HTML, RFC and PDF. Each is bounded, and cuts a source into pieces."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from clew.catalog.formats.outline import Heading
-from clew.catalog.formats.prose import clean_name, split_parts
+from clew.catalog.formats.paths import Paths, slug
+from clew.catalog.formats.prose import MAX_NAME, clean_name, cut, split_parts
 from clew.errors import FormatError
 from clew.fences import clean
-from clew.knowledge.documents.sections import MAX_PIECES, Piece, markdown_pieces, section_pieces, to_lines
+from clew.knowledge.code.models import FileFacts
+from clew.knowledge.code.passages import BETWEEN, format_of
+from clew.knowledge.code.passages import cut as cut_passages
 from clew.secrecy import mask_document
 from clew.tools.html_text import read_html
 
 if TYPE_CHECKING:
     from pypdf import PdfReader
 
+MAX_PIECES = 500
+"""The rest of a longer document is left out."""
 MAX_PAGES = 300
 MAX_TEXT = 3_000_000
 MAX_STREAM, MAX_MARKS = 20_000_000, 400_000
@@ -32,15 +36,41 @@ MAX_SECONDS = 20.0
 _log = logging.getLogger(__name__)
 
 
+class Piece(msgspec.Struct, frozen=True, kw_only=True):
+    """A section or a part of one. `key` is unique in its document. Lines count from 1, and are 0 for a document without
+    lines; `hash` is that of its file where a document has several files."""
+
+    key: str
+    name: str
+    text: str
+    first: int = 0
+    last: int = 0
+    hash: str = ""
+    metadata: dict[str, Any] = {}
+
+
 class SourceText(msgspec.Struct, frozen=True, kw_only=True):
-    """A source as text. `claimed_url` is the address that a page gives for itself: a claim that nobody checked."""
+    """A source as text, with the authors, date and address that it gives for itself; nobody has checked them."""
 
     title: str
     pieces: Sequence[Piece]
     authors: Sequence[str] = ()
     published_at: datetime | None = None
     url: str = ""
-    claimed_url: str = ""
+
+
+def text_pieces(path: str, text: str, title: str) -> list[Piece]:
+    """The sections of a text in the format that its path tells, with their headings as names."""
+    plain = text.replace("\r\n", "\n").replace("\r", " ").replace("\0", "\ufffd")
+    paths, pieces = Paths(), []
+    for passage in cut_passages(FileFacts(format_of(path)), plain)[:MAX_PIECES]:
+        headings = [each for each in (*passage.owner.split(BETWEEN), passage.name) if each and each != title]
+        name = cut(clean_name(BETWEEN.join((title, *headings)), title), MAX_NAME)
+        for part in split_parts("\n".join(passage.lines)):
+            key, content = paths.claim("section", *map(slug, headings)), clean(part).strip()
+            piece = Piece(key=key, name=name, text=content, first=passage.start, last=passage.end)
+            pieces += [piece] if content else []
+    return pieces[:MAX_PIECES]
 
 
 def parse_date(text: str) -> datetime | None:
@@ -74,32 +104,26 @@ def read_page(text: str, title: str = "") -> SourceText:
     """The visible text of a page, by section. Its lines are not those of a file."""
     page = read_html(text, skip=_NO_CONTENT)
     title = clean_name(title, page.title or "Page")
-    pieces = [msgspec.structs.replace(each, first=0, last=0) for each in markdown_pieces(page.text, title)]
+    pieces = [msgspec.structs.replace(each, first=0, last=0) for each in text_pieces("page.md", page.text, title)]
     dates = [page.meta[key][0] for key in _DATE if key in page.meta]
     return SourceText(
         title=title,
         pieces=pieces if page.text else (),
         authors=tuple(name for key in _AUTHOR for name in page.meta.get(key, ())),
         published_at=parse_date(dates[0]) if dates else None,
-        claimed_url=page.url if page.url.startswith(("https://", "http://")) else "",
+        url=page.url if page.url.startswith(("https://", "http://")) else "",
     )
 
 
 # -- RFC -------------------------------------------------------------------------------------------------------
 
 _NUMBER = re.compile(r"(?:Request for Comments:|\bRFC)\s*(\d{1,5})\b")
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-_MONTH_YEAR = re.compile(rf"\b({'|'.join(_MONTHS)})\s+(?:\d{{1,2}},?\s+)?(\d{{4}})\b")
-_RFC_AUTHOR = re.compile(r"(?<!\s)\s{3,}+((?:[A-Z]\.[ -]?){1,3}(?:[a-z]+ )?[A-Z][\w'’-]+(?:, Ed\.)?)\s*$")
 _SECTION = re.compile(r"(?:Appendix\s+)?(\d{1,2}(?:\.\d{1,3}){0,4}|[A-Z](?:\.\d{1,2}){0,3})\.?\s{1,3}(\S.*)")
 _PAGE_BREAK = re.compile(r".{0,120}\[Page \d+\]\s*|RFC \d{1,5}\s{2,}.*\s{2,}.*\d{4}\s*")
 _CONTENTS = re.compile(r"(?:\.\s?){3,}\s*\d+\s*$|\s{3,}\d+\s*$")
 _NAMED = frozenset(("abstract", "status of this memo", "copyright notice", "table of contents", "acknowledgements"))
 _HEAD = 60
-"""Lines at the top that hold number, title, authors and date."""
+"""Lines at the top that hold number and title."""
 _WIDTH = 200
 """No line of an RFC is longer; only the start of a longer line is looked at."""
 
@@ -107,49 +131,36 @@ _WIDTH = 200
 def read_rfc(text: str, name: str, title: str = "") -> SourceText:
     """An RFC in its text form, by numbered section. Lines between pages are blanked, so line numbers stay. Raises
     FormatError for a text without an RFC number."""
-    lines = [_without_page_break(line) for line in to_lines(text.replace("\f", " "))]
-    head = [line[:_WIDTH] for line in lines[:_HEAD]]
-    number = next((found[1] for line in head if (found := _NUMBER.search(line))), "")
-    if not number:
+    lines = [_without_page_break(line) for line in text.replace("\f", " ").split("\n")]
+    head = [line[:_WIDTH].strip() for line in lines[:_HEAD]]
+    at = next((at for at, line in enumerate(head) if _NUMBER.search(line)), None)
+    found = _NUMBER.search(head[at]) if at is not None else None
+    if found is None:
         raise FormatError(name, "is no RFC: it names no number")
-    title = clean_name(title, f"RFC {number}: {_rfc_title(head, number)}")
-    dated = next((found for line in head if (found := _MONTH_YEAR.search(line))), None)
-    return SourceText(
-        title=title,
-        pieces=section_pieces(lines, _rfc_headings(lines), title),
-        authors=tuple(dict.fromkeys(found[1] for line in head[:20] if (found := _RFC_AUTHOR.search(line)))),
-        published_at=datetime(int(dated[2]), _MONTHS.index(dated[1]) + 1, 1, tzinfo=UTC) if dated else None,
-        url=f"https://www.rfc-editor.org/rfc/rfc{number}",
-    )
+    blocks = re.split(r"\n\s*\n", "\n".join(head[at:]))  # the title is the paragraph after that of the number
+    own = clean_name(" ".join(blocks[1].split("\n")[:3]) if len(blocks) > 1 else "", f"RFC {found[1]}")
+    title = clean_name(title, f"RFC {found[1]}: {own}")
+    marked = [_as_heading(line, before) for before, line in zip(["", *lines], lines, strict=False)]
+    pieces = text_pieces("rfc.md", "\n".join(marked), title)
+    return SourceText(title=title, pieces=pieces, url=f"https://www.rfc-editor.org/rfc/rfc{found[1]}")
 
 
 def _without_page_break(line: str) -> str:
     return "" if len(line) <= _WIDTH and _PAGE_BREAK.fullmatch(line) else line.rstrip()
 
 
-def _rfc_title(head: Sequence[str], number: str) -> str:
-    """The paragraph after the block that holds the number."""
-    at = next((at for at, line in enumerate(head) if _NUMBER.search(line)), 0)
-    blocks = re.split(r"\n\s*\n", "\n".join(line.strip() for line in head[at:]))
-    return clean_name(" ".join(blocks[1].split("\n")[:3]) if len(blocks) > 1 else "", f"RFC {number}")
-
-
-def _rfc_headings(lines: Sequence[str]) -> list[Heading]:
-    found = []
-    for at, line in enumerate(lines):
-        is_free = at == 0 or not lines[at - 1].strip()
-        if not line or line[0].isspace() or not is_free or len(line) > 100 or _CONTENTS.search(line):
-            continue
-        numbered = _SECTION.fullmatch(line)
-        if numbered or line.strip().lower() in _NAMED:
-            level = numbered[1].count(".") + 1 if numbered else 1
-            found.append(Heading(level=level, start=at, end=at + 1, name=clean_name(line, "Section")))
-    return found
+def _as_heading(line: str, before: str) -> str:
+    """The heading of a section as one of markdown; other lines as they are."""
+    if not line or line[0].isspace() or before.strip() or len(line) > 100 or _CONTENTS.search(line):
+        return line
+    numbered = _SECTION.fullmatch(line)
+    if not numbered and line.strip().lower() not in _NAMED:
+        return line
+    return f"{'#' * min(6, numbered[1].count('.') + 1 if numbered else 1)} {line}"
 
 
 # -- PDF -------------------------------------------------------------------------------------------------------
 
-_ARXIV = re.compile(r"arXiv:\d{4}\.\d{4,5}(?:v\d+)?\s+\[[\w.-]+\]\s+(\d{1,2})\s+([A-Z][a-z]{2})\s+(\d{4})")
 _AND = re.compile(r"\s*(?:;|,|\band\b|&)\s*")
 _NO_TITLE = re.compile(r"untitled|microsoft word|.*\.(?:docx?|tex|dvi|pdf|indd)$", re.IGNORECASE)
 
@@ -166,8 +177,7 @@ def read_paper(body: bytes, name: str, title: str = "") -> SourceText:
             stream_parsing_work_maximum_count=MAX_MARKS,
         ):
             reader = _open_pdf(body, name)
-            texts = _page_texts(reader)
-            info = reader.metadata
+            texts, info = _page_texts(reader), reader.metadata
             own_title, author = (str(info.title or ""), str(info.author or "")) if info else ("", "")
             created = info.creation_date if info else None
     except FormatError:
@@ -182,7 +192,7 @@ def read_paper(body: bytes, name: str, title: str = "") -> SourceText:
         title=title,
         pieces=_page_pieces(texts, title),
         authors=tuple(each[:200] for each in _AND.split(" ".join(clean(author).split())) if each)[:50],
-        published_at=_paper_date(texts[0], created),
+        published_at=created if created is None or created.tzinfo else created.replace(tzinfo=UTC),
     )
 
 
@@ -226,12 +236,4 @@ def _paper_title(given: str, first: str, name: str) -> str:
     if given.strip() and not _NO_TITLE.match(given.strip()):
         return clean_name(given, name)
     lines = (" ".join(line.split()) for line in first.split("\n"))
-    return clean_name(next((line for line in lines if len(line) > 8 and not _ARXIV.search(line)), name), name)
-
-
-def _paper_date(first: str, created: datetime | None) -> datetime | None:
-    """The date of an arXiv stamp, or else when the file was made."""
-    stamp, months = _ARXIV.search(first), [month[:3] for month in _MONTHS]
-    if stamp and stamp[2] in months and 1 <= int(stamp[1]) <= 28:
-        return datetime(int(stamp[3]), months.index(stamp[2]) + 1, int(stamp[1]), tzinfo=UTC)
-    return created if created is None or created.tzinfo else created.replace(tzinfo=UTC)
+    return clean_name(next((line for line in lines if len(line) > 8), name), name)

@@ -1,8 +1,9 @@
-"""Research over documents: by topic, paper or approach, and compared with the code (SYL-97, SYL-27)."""
+"""Research over documents: by topic, paper or approach, and compared with the code (SYL-97, SYL-27). Sources are
+retrieved step by step (SYL-100)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -11,28 +12,30 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.errors import ClewError, ConfigError, InvalidInput, ModelError, NotFound
+from clew.errors import ClewError, InvalidInput, ModelError, NotFound
 from clew.knowledge.code.issue_text import find_paths
 from clew.knowledge.documents.findings import (
     NOTHING,
     Findings,
     Request,
-    TextCache,
     build_findings,
+    cache_key,
     find_gaps,
+    find_text,
+    keep_text,
     with_text,
     write_text,
 )
 from clew.knowledge.documents.ingest import Ingested, NewSource, ingest_source, verify_source
 from clew.knowledge.documents.packages import Packages
-from clew.knowledge.documents.retrieval import RetrievalConfig, Retrieved, retrieve
-from clew.knowledge.evidence.conflicts import Conflict, detect, record_conflicts
+from clew.knowledge.evidence.conflicts import detect, record_conflicts
 from clew.knowledge.history.links import CrossDomain
-from clew.knowledge.membership import telling_words
-from clew.knowledge.searching import KNOWN_SHARE, Shelves
+from clew.knowledge.search_domains import SearchDomains
+from clew.knowledge.text import stems, telling_words
 from clew.llm.requests import Model
+from clew.llm.tokens import estimate_tokens
 from clew.trail.kinds import NodeDomain, NodeType
-from clew.trail.nodes import Node, NodeFilter, ScoredNode
+from clew.trail.nodes import Node, ScoredNode
 from clew.trail.store import Trail
 
 Depth = Literal["quick", "standard", "deep"]
@@ -64,15 +67,13 @@ class Library:
         trail: Trail,
         clock: Clock,
         by: Principal,
-        shelves: Shelves,
+        search: SearchDomains,
+        packages: Packages,
+        root: Path,
         model: Model | None = None,
-        *,
-        packages: Packages | None = None,
-        root: Path | None = None,
     ) -> None:
         self.trail, self.clock = trail, clock
-        self._by, self._shelves, self._model = by, shelves, model
-        self._packages, self._root = packages, root
+        self._by, self._domains, self._packages, self._root, self._model = by, search, packages, root, model
 
     async def research(
         self,
@@ -82,56 +83,54 @@ class Library:
         include_papers: bool = True,
         include_docs: bool = True,
         *,
-        confidence_threshold: float | None = None,
+        confidence_threshold: float = 0.0,
         max_tokens: int = MAX_TOKENS,
     ) -> Findings:
         """What documents say on a topic: ten a step of depth, each step looking for the words that the last one lacked.
         With a `confidence_threshold` research stops as soon as a source has this share of the query's words."""
-        steps = DEPTHS.get(depth, 0) if isinstance(depth, str) else depth
-        if not 1 <= steps <= 3:
-            raise InvalidInput("depth", "must be 1, 2 or 3", hint="1 is quick, 2 is standard, 3 is deep")
+        steps = DEPTHS[depth] if isinstance(depth, str) else depth
         await self._learn(query)
         left_out = (*(() if include_papers else (NodeType.PAPER,)), *(() if include_docs else DOCS))
         types = tuple(each for each in ACADEMIC if each not in left_out) if left_out else ()
         config = RetrievalConfig(
             initial_k=RESULTS_A_DEPTH,
             max_depth=steps,
-            confidence_threshold=float("inf") if confidence_threshold is None else confidence_threshold,
+            confidence_threshold=confidence_threshold or float("inf"),
             max_retrieval_tokens=max_tokens,
         )
-        retrieved = await self._retrieve(" ".join((query, *focus_areas)), types, config)
+        whole = " ".join((query, *focus_areas))
+
+        async def search(text: str, limit: int, exclude: Collection[str]) -> list[ScoredNode]:
+            refined = text if text == whole else text[:MAX_QUERY]
+            return await self._search(NodeDomain.ACADEMIC, refined, limit, types, exclude=exclude)
+
+        retrieved = await retrieve(search, whole, config)
         focus = f" Look at {', '.join(focus_areas)} above all." if focus_areas else ""
-        task = f"What do the sources say on this: {query}{focus}"
-        settings = {"focus": list(focus_areas)}
-        request = Request(skill="research", question=query, settings=settings, task=task, suggests=True)
-        found = await self._answer(request, retrieved.found)
+        request = Request(question=query, task=f"What do the sources say on this: {query}{focus}", suggests=True)
         stopped = f"{retrieved.stopped} after {retrieved.depth} of {steps} steps"
-        return msgspec.structs.replace(found, stopped=stopped)
+        return msgspec.structs.replace(await self._answer(request, retrieved.found), stopped=stopped)
 
     async def find_best_practices(self, topic: str, technology: str = "", limit: int = DEFAULT_LIMIT) -> Findings:
         """Recommendations on a topic, for a technology if one is given."""
         query = f"{technology} {topic} best practices" if technology else topic
         found = await self._search(NodeDomain.ACADEMIC, query, limit, ADVICE)
         task = f"Which practices do the sources recommend for {query}?"
-        settings = {"technology": technology}
-        request = Request(skill="find_best_practices", question=topic, settings=settings, task=task, suggests=True)
-        return await self._answer(request, found)
+        return await self._answer(Request(question=topic, task=task, suggests=True), found)
 
     async def find_papers(
         self, query: str, limit: int = DEFAULT_LIMIT, min_year: int | None = None, venues: Sequence[str] = ()
     ) -> Findings:
         """Papers on a topic, each once, without a model. `min_year` drops older and undated papers; papers of `venues`
         come first."""
-        most = min(100, _checked(limit) * RESULTS_A_DEPTH)
         papers: dict[str, ScoredNode] = {}
-        for each in await self._search(NodeDomain.ACADEMIC, query, most, (NodeType.PAPER,)):
+        for each in await self._search(NodeDomain.ACADEMIC, query, min(100, 10 * limit), (NodeType.PAPER,)):
             if min_year is None or (each.node.published_at and each.node.published_at.year >= min_year):
                 papers.setdefault(str(each.node.metadata.get("document", each.node.id)), each)
         wanted = {venue.casefold() for venue in venues}
         ranked = sorted(
             papers.values(), key=lambda each: str(each.node.metadata.get("venue", "")).casefold() not in wanted
         )
-        return await self._answer(Request(skill="find_papers", question=query, suggests=True), ranked[:limit])
+        return await self._answer(Request(question=query, suggests=True), ranked[:limit])
 
     async def compare_approaches(
         self, approaches: Sequence[str], context: str = "", criteria: Sequence[str] = ()
@@ -140,69 +139,46 @@ class Library:
         names = list(dict.fromkeys(each.strip() for each in approaches if each.strip()))
         if not 2 <= len(names) <= 4:
             raise InvalidInput("approaches", "must be two to four that differ", hint="For example REST and gRPC")
-        found: dict[str, ScoredNode] = {}
-        groups: dict[str, list[str]] = {}
+        groups = {}
         for name in names:
             query = f"{name} for {context}" if context else name
-            for each in await self._search(NodeDomain.ACADEMIC, query, PER_APPROACH):
-                found.setdefault(each.node.id, each)
-                groups.setdefault(each.node.id, []).append(name)
+            groups[name] = await self._search(NodeDomain.ACADEMIC, query, PER_APPROACH)
         question = " or ".join(names) + (f" for {context}" if context else "")
         by = f" by {', '.join(criteria)}" if criteria else ""
-        request = Request(
-            skill="compare_approaches",
-            question=question,
-            settings={"criteria": list(criteria)},
-            task=f"Compare {question}{by}. Say what speaks for and against each.",
-            headings=names,
-            groups=groups,
-            criteria=criteria,
-        )
-        return await self._answer(request, list(found.values()))
+        task = f"Compare {question}{by}. Say what speaks for and against each."
+        return await self._answer_groups(Request(question=question, task=task, criteria=criteria), groups)
 
     async def synthesize_with_codebase(self, topic: str, show_gaps: bool = False) -> Findings:
         """Recommendations beside the code. `show_gaps` adds recommendations of which the code shows nothing."""
-        found = await self._search_domains(topic, (NodeDomain.ACADEMIC, NodeDomain.CODE))
+        found = await self._search_each(topic, (NodeDomain.ACADEMIC, NodeDomain.CODE))
         gaps = find_gaps(found[NodeDomain.ACADEMIC], found[NodeDomain.CODE]) if show_gaps else ()
         task = f"How is this done here, and how do others do it: {topic}" + (" Name the gaps." if show_gaps else "")
-        request = Request(skill="synthesize_with_codebase", question=topic, settings={"gaps": show_gaps}, task=task)
-        return await self._answer_by_domain(request, found, gaps)
+        return await self._answer_groups(Request(question=topic, task=task, gaps=gaps), _headed(found))
 
     async def design_proposal(self, request: str, context: str = "") -> Findings:
         """The frame of a proposal: existing code, earlier decisions, recommendations, and open questions as gaps."""
         query = f"{request} {context}".strip()
-        found = await self._search_domains(query, (NodeDomain.CODE, NodeDomain.HISTORY, NodeDomain.ACADEMIC))
+        found = await self._search_each(query, (NodeDomain.CODE, NodeDomain.HISTORY, NodeDomain.ACADEMIC))
         gaps = find_gaps(found[NodeDomain.ACADEMIC], found[NodeDomain.CODE])
         task = f"Write a design proposal, with the problem, options, a recommendation and open questions: {query}"
-        title = f"Design proposal: {request}"
-        asked = Request(skill="design_proposal", question=request, settings={"for": context}, task=task, title=title)
-        return await self._answer_by_domain(asked, found, gaps)
+        asked = Request(question=request, task=task, title=f"Design proposal: {request}", gaps=gaps)
+        return await self._answer_groups(asked, _headed(found))
 
     async def get_code_for_academic(self, academic_id: str, limit: int = DEFAULT_LIMIT) -> Findings:
-        """The code that a document describes or that implements it, then the most similar code; `how` tells which.
-        Raises NotFound."""
-        node = await self._document(academic_id)
+        """The code that a document describes or that implements it, then the most similar code. Raises NotFound."""
+        node = await self._domains.get(NodeDomain.ACADEMIC, academic_id, by=self._by)
         if node.path and node.source is None:  # a section of a file has no edges: its text names the code
             linked = await self._named_code(node)
         else:
             linked = await CrossDomain(self.trail, self._by).linked(academic_id, NodeDomain.CODE)
-        return await self._around("get_code_for_academic", node, linked, NodeDomain.CODE, limit)
+        return await self._around(node, linked, NodeDomain.CODE, limit)
 
     async def get_history_for_academic(self, academic_id: str, limit: int = RESULTS_A_DEPTH) -> Findings:
         """The history that a document led to, then the most similar history. Raises NotFound."""
-        node = await self._document(academic_id)
-        is_section = node.path and node.source is None
-        graph = CrossDomain(self.trail, self._by)
-        linked = [] if is_section else await graph.linked(academic_id, NodeDomain.HISTORY)
-        return await self._around("get_history_for_academic", node, linked, NodeDomain.HISTORY, limit)
-
-    async def _named_code(self, node: Node) -> list[Node]:
-        """The files that a section names by their paths."""
-        found = []
-        for path in dict.fromkeys(find_paths(node.content)):
-            with suppress(ClewError):
-                found.append(await self._shelves[NodeDomain.CODE].get(path, by=self._by))
-        return found
+        node = await self._domains.get(NodeDomain.ACADEMIC, academic_id, by=self._by)
+        saved = await self._domains.find_saved(academic_id, by=self._by)
+        linked = await CrossDomain(self.trail, self._by).linked(saved, NodeDomain.HISTORY)
+        return await self._around(node, linked, NodeDomain.HISTORY, limit)
 
     async def ingest_source(self, source: NewSource) -> Ingested:
         """Ingest a source. See `ingest.ingest_source`."""
@@ -216,73 +192,47 @@ class Library:
 
     async def _answer(self, request: Request, found: Sequence[ScoredNode]) -> Findings:
         """The findings, with a model's text if there is a model and the request has a task for it."""
-        elsewhere = await self._elsewhere(request.question) if request.suggests else ()
+        elsewhere: tuple[str, ...] = ()
+        if request.suggests:
+            elsewhere = await self._domains.also_in(NodeDomain.ACADEMIC, request.question, by=self._by)
         if not found:
             text = f"{NOTHING} Try {', '.join(elsewhere)}." if elsewhere else NOTHING
-            empty = Findings(skill=request.skill, question=request.question, status="no_matches", text=text)
-            return msgspec.structs.replace(empty, also_exists_in=elsewhere)
-        now, nodes = self.clock.now(), [each.node for each in found]
-        conflicts = detect(nodes, now)[:MOST_CONFLICTS]
-        await self._record(conflicts)
+            return Findings(status="no_matches", text=text, also_exists_in=elsewhere)
+        now = self.clock.now()
+        conflicts = detect([each.node for each in found], now)[:MOST_CONFLICTS]
+        await record_conflicts(self.trail, conflicts, by=self._by)
         plain = build_findings(request, found, conflicts, now)
         plain = msgspec.structs.replace(plain, also_exists_in=elsewhere)
         if self._model is None or not request.task:
             return plain
-        cache = TextCache(self.trail, self.clock, self._by)
-        cached = await cache.get(request, nodes)
+        key = cache_key(request, [each.node for each in found], self._by)
+        cached = await find_text(self.trail, key, by=self._by, now=now)
         try:
-            written = cached or await write_text(self._model, request, found, conflicts, now)
+            text = cached if cached is not None else await write_text(self._model, request, found, conflicts, now)
         except ModelError as error:
             warning = f"the model did not answer ({error.kind}); these are the sources' own words"
             return msgspec.structs.replace(plain, warnings=(*plain.warnings, warning))
         if cached is None:
-            await cache.put(request, nodes, written)
-        return msgspec.structs.replace(with_text(plain, written, found, now), is_cached=cached is not None)
+            await keep_text(self.trail, key, request, text, by=self._by, now=now)
+        worded = with_text(plain, text, request.question, found, now)
+        return msgspec.structs.replace(worded, is_cached=cached is not None)
 
-    async def _answer_by_domain(
-        self, request: Request, found: Mapping[NodeDomain, Sequence[ScoredNode]], gaps: Sequence[str]
-    ) -> Findings:
-        groups = {each.node.id: [_HEADINGS[domain]] for domain, own in found.items() for each in own}
-        headings = [_HEADINGS[domain] for domain in found]
-        request = msgspec.structs.replace(request, headings=headings, groups=groups, gaps=gaps)
-        return await self._answer(request, [each for own in found.values() for each in own])
+    async def _answer_groups(self, request: Request, found: Mapping[str, Sequence[ScoredNode]]) -> Findings:
+        """The findings below headings, each source once."""
+        groups = {heading: [each.node.id for each in own] for heading, own in found.items()}
+        once = {each.node.id: each for own in found.values() for each in own}
+        return await self._answer(msgspec.structs.replace(request, groups=groups), list(once.values()))
 
-    async def _around(self, skill: str, node: Node, linked: Sequence[Node], domain: NodeDomain, limit: int) -> Findings:
-        found = [ScoredNode(node=each, similarity=1.0) for each in linked][: _checked(limit)]
-        how = {each.id: "edge" for each in linked}
+    async def _around(self, node: Node, linked: Sequence[Node], domain: NodeDomain, limit: int) -> Findings:
+        found = [ScoredNode(node=each, similarity=1.0) for each in linked][:limit]
         if len(found) < limit:
-            alike = await self._search(domain, f"{node.name} {node.content[:500]}", limit, exclude=how.keys())
-            found += alike[: limit - len(found)]
-        how = {each.node.id: how.get(each.node.id, "similarity") for each in found}
-        return await self._answer(Request(skill=skill, question=node.name, how=how), found)
-
-    async def _record(self, conflicts: Sequence[Conflict]) -> None:
-        """Record conflicts for `list_conflicts`, if the caller may write and the trail is the user's own."""
-        if not self._by.may("create"):
-            return
-        try:
-            await record_conflicts(self.trail, conflicts, by=self._by)
-        except ConfigError:
-            return
+            known = [each.node.id for each in found]
+            found += await self._search(domain, f"{node.name} {node.content[:500]}", limit - len(found), exclude=known)
+        return await self._answer(Request(question=node.name), found)
 
     # -- search ------------------------------------------------------------------------------------------------
 
-    async def _document(self, id: str) -> Node:
-        shelf = self._shelves.get(NodeDomain.ACADEMIC)
-        if shelf is None:
-            raise NotFound("academic node", id)
-        return await shelf.get(id, by=self._by)
-
-    async def _retrieve(self, query: str, types: Sequence[NodeType], config: RetrievalConfig) -> Retrieved:
-        async def search(text: str, limit: int, exclude: Collection[str]) -> list[ScoredNode]:
-            refined = text if text == query else text[:MAX_QUERY]
-            return await self._search(NodeDomain.ACADEMIC, refined, limit, types, exclude=exclude)
-
-        return await retrieve(search, query, config)
-
-    async def _search_domains(
-        self, query: str, domains: Sequence[NodeDomain]
-    ) -> dict[NodeDomain, Sequence[ScoredNode]]:
+    async def _search_each(self, query: str, domains: Sequence[NodeDomain]) -> dict[NodeDomain, list[ScoredNode]]:
         return {domain: await self._search(domain, query, PER_DOMAIN) for domain in domains}
 
     async def _search(
@@ -294,45 +244,99 @@ class Library:
         *,
         exclude: Collection[str] = (),
     ) -> list[ScoredNode]:
-        """The best visible nodes that nothing supersedes. A query without any known word is not searched for."""
+        """The best visible nodes that nothing supersedes."""
         self._by.require("read")
         if not query.strip():
             raise InvalidInput("query", "is empty", hint="Say in a few words what you want to know")
         if len(query) > MAX_QUERY:
             raise InvalidInput("query", f"has over {MAX_QUERY:,} characters", hint="Ask for one thing at a time")
-        shelf = self._shelves.get(domain)
-        if shelf is None:
-            return []
-        await shelf.catch_up()
-        if not shelf.contains(query, by=self._by):
-            return []
-        plain, most = " ".join(query.split()), min(200, 2 * _checked(limit))
-        wanted = NodeFilter(node_types=types)
-        found = await shelf.search(plain, by=self._by, limit=most, filter=wanted, exclude=exclude)
+        plain, most = " ".join(query.split()), min(200, 2 * limit)
+        found = await self._domains.search(domain, plain, by=self._by, limit=most, types=types, exclude=exclude)
         return [each for each in found if each.node.superseded_by is None][:limit]
 
-    async def _elsewhere(self, query: str) -> tuple[str, ...]:
-        """The other domains that know at least half of the words of a query (SYL-92)."""
-        words, found = telling_words(query), []
-        for shelf in self._shelves.values() if words else ():
-            if shelf.domain is not NodeDomain.ACADEMIC:
-                await shelf.catch_up()
-                known = sum(shelf.contains(word, by=self._by) for word in words)
-                found += [shelf.domain.label] if known >= KNOWN_SHARE * len(words) else []
-        return tuple(found)
+    async def _named_code(self, node: Node) -> list[Node]:
+        """The files that a section names by their paths."""
+        found = []
+        for path in dict.fromkeys(find_paths(node.content)):
+            with suppress(ClewError):
+                found.append(await self._domains.get(NodeDomain.CODE, path, by=self._by))
+        return found
 
     async def _learn(self, query: str) -> None:
         """Read the packages that a query names."""
-        if self._packages is None or not (self._by.may("create") and self._by.may("update")):
+        if not (self._by.may("create") and self._by.may("update")):
             return
         for named in (await self._packages.mentioned(query))[:MAX_LEARNED]:
-            try:
-                await self._packages.learn(named.name)
-            except NotFound:
-                continue  # declared, but not installed here
+            with suppress(NotFound):  # declared, but not installed here
+                await self._packages.learn(named)
 
 
-def _checked(limit: int) -> int:
-    if not 1 <= limit <= 100:
-        raise InvalidInput("limit", "must be between 1 and 100")
-    return limit
+def _headed(found: Mapping[NodeDomain, Sequence[ScoredNode]]) -> dict[str, Sequence[ScoredNode]]:
+    return {_HEADINGS[domain]: own for domain, own in found.items()}
+
+
+# -- progressive retrieval -------------------------------------------------------------------------------------
+
+Stop = Literal["sufficient", "depth", "tokens", "exhausted"]
+Search = Callable[[str, int, Collection[str]], Awaitable[list[ScoredNode]]]
+"""Takes a query, a limit and ids to exclude, and returns the best nodes."""
+
+
+class RetrievalConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Sources per step, the most steps, the confidence that suffices, and the most tokens of all sources."""
+
+    initial_k: int = 5
+    max_depth: int = 4
+    confidence_threshold: float = 0.8
+    max_retrieval_tokens: int = 4_000
+
+
+class Retrieved(msgspec.Struct, frozen=True, kw_only=True):
+    """The retrieved sources in order, and why retrieval stopped."""
+
+    found: tuple[ScoredNode, ...]
+    stopped: Stop
+    depth: int
+    confidence: float
+    tokens: int
+
+
+DEFAULT = RetrievalConfig()
+
+
+def judge(question: str, found: Sequence[ScoredNode]) -> tuple[float, str]:
+    """The share of the question's words in the best source, and the next query: the question with the words repeated
+    that no source has."""
+    wanted = {word: stems(word) for word in telling_words(question)}
+    held = [stems(f"{each.node.name}\n{each.node.content}") for each in found]
+    if not wanted or not found:
+        return 0.0, question
+    best = max(sum(terms <= one for terms in wanted.values()) for one in held)
+    missing = [word for word, terms in wanted.items() if not any(terms <= one for one in held)]
+    return best / len(wanted), " ".join((question, *missing))
+
+
+async def retrieve(search: Search, question: str, config: RetrievalConfig = DEFAULT) -> Retrieved:
+    """Retrieve step by step, no source twice. Sources that exceed the rest of the token budget are skipped."""
+    kept: list[ScoredNode] = []
+    seen: set[str] = set()
+    query, tokens, depth, confidence = question, 0, 0, 0.0
+    stopped: Stop = "depth"
+    while depth < config.max_depth:
+        depth += 1
+        found = [each for each in await search(query, config.initial_k, seen) if each.node.id not in seen]
+        seen.update(each.node.id for each in found)
+        count = len(kept)
+        for each in found:
+            size = estimate_tokens(f"{each.node.name}\n{each.node.content}")
+            if tokens + size <= config.max_retrieval_tokens:
+                kept.append(each)
+                tokens += size
+        if len(kept) == count:
+            stopped = "tokens" if found else "exhausted"
+            break
+        confidence, query = judge(question, kept)
+        if confidence >= config.confidence_threshold:
+            stopped = "sufficient"
+            break
+    return Retrieved(found=tuple(kept), stopped=stopped, depth=depth, confidence=confidence, tokens=tokens)

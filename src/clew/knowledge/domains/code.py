@@ -13,11 +13,18 @@ from clew.catalog.domain import Domain
 from clew.catalog.text import code_span, fence, inline
 from clew.errors import NotFound
 from clew.knowledge.domains.devtools import devtools_tools
-from clew.knowledge.domains.everywhere import everywhere_tools
 from clew.knowledge.domains.project import project_tools
-from clew.knowledge.domains.shown import READS, caller_lines, link_line, node_line, node_lines, symbol_ref
-from clew.knowledge.domains.withheld import telling_of_the_withheld
-from clew.knowledge.evidence.citations import on_one_line
+from clew.knowledge.domains.search_tools import search_tools
+from clew.knowledge.domains.shown import (
+    READS,
+    add_withheld_note,
+    caller_lines,
+    link_line,
+    node_line,
+    node_lines,
+    symbol_ref,
+)
+from clew.knowledge.evidence.provenance import on_one_line
 from clew.tools import Guidance, GuidedContent, Tool, ToolContext, guide, tool
 from clew.trail.nodes import Node, ScoredNode
 
@@ -47,12 +54,12 @@ OpenKnowledge = Callable[[], "Awaitable[Knowledge]"]
 def build_code(open_knowledge: OpenKnowledge) -> Domain:
     """The domain over the code of a folder. The first tool that runs calls `open_knowledge`."""
     own = (_entry_points, _symbol_tools, _file_tools, project_tools)
-    of_trail = (_history_tools, devtools_tools, everywhere_tools)
-    told = telling_of_the_withheld((each for build in of_trail for each in build(open_knowledge)), open_knowledge)
+    of_trail = (_history_tools, devtools_tools, search_tools)
+    noted = add_withheld_note((each for build in of_trail for each in build(open_knowledge)), open_knowledge)
     return Domain(
         name=NAME,
         description="The code of this repository: what is defined where, what calls what, and what each file is about",
-        tools=(*(each for build in own for each in build(open_knowledge)), *told),
+        tools=(*(each for build in own for each in build(open_knowledge)), *noted),
     )
 
 

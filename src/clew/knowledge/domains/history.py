@@ -14,10 +14,10 @@ from clew.catalog.text import inline
 from clew.knowledge.domains.code import FilePath, Limit, OpenKnowledge, Query
 from clew.knowledge.domains.journal import journal_tools
 from clew.knowledge.domains.lessons import Moment, lesson_tools
-from clew.knowledge.domains.shown import READS, WIDTH, node_line, node_lines
-from clew.knowledge.domains.withheld import telling_of_the_withheld
-from clew.knowledge.evidence.citations import COMMIT_PREFIX, on_one_line
+from clew.knowledge.domains.shown import READS, WIDTH, add_withheld_note, node_line, node_lines
+from clew.knowledge.evidence.provenance import on_one_line
 from clew.knowledge.git.commits import commit_node
+from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.git.store import CommitFilter
 from clew.knowledge.history.brief import Tier, write_brief
 from clew.knowledge.history.entries import NO_SESSION
@@ -58,7 +58,7 @@ def build_history(open_knowledge: OpenKnowledge) -> Domain:
         name=NAME,
         description="What was done in this repository: decisions, failures and their fixes, sessions, commits, why a "
         "line is so. Decisions, mistakes and preferences are noted here",
-        tools=telling_of_the_withheld(
+        tools=add_withheld_note(
             (
                 *_entry_points(open_knowledge),
                 *_session_tools(open_knowledge),
@@ -85,13 +85,12 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
     ) -> GuidedContent:
         """Find decisions, failures, fixes and other entries of all sessions, and commits by their messages."""
         knowledge = await known()
-        shelf = knowledge.shelves[NodeDomain.HISTORY]
-        await shelf.catch_up()
-        is_known = shelf.contains(query, by=ctx.by)
+        is_known = await knowledge.search.nodes.knows(query, NodeDomain.HISTORY, by=ctx.by)
         kind = {} if summary_type == "any" else {"summary_type": summary_type}
         wanted = msgspec.structs.replace(ALL, metadata=kind, session_id=session_id or None, created_after=since)
         found = await knowledge.archive(ctx.by).find(query, limit, wanted) if is_known else []
         if summary_type == "any" and not session_id:
+            await knowledge.commits.catch_up()
             commits = await knowledge.commits.search(query, limit=limit, since=since)
             found = _in_turns(query, found, commits)[:limit]
         if not found:
@@ -134,7 +133,7 @@ def _session_tools(known: OpenKnowledge) -> Sequence[Tool]:
         code, and marked if the code does not confirm it. A mistake with its fix gives warnings from then on, and a
         preference with a title is stored under it."""
         knowledge, session = await known(), ctx.by.session or NO_SESSION
-        sources = [await knowledge.documents.save(each, by=ctx.by) for each in inspired_by]
+        sources = [await knowledge.search.save_section(each, by=ctx.by) for each in inspired_by]
         stored = await knowledge.archive(ctx.by).store_summary(
             content, summary_type, session, code_references, tags, inspired_by=sources, title=title, outcome=outcome
         )

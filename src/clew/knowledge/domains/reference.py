@@ -1,4 +1,4 @@
-"""The domain `reference`: documents, research over them, and the evidence behind statements."""
+"""The domain `reference`: documents, research over them, the sources of statements, and conflicts between sources."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from clew.errors import InvalidInput
 from clew.knowledge.documents.ingest import Kind, NewSource
 from clew.knowledge.documents.readers import parse_date
 from clew.knowledge.domains.code import Limit, OpenKnowledge, Query
-from clew.knowledge.domains.evidence import evidence_tools
-from clew.knowledge.domains.shown import READS
-from clew.knowledge.domains.withheld import telling_of_the_withheld
+from clew.knowledge.domains.shown import READS, WIDTH, add_withheld_note
+from clew.knowledge.evidence.conflicts import list_conflicts, resolve_conflict
+from clew.knowledge.evidence.provenance import Source, on_one_line, sources_of
+from clew.secrecy import mask_keys
 from clew.tools import Effects, Guidance, GuidedContent, Tool, ToolContext, guide, tool
 from clew.trail.kinds import NodeDomain
 
 if TYPE_CHECKING:
     from clew.knowledge.documents.findings import Findings
+    from clew.knowledge.evidence.conflicts import Conflict
 
 NAME = "reference"
+NodeId = Annotated[str, msgspec.Meta(description="the id of a note, a decision or a reference")]
 ReferenceId = Annotated[str, msgspec.Meta(description="the id of a reference")]
 Depth = Annotated[
     Literal[1, 2, 3, "quick", "standard", "deep"], msgspec.Meta(description="1 to 3: ten sources for each step")
@@ -36,11 +39,12 @@ Tokens = Annotated[int, msgspec.Meta(ge=1, description="the most tokens of all s
 
 def build_reference(open_knowledge: OpenKnowledge) -> Domain:
     """The domain over documents; the first tool that runs calls `open_knowledge`."""
-    tools = (*_entry_points(open_knowledge), *_searches(open_knowledge), *evidence_tools(open_knowledge))
+    groups = (_entry_points, _searches, _evidence_tools)
+    tools = [each for group in groups for each in group(open_knowledge)]
     return Domain(
         name=NAME,
         description="What others wrote: documents of this repository and of its packages, papers and standards",
-        tools=telling_of_the_withheld(tools, open_knowledge),
+        tools=add_withheld_note(tools, open_knowledge),
     )
 
 
@@ -57,18 +61,15 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
         max_tokens: Tokens = 100_000,
     ) -> GuidedContent:
         """Find what documents, packages, papers and standards say on a topic, with their sources."""
-        found = (
-            await (await known())
-            .library(ctx.by)
-            .research(
-                query,
-                depth,
-                focus_areas,
-                include_papers,
-                include_docs,
-                confidence_threshold=confidence_threshold or None,
-                max_tokens=max_tokens,
-            )
+        library = (await known()).library(ctx.by)
+        found = await library.research(
+            query,
+            depth,
+            focus_areas,
+            include_papers,
+            include_docs,
+            confidence_threshold=confidence_threshold,
+            max_tokens=max_tokens,
         )
         lines = [findings_text(found)]
         lines += [f"Retrieval: {found.stopped}."] if confidence_threshold and found.stopped else []
@@ -109,10 +110,11 @@ def _entry_points(known: OpenKnowledge) -> Sequence[Tool]:
             raise InvalidInput("published", "is no date", hint="For example 2022-06-01")
         given = {"path": path, "text": text, "title": title, "url": url, "venue": venue}
         source = NewSource(kind=kind, authors=authors, published_at=published_at, **given)
-        by = msgspec.structs.replace(ctx.by, steers=False)  # no person vouches for the input of a tool
-        done = await (await known()).library(by).ingest_source(source)
-        became = f"{done.written} parts written, {done.superseded} superseded, unverified, trust {done.trust}"
-        return f"{inline(done.title, 120)}: {became}.\nA person can verify it: `clew verify {done.ids[0]}`"
+        done = await (await known()).library(ctx.by).ingest_source(source)
+        status = "verified" if done.is_verified else "unverified"
+        became = f"{done.written} parts written, {done.removed} removed, {status}, trust {done.trust}"
+        verify = "" if done.is_verified else f"\nA person can verify it: `clew verify {done.ids[0]}`"
+        return f"{inline(done.title, 120)}: {became}.{verify}"
 
     @tool(name="design_proposal", title="Draft a design proposal", effects=READS)
     async def design_proposal(request: str, ctx: ToolContext, context: str = "") -> str:
@@ -143,15 +145,42 @@ def _searches(known: OpenKnowledge) -> Sequence[Tool]:
     @tool(name="get_history_for_academic", effects=READS, searchable=False)
     async def get_history_for_academic(academic_id: ReferenceId, ctx: ToolContext) -> str:
         """Find what was decided or done because of a reference."""
-        knowledge = await known()
-        id = await knowledge.documents.find_saved(academic_id, by=ctx.by)
-        return findings_text(await knowledge.library(ctx.by).get_history_for_academic(id))
+        return findings_text(await (await known()).library(ctx.by).get_history_for_academic(academic_id))
 
     return find_papers, synthesize_with_codebase, get_code_for_academic, get_history_for_academic
 
 
+def _evidence_tools(known: OpenKnowledge) -> Sequence[Tool]:
+    @tool(name="provenance", effects=READS, searchable=False)
+    async def provenance(node_id: NodeId, ctx: ToolContext) -> str:
+        """List the sources of a note, decision or reference, highest confidence first."""
+        library = (await known()).library(ctx.by)
+        chain = await sources_of(library.trail, node_id, by=ctx.by)
+        return "\n".join(map(_source_line, chain)) or "No source is recorded."
+
+    @tool(name="list_conflicts", effects=READS, searchable=False)
+    async def list_(ctx: ToolContext, limit: Limit = 10) -> str:
+        """List sources that contradict each other and that nobody has resolved, newest first."""
+        library = (await known()).library(ctx.by)
+        found = await list_conflicts(library.trail, by=ctx.by, limit=limit)
+        return "\n".join(map(_conflict_line, found)) or "There are no unresolved conflicts."
+
+    @tool(name="resolve_conflict", effects=Effects(repeats_safely=True, reaches_out=False), searchable=False)
+    async def resolve(
+        conflict_id: Annotated[str, msgspec.Meta(description="an id that `list_conflicts` shows")],
+        resolution: Annotated[str, msgspec.Meta(min_length=1, description="which side holds, and why")],
+        ctx: ToolContext,
+    ) -> str:
+        """Mark a conflict as resolved and record the resolution."""
+        library = (await known()).library(ctx.by)
+        done = await resolve_conflict(library.trail, conflict_id, mask_keys(resolution), by=ctx.by, clock=library.clock)
+        return f"Resolved: {inline(done.subject, WIDTH)}: {inline(done.resolution, WIDTH)}"
+
+    return provenance, list_, resolve
+
+
 def _next_steps(found: Findings) -> list[Guidance]:
-    best = [each.id for each in found.sources if each.domain == NodeDomain.ACADEMIC.label][:1]
+    best = [each.node.id for each in found.sources if each.node.domain is NodeDomain.ACADEMIC][:1]
     return [
         step
         for id in best
@@ -168,3 +197,22 @@ def findings_text(found: Findings) -> str:
     lines += [f"gap: {each}" for each in found.gaps]
     lines += [f"Also in: {', '.join(found.also_exists_in)}"] if found.sources and found.also_exists_in else []
     return "\n".join(lines)
+
+
+def _source_line(source: Source) -> str:
+    place = source.path or source.url or source.node_id or ""
+    parts = (
+        source.kind.label.replace("_", " "),
+        on_one_line(mask_keys(place)),
+        source.node_id if source.node_id != place else "",
+        f"{source.timestamp:%Y-%m-%d}" if source.timestamp else "",
+    )
+    status = "verified" if source.verified else "unverified"
+    return f"- {', '.join(filter(None, parts))} (confidence {source.confidence:.2f}, {status})"
+
+
+def _conflict_line(conflict: Conflict) -> str:
+    believe = f" Believe: {inline(mask_keys(conflict.resolution), WIDTH)}." if conflict.resolution else ""
+    kind = conflict.kind.label.replace("_", " ")
+    found = f"{conflict.detected_at:%Y-%m-%d} " if conflict.detected_at else ""
+    return f"- {found}{kind}: {inline(mask_keys(conflict.description), 2 * WIDTH)}.{believe} ({conflict.id})"

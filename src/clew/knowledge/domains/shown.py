@@ -1,31 +1,47 @@
-"""What is known as text for a model: every line with the place that it is from, what others wrote on one line."""
+"""Nodes as text for a model: one line each, with a citation; and a note below results that are incomplete."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from clew.catalog.text import inline
 from clew.knowledge.answering.sources import describe
-from clew.knowledge.evidence.citations import citation_of
-from clew.tools import Effects
+from clew.knowledge.evidence.provenance import citation_of
+from clew.tools import Effects, GuidedContent, Tool, ToolContext
 from clew.trail.nodes import Node, ScoredNode
 
 if TYPE_CHECKING:
     from clew.knowledge.code.models import Callers, Link, NamedCall
+    from clew.knowledge.domains.code import OpenKnowledge
 
 WIDTH = 160
 READS = Effects(reads_only=True, reaches_out=False)
-"""What every tool does that only tells."""
+
+
+def add_withheld_note(tools: Iterable[Tool], known: OpenKnowledge) -> tuple[Tool, ...]:
+    """The same tools; below each result a note says when parts of the trail were left out for lack of consent."""
+    return tuple(_with_note(each, known) for each in tools)
+
+
+def _with_note(tool: Tool, known: OpenKnowledge) -> Tool:
+    async def call(arguments: dict[str, Any], context: ToolContext) -> GuidedContent:
+        found = await tool.call(arguments, context)
+        lines = await (await known()).consent.withheld()
+        return msgspec.structs.replace(found, content="\n\n".join([found.content, *lines])) if lines else found
+
+    return msgspec.structs.replace(tool, call=call)
 
 
 def symbol_ref(node: Node) -> str:
-    """What a node of code is called where it is asked for: `path#qualname`, or the path of a file."""
+    """The reference of a node of code: `path#qualname`, or the path of a file."""
     return node.id.removeprefix("code:")
 
 
 def node_line(node: Node) -> str:
-    """One node on a line: what it is, and where it is from."""
+    """A node on one line, with its citation."""
     return f"- {describe(node)} ({citation_of(node)})"
 
 
@@ -34,17 +50,11 @@ def node_lines(found: Sequence[ScoredNode]) -> str:
 
 
 def link_line(link: Link) -> str:
-    """One step along an edge: what is reached, over which kind of edge, and at which line."""
+    """One step along an edge: the node that it leads to, the type of the edge, and its lines."""
     guess = ", by its name alone" if link.is_guess else ""
     step = f", step {link.depth}" if link.depth > 1 else ""
     at = f"lines {', '.join(map(str, link.lines))}" if len(link.lines) > 1 else f"line {link.line}"
     return f"{node_line(link.node)} {link.edge_type} at {at}{step}{guess}"
-
-
-def _owner(call: NamedCall) -> str:
-    if call.is_likely:
-        return "likely"
-    return f"likely of {inline(call.owner, WIDTH)}" if call.owner else "by its name alone"
 
 
 def caller_lines(found: Callers) -> str:
@@ -61,3 +71,9 @@ def caller_lines(found: Callers) -> str:
             f"- {inline(f'{call.path}:{call.line} {call.caller}', WIDTH)}, {_owner(call)}" for call in found.places
         ]
     return "\n".join(lines)
+
+
+def _owner(call: NamedCall) -> str:
+    if call.is_likely:
+        return "likely"
+    return f"likely of {inline(call.owner, WIDTH)}" if call.owner else "by its name alone"

@@ -6,18 +6,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import combinations
-from uuid import UUID, uuid5
 
 import msgspec
 
 from clew.access import Principal
 from clew.catalog.text import inline
 from clew.clock import Clock
-from clew.errors import AlreadyExists, NotFound
-from clew.knowledge.evidence.citations import COMMIT_PREFIX
+from clew.errors import AlreadyExists, ConfigError, NotFound
 from clew.knowledge.evidence.trust import level_of, trust_of
+from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.text import coverage, likeness, stems
+from clew.knowledge.upsert import keyed_id
 from clew.trail.breadcrumb import Breadcrumb, Change, Draft
 from clew.trail.kinds import ConflictKind, NodeDomain
 from clew.trail.nodes import UNVERIFIED, Node
@@ -38,15 +39,7 @@ OPEN, SETTLED = "conflict:open", "conflict:settled"
 _SENTENCE = re.compile(r"[.!?](?=\s|$)|\n")
 _USES = re.compile(r"\buses\s+[`'\"]?([\w.+#/-]*\w)")
 _WORD = re.compile(r"\w+")
-_NAMESPACE = UUID("0b9a4f1c-6f0e-5f0a-8a51-7e0d3c5b9d27")
 _MAX_TITLE = 200
-
-
-class Winner(msgspec.Struct, frozen=True, kw_only=True):
-    """The node to believe, and why."""
-
-    node: Node
-    reason: str
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,17 +57,16 @@ class Conflict(msgspec.Struct, frozen=True, kw_only=True):
     resolved_at: datetime | None = None
 
 
-def winner(a: Node, b: Node, at: datetime) -> Winner:
-    """Decide between two nodes: code wins over anything else, then higher trust, then the newer one."""
+def winner(a: Node, b: Node, at: datetime) -> tuple[Node, str]:
+    """The node to believe, and why: code wins over anything else, then higher trust, then the newer one."""
     for one, other in ((a, b), (b, a)):
         if one.domain is NodeDomain.CODE and other.domain is not NodeDomain.CODE:
-            return Winner(node=one, reason="code is the source of truth")
+            return one, "code is the source of truth"
     trust_a, trust_b = trust_of(a, at), trust_of(b, at)
     if trust_a != trust_b:
-        better = a if trust_a > trust_b else b
         high, low = (level_of(trust)[0] for trust in sorted((trust_a, trust_b), reverse=True))
-        return Winner(node=better, reason=f"higher trust: {high} over {low}")
-    return Winner(node=a if a.at > b.at else b, reason="equally trusted, the newer one counts")
+        return a if trust_a > trust_b else b, f"higher trust: {high} over {low}"
+    return a if a.at > b.at else b, "equally trusted, the newer one counts"
 
 
 # -- detection -------------------------------------------------------------------------------------------------
@@ -90,12 +82,7 @@ def detect(nodes: Sequence[Node], at: datetime, *, in_code: Callable[[str], bool
     said = [
         (node, claim) for node in current if node.domain is not NodeDomain.CODE for claim in claims_of(node.content)
     ]
-    return [
-        *_over_time(current, at),
-        *_against_code(current, in_code),
-        *_other_use(said, at),
-        *_opposed(said[:MOST_CLAIMS], at),
-    ]
+    return [*_over_time(current, at), *_against_code(current, in_code), *_contradictions(said[:MOST_CLAIMS], at)]
 
 
 def claims_of(text: str) -> list[str]:
@@ -116,7 +103,7 @@ def _over_time(nodes: Sequence[Node], at: datetime) -> Iterator[Conflict]:
         if newest.at - oldest.at > APART and _folded(oldest.content) != _folded(newest.content):
             days = (newest.at - oldest.at).days
             description = f"what is known of '{inline(subject)}' spans {days} days; the older part may be out of date"
-            yield _conflict(ConflictKind.TEMPORAL, subject, oldest, newest, description, _believe(oldest, newest, at))
+            yield _conflict(ConflictKind.TEMPORAL, subject, oldest, newest, description, at)
 
 
 def _against_code(nodes: Sequence[Node], in_code: Callable[[str], bool] | None) -> Iterator[Conflict]:
@@ -127,61 +114,59 @@ def _against_code(nodes: Sequence[Node], in_code: Callable[[str], bool] | None) 
         for claim in claims_of(node.content) if code and node.domain is NodeDomain.HISTORY else ():
             missing = [used for used in _used(claim) if not any(used in text for text in texts)]
             if any(in_code is None or not in_code(used) for used in missing):
-                description = f"history says '{inline(claim)}', but the code shows nothing of it"
-                believe = "the code; it is the source of truth"
-                yield _conflict(ConflictKind.SOURCE_MISMATCH, claim, node, code[0], description, believe)
+                yield Conflict(
+                    kind=ConflictKind.SOURCE_MISMATCH,
+                    subject=claim,
+                    node_a=node.id,
+                    node_b=code[0].id,
+                    description=f"history says '{inline(claim)}', but the code shows nothing of it",
+                    resolution="the code; it is the source of truth",
+                )
 
 
-def _other_use(said: Sequence[tuple[Node, str]], at: datetime) -> Iterator[Conflict]:
-    """Claims of two nodes that one subject `uses` different things for one purpose."""
-    claims = [(node, claim, used, _words(claim)) for node, claim in said if (used := _used(claim))]
-    for (a, first, uses_a, words_a), (b, second, uses_b, words_b) in combinations(claims[:MOST_CLAIMS], 2):
-        shared = words_a & words_b
-        is_other = a.id != b.id and uses_a.isdisjoint(uses_b)
-        if is_other and len(shared) >= SHARED_WORDS and _have_same_subject(first, second):
-            description = f"'{inline(first)}' contradicts '{inline(second)}'"
-            yield _conflict(ConflictKind.SEMANTIC, " ".join(sorted(shared)), a, b, description, _believe(a, b, at))
-
-
-def _opposed(said: Sequence[tuple[Node, str]], at: datetime) -> Iterator[Conflict]:
-    """Pairs of nodes that state different numbers for one thing, or the opposite. One of them must be a note."""
-    seen: set[frozenset[str]] = set()
+def _contradictions(said: Sequence[tuple[Node, str]], at: datetime) -> Iterator[Conflict]:
+    """Claims of two nodes that use different things for one purpose; and, where one of the nodes is a note, claims with
+    different numbers for one thing, or of which one denies the other."""
+    seen: set[tuple[str, str]] = set()
     for (a, first), (b, second) in combinations(said, 2):
-        pair, has_note = frozenset((a.id, b.id)), any(_is_note(node) for node in (a, b))
-        if len(pair) == 2 and has_note and pair not in seen and are_opposed(first, second):
-            seen.add(pair)
-            shared = " ".join(sorted(stems(first) & stems(second)))
+        if a.id == b.id or (a.id, b.id) in seen:
+            continue
+        is_opposed = (_is_note(a) or _is_note(b)) and are_opposed(first, second)
+        if is_opposed or _use_differently(first, second):
+            seen.add((a.id, b.id))
+            subject = " ".join(sorted(_words(first) & _words(second)))
             description = f"'{inline(first)}' contradicts '{inline(second)}'"
-            yield _conflict(ConflictKind.SEMANTIC, shared, a, b, description, _believe(a, b, at))
+            yield _conflict(ConflictKind.SEMANTIC, subject, a, b, description, at)
 
 
 def _is_note(node: Node) -> bool:
     return node.domain is NodeDomain.HISTORY and not node.path
 
 
-def _conflict(kind: ConflictKind, subject: str, a: Node, b: Node, description: str, resolution: str) -> Conflict:
-    return Conflict(
-        kind=kind, subject=subject, node_a=a.id, node_b=b.id, description=description, resolution=resolution
-    )
+def _conflict(kind: ConflictKind, subject: str, a: Node, b: Node, description: str, at: datetime) -> Conflict:
+    best, reason = winner(a, b, at)
+    believe = f"{inline(best.name)} of {best.at:%Y-%m-%d} ({reason})"
+    return Conflict(kind=kind, subject=subject, node_a=a.id, node_b=b.id, description=description, resolution=believe)
 
 
-def _believe(a: Node, b: Node, at: datetime) -> str:
-    found = winner(a, b, at)
-    return f"{inline(found.node.name)} of {found.node.at:%Y-%m-%d} ({found.reason})"
-
-
-def _have_same_subject(first: str, second: str) -> bool:
-    """Whether two claims have one subject (the words before `uses`) and, where both name one, one purpose."""
+def _use_differently(first: str, second: str) -> bool:
+    """Whether two claims say that one subject (the words before `uses`) uses different things, for one purpose where
+    both name one."""
+    uses_a, uses_b = _used(first), _used(second)
+    if not uses_a or not uses_b or not uses_a.isdisjoint(uses_b):
+        return False
     (subject_a, purpose_a), (subject_b, purpose_b) = _around_use(first), _around_use(second)
     is_purpose = not (purpose_a and purpose_b) or not purpose_a.isdisjoint(purpose_b)
-    return is_purpose and coverage(subject_a, subject_b) > SAME_SUBJECT
+    is_subject = coverage(subject_a, subject_b) > SAME_SUBJECT
+    return is_purpose and is_subject and len(_words(first) & _words(second)) >= SHARED_WORDS
 
 
 def _around_use(claim: str) -> tuple[frozenset[str], frozenset[str]]:
-    found = _USES.search(claim.casefold())
-    return (stems(claim[: found.start()]), stems(claim[found.end() :])) if found else (frozenset(), frozenset())
+    before, _, after = _USES.sub("\0", claim.casefold(), count=1).partition("\0")
+    return stems(before), stems(after)
 
 
+@lru_cache(1_024)
 def _used(claim: str) -> frozenset[str]:
     return frozenset(_USES.findall(claim.casefold()))
 
@@ -196,84 +181,60 @@ def _folded(text: str) -> str:
 
 # -- opposite statements ---------------------------------------------------------------------------------------
 
-_ALIKE, _FEWEST_SHARED = 0.6, 2
-"""Likeness, and shared words, of two statements that differ only by a denial."""
-_NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
-_NUMBERS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS.split()) if word != "one"} | {"once": "1"}
+_ALIKE = 0.6
+"""Likeness of two statements that differ only by a denial."""
+_NUMBER_WORDS = "zero _ two three four five six seven eight nine ten eleven twelve"
+_NUMBERS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS.split())} | {"once": "1"}
 _TOKEN = re.compile(r"#?\w+(?:[.:]\d+)*(?:'\w+)?")
 _NUMBER = re.compile(r"\d+(?:[.:]\d+)*")
-_DENIALS = frozenset(("never", "not", "no", "without", "avoid", "stop", "stopped", "cannot", "nor"))
-_INSTEAD = frozenset((("rather", "than"), ("instead", "of")))
-_COUNTING = frozenset(("time", "at", "most", "least", "about", "to", "up", "exact"))
-_REFERENCES = frozenset(
-    ("issu", "pr", "gh", "section", "line", "page", "step", "releas", "ticket", "bug", "figur", "tabl")
-)
-"""Stems of words before a number that names something instead of counting it."""
-_NEAR = 2
-
-
-class Statement(msgspec.Struct, frozen=True):
-    """A parsed sentence: its words, the numbers given for each thing, the numbers denied, and whether it denies."""
-
-    about: frozenset[str]
-    given: dict[str, set[str]]
-    denied: set[str]
-    is_denial: bool
-
-    @property
-    def numbers(self) -> set[str]:
-        return {number for numbers in self.given.values() for number in numbers}
+_DENIALS = frozenset(("never", "not", "no", "without", "avoid", "cannot", "nor"))
+_NO_AMOUNT = frozenset(("than", "of", "issue", "pr", "section", "line", "page", "step", "ticket", "bug", "table"))
+"""Words before a number that is rejected (`rather than 3`) or only names something (`issue 3`)."""
+_COUNTING = frozenset(("time", "most", "least", "about", "up", "exact"))
 
 
 def are_opposed(one: str, other: str) -> bool:
-    """Whether two sentences give different numbers for one thing, or one denies the other."""
-    a, b = _parse_statement(one), _parse_statement(other)
-    if coverage(a.about, b.about) > SAME_SUBJECT and (_differ(a, b) or a.denied & b.numbers or b.denied & a.numbers):
-        return True
-    has_numbers = bool(a.given or b.given or a.denied or b.denied)
-    is_alike = likeness(a.about, b.about) >= _ALIKE and len(a.about & b.about) >= _FEWEST_SHARED
-    return not has_numbers and is_alike and a.is_denial is not b.is_denial
+    """Whether two sentences on one thing give different numbers, or one denies the other."""
+    (about_a, numbers_a, denies_a), (about_b, numbers_b, denies_b) = _parse(one), _parse(other)
+    if numbers_a and numbers_b:
+        return coverage(about_a, about_b) > SAME_SUBJECT and numbers_a.isdisjoint(numbers_b)
+    is_alike = likeness(about_a, about_b) >= _ALIKE and len(about_a & about_b) >= SHARED_WORDS
+    return not (numbers_a or numbers_b) and is_alike and denies_a is not denies_b
 
 
-def _parse_statement(sentence: str) -> Statement:
+@lru_cache(1_024)
+def _parse(sentence: str) -> tuple[frozenset[str], frozenset[str], bool]:
+    """The stems of a sentence without numbers, the numbers that it states, and whether it denies something."""
     words = [_NUMBERS.get(word, word) for word in _TOKEN.findall(sentence.lower())]
-    given: dict[str, set[str]] = {}
-    denied: set[str] = set()
-    for at, word in enumerate(words):
-        if not _NUMBER.fullmatch(word):
-            continue
-        before = words[max(0, at - _NEAR) : at]
-        if tuple(before) in _INSTEAD or any(map(_denies, before)):
-            denied.add(word)
-            continue
-        for stem in _counted(before, words[at + 1 : at + 1 + _NEAR]):
-            given.setdefault(stem, set()).add(word)
-    about = frozenset(stem for stem in stems(" ".join(words)) if not stem.isdigit()) - _COUNTING
-    return Statement(about, given, denied, any(map(_denies, words)))
-
-
-def _differ(a: Statement, b: Statement) -> bool:
-    return any(a.given[thing].isdisjoint(b.given[thing]) for thing in a.given.keys() & b.given.keys())
+    is_number = [_NUMBER.fullmatch(word) is not None for word in words]
+    stated = {
+        word for at, word in enumerate(words) if is_number[at] and not any(map(_rejects, words[max(0, at - 2) : at]))
+    }
+    rest = " ".join(word for word, is_left_out in zip(words, is_number, strict=True) if not is_left_out)
+    return stems(rest) - _COUNTING, frozenset(stated), any(map(_denies, words))
 
 
 def _denies(word: str) -> bool:
     return word in _DENIALS or word.endswith("n't")
 
 
-def _counted(before: list[str], after: list[str]) -> frozenset[str]:
-    """The things that a number counts: the words next to it. Empty if the number only names something."""
-    found = stems(" ".join((*before, *after)))
-    things = frozenset(stem for stem in found if not stem[0].isdigit()) - _COUNTING
-    return frozenset() if things & _REFERENCES else things
+def _rejects(word: str) -> bool:
+    return _denies(word) or word in _NO_AMOUNT
 
 
 # -- conflicts on the trail ------------------------------------------------------------------------------------
 
 
-async def record_conflicts(trail: Trail, found: Sequence[Conflict], *, by: Principal) -> list[Conflict]:
-    """Write conflicts to the trail and return them as recorded. A known conflict is not written again: a resolved one
-    stays resolved."""
-    return [await _record(trail, each, by) for each in found]
+async def record_conflicts(trail: Trail, found: Sequence[Conflict], *, by: Principal) -> None:
+    """Write conflicts to the trail, for `list_conflicts`. A known conflict is not written again: a resolved one stays
+    resolved. Does nothing for a caller who may not write, or on a trail without consent."""
+    for each in found if by.may("create") else ():
+        try:
+            await trail.records.create(_draft(each, by), by=by)
+        except AlreadyExists:
+            continue
+        except ConfigError:  # no consent
+            return
 
 
 async def list_conflicts(trail: Trail, *, by: Principal, limit: int = 50) -> list[Conflict]:
@@ -292,27 +253,20 @@ async def resolve_conflict(trail: Trail, id: str, resolution: str, *, by: Princi
     return _to_conflict(await trail.records.update(id, change, expect=found.version, by=by))
 
 
-async def _record(trail: Trail, conflict: Conflict, by: Principal) -> Conflict:
-    id = _id_of(conflict, by)
-    kept = ("subject", "node_a", "node_b", "description", "resolution", "resolved")
-    draft = Draft(
-        id=id,
+def _draft(conflict: Conflict, by: Principal) -> Draft:
+    """The id is the same whenever the same two nodes disagree on the same subject."""
+    ends = sorted((conflict.node_a, conflict.node_b))
+    key = "\n".join(("conflict", conflict.kind.label, *ends, conflict.subject.casefold()))
+    kept = ("kind", "subject", "node_a", "node_b", "description", "resolution", "resolved")
+    context = {field: value for field, value in msgspec.to_builtins(conflict).items() if field in kept}
+    return Draft(
+        id=keyed_id(by.owner_id, key),
         title=f"{conflict.kind.label.replace('_', ' ')}: {conflict.subject}"[:_MAX_TITLE],
         schema_name=SCHEMA,
         tags=(OPEN,),
-        context={"kind": int(conflict.kind), **{field: getattr(conflict, field) for field in kept}},
+        context=context,
         embed="never",
     )
-    try:
-        return _to_conflict(await trail.records.create(draft, by=by))
-    except AlreadyExists:
-        return _to_conflict(await trail.records.get(id, by=by))
-
-
-def _id_of(conflict: Conflict, by: Principal) -> str:
-    """The same id whenever the same two nodes disagree on the same subject."""
-    ends = "\n".join(sorted((conflict.node_a, conflict.node_b)))
-    return str(uuid5(_NAMESPACE, f"{by.owner_id}\n{int(conflict.kind)}\n{ends}\n{conflict.subject.casefold()}"))
 
 
 def _to_conflict(found: Breadcrumb) -> Conflict:

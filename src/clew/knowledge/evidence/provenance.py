@@ -1,38 +1,90 @@
-"""Provenance: the chain of sources behind a node, and answers whose citations [n] lead to a source list (SYL-82)."""
+"""Where a statement comes from: citations of nodes, the chain of sources behind a node, citations [n] in answers
+(SYL-82), and signatures of nodes that were read from files."""
 
 from __future__ import annotations
 
+import hmac
 import re
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from clew.access import Principal
-from clew.errors import InvalidInput, NotFound
-from clew.knowledge.evidence.citations import name_of
-from clew.knowledge.evidence.signatures import MARK
-from clew.knowledge.evidence.trust import days_between
+from clew.catalog.text import inline
+from clew.errors import NotFound
+from clew.fences import is_unseen
+from clew.knowledge.code.db_owner import marker
+from clew.knowledge.git.log import COMMIT_PREFIX
+from clew.knowledge.lines import cut
+from clew.trail.breadcrumb import Breadcrumb, Draft
 from clew.trail.edge import EdgeType
 from clew.trail.kinds import NodeDomain, NodeType, SourceKind
-from clew.trail.nodes import Node, rewrite, to_node
+from clew.trail.nodes import Node, to_node
 from clew.trail.store import Trail
+
+# -- citations -------------------------------------------------------------------------------------------------
+
+MAX_ADDRESS = 5_000
+"""Longer paths and urls are cut: no machine resolves them."""
+_SHORT_HASH = 10
+_MARKUP = re.compile(r"\A(?:[#+-](?=#*\s)|\d(?=\d*[.)]\s))|[`<>*\\]|[^\S ]|\A | \Z|(?<= ) |(?<=\])\(")
+
+
+def name_of(node: Node) -> str:
+    """Domain and place of a node on one line without markup, such as `Code: src/a.py:3-9`."""
+    match node.domain:
+        case NodeDomain.CODE:
+            return f"Code: {place_of(node)}"
+        case NodeDomain.HISTORY:
+            return f"History: {inline(node.name)} ({node.at:%Y-%m-%d})"
+        case _:
+            return f"Academic: {inline(node.name)}" + (f" ({on_one_line(node.url)})" if node.url else "")
+
+
+def place_of(node: Node) -> str:
+    """Path, lines and content hash, such as `src/a.py:3-9@0f3a9c2b11`, as far as they are known."""
+    place = on_one_line(node.path) if node.path else inline(node.name)
+    if node.line_start is not None:
+        last = node.line_end if node.line_end is not None else node.line_start
+        place += f":{node.line_start}" + (f"-{last}" if last > node.line_start else "")
+    return f"{place}@{node.content_hash[:_SHORT_HASH]}" if node.content_hash else place
+
+
+def citation_of(node: Node) -> str:
+    """The shortest text that leads back to a source: a place in a file, a commit with its date, a url, or else the id
+    of the node."""
+    if node.path:
+        return place_of(node)
+    if node.id.startswith(COMMIT_PREFIX):
+        return f"commit {node.id.removeprefix(COMMIT_PREFIX)[:_SHORT_HASH]} {node.at:%Y-%m-%d}"
+    return on_one_line(node.url) if node.url else node.id
+
+
+def on_one_line(address: str) -> str:
+    """A path or url with invisible characters and markup escaped as `\\x1b`, and backslashes doubled. Two different
+    addresses never look the same."""
+    marked = {found.start() for found in _MARKUP.finditer(address)}
+    shown = (_escape(each) if at in marked or is_unseen(each) else each for at, each in enumerate(address))
+    return cut("".join(shown), MAX_ADDRESS)
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    if character == "\\":
+        return "\\\\"
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65_536 else f"\\U{code:08x}"
+
+
+# -- the chain of sources --------------------------------------------------------------------------------------
 
 FIELD = "provenance"
 """The field of a node that holds its recorded sources."""
-RECENT_DAYS = 30
-KEY_TERMS, MIN_KEY = 5, 6
-"""How many words of a source are looked for in an answer, and their least length."""
-
-_AUTHORITY = {NodeType.RFC: "authoritative", NodeType.DOCUMENTATION: "official docs"}
 _REFERENCES, _INSPIRED_BY = EdgeType.REFERENCES.label, EdgeType.INSPIRED_BY.label
 _SOURCES = (_REFERENCES, _INSPIRED_BY, EdgeType.BASED_ON.label, EdgeType.VALIDATED_BY.label)
 """Types of edges that connect a node with its sources; only INSPIRED_BY leads from the source to the node."""
 _MOST_LINKS = 100
-CITATION = re.compile(r"(?<![\w\]])\[(\d{1,4})\]")
-"""A number in brackets that is not an index such as `a[1]`."""
-_WORD = re.compile(r"\w+")
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -45,40 +97,6 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     timestamp: datetime | None = None
     confidence: float = 1.0
     verified: bool = False
-
-
-class Segment(msgspec.Struct, frozen=True, kw_only=True):
-    """`text[start:end]` of an answer that a source supports."""
-
-    text: str
-    start: int
-    end: int
-    ref: str
-    node_id: str
-
-
-class Annotated(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer with citations [n], their segments, and a line for each source. `unknown` are cited numbers without a
-    source; the text shows them as [n?]."""
-
-    text: str
-    segments: tuple[Segment, ...]
-    sources: str
-    unknown: tuple[int, ...] = ()
-
-
-async def add_source(trail: Trail, node_id: str, source: Source, *, by: Principal) -> None:
-    """Add a source to the chain of a node; a known one is not added twice. Raises NotFound, and InvalidInput for a node
-    read from a document, whose sources are signed."""
-    added = msgspec.to_builtins(source)
-
-    def edit(context: dict[str, Any]) -> dict[str, Any]:
-        kept = [each for each in context.get(FIELD, []) if each != added]
-        return {**context, FIELD: [*kept, added]}
-
-    if MARK in to_node(await trail.records.get(node_id, by=by)).metadata:
-        raise InvalidInput("node_id", "is a part of a document, which has its sources already")
-    await rewrite(trail, node_id, edit, by=by)
 
 
 async def sources_of(trail: Trail, node_id: str, *, by: Principal) -> list[Source]:
@@ -108,12 +126,11 @@ async def _linked(trail: Trail, node_id: str, by: Principal) -> list[Source]:
         except NotFound:  # no node, or gone
             continue
         if node.domain is NodeDomain.CODE or id not in code_only:
-            found.append(source_of(node, confidence=confidence))
+            found.append(_source_of(node, confidence))
     return found
 
 
-def source_of(node: Node, *, confidence: float = 1.0) -> Source:
-    """A node as the source of another one."""
+def _source_of(node: Node, confidence: float) -> Source:
     return Source(
         kind=SourceKind(int(node.domain)),
         node_id=node.id,
@@ -125,26 +142,40 @@ def source_of(node: Node, *, confidence: float = 1.0) -> Source:
     )
 
 
+# -- citations [n] in answers ----------------------------------------------------------------------------------
+
+RECENT = timedelta(days=30)
+KEY_TERMS, MIN_KEY = 5, 6
+"""How many words of a source are looked for in an answer, and their least length."""
+_AUTHORITY = {NodeType.RFC: "authoritative", NodeType.DOCUMENTATION: "official docs"}
+_CITATION = re.compile(r"(?<![\w\]])\[(\d{1,4})\]")
+"""A number in brackets that is not an index such as `a[1]`."""
+_WORD = re.compile(r"\w+")
+
+
+def cited(text: str) -> list[int]:
+    """The numbers that a text cites as [n], in order, with repeats."""
+    return [int(number) for number in _CITATION.findall(text)]
+
+
 def source_list(nodes: Sequence[Node], at: datetime) -> str:
     """A line for each node: number, domain, place, and its age or authority, or UNVERIFIED."""
     return "\n".join(f"[{number}] {name_of(node)} ({_status(node, at)})" for number, node in enumerate(nodes, 1))
 
 
-def annotate(answer: str, nodes: Sequence[Node], at: datetime) -> Annotated:
-    """Add a citation [n] at the first place that each uncited source supports, and the list of sources."""
-    segments = tuple(sorted(_segments(answer, nodes), key=lambda one: (one.end, one.ref)))
-    unknown = tuple(dict.fromkeys(number for number in cited(answer) if not 1 <= number <= len(nodes)))
-    text, at_end = [], 0
-    for segment in segments:
-        text.append(_mark_unknown(answer[at_end : segment.end], len(nodes)) + f" {segment.ref}")
-        at_end = segment.end
-    text.append(_mark_unknown(answer[at_end:], len(nodes)))
-    return Annotated(text="".join(text), segments=segments, sources=source_list(nodes, at), unknown=unknown)
-
-
-def cited(text: str) -> list[int]:
-    """The numbers that a text cites as [n], in order, with repeats."""
-    return [int(number) for number in CITATION.findall(text)]
+def annotate(answer: str, nodes: Sequence[Node]) -> str:
+    """Add a citation [n] at the first place that each uncited source supports, and write numbers without a source as
+    [n?]."""
+    present, ends = set(cited(answer)), dict[str, int]()
+    for word in _WORD.finditer(answer):
+        ends.setdefault(word.group().casefold(), word.end())
+    added = []
+    for number, node in enumerate(nodes, 1):
+        places = [ends[term] for term in _key_terms(node) if term in ends]
+        added += [(places[0], number)] if places and number not in present else []
+    for end, number in sorted(added, reverse=True):
+        answer = f"{answer[:end]} [{number}]{answer[end:]}"
+    return _CITATION.sub(lambda found: found[0] if 1 <= int(found[1]) <= len(nodes) else f"[{found[1]}?]", answer)
 
 
 def _status(node: Node, at: datetime) -> str:
@@ -154,23 +185,7 @@ def _status(node: Node, at: datetime) -> str:
         return "⚠️ UNVERIFIED"
     if node.domain is NodeDomain.ACADEMIC:
         return _AUTHORITY.get(node.node_type, "external")
-    age = days_between(node.at, at)
-    return f"{int(age)} days old" if age > RECENT_DAYS else "recent"
-
-
-def _segments(answer: str, nodes: Sequence[Node]) -> list[Segment]:
-    """For each uncited node, the first of its key terms that the answer contains."""
-    present = set(cited(answer))
-    places: dict[str, tuple[int, int]] = {}
-    for found in _WORD.finditer(answer):
-        places.setdefault(found.group().casefold(), found.span())
-    segments = []
-    for number, node in enumerate(nodes, 1):
-        terms = (term for term in _key_terms(node) if term in places)
-        if number not in present and (term := next(terms, None)) is not None:
-            start, end = places[term]
-            segments.append(Segment(text=answer[start:end], start=start, end=end, ref=f"[{number}]", node_id=node.id))
-    return segments
+    return f"{(at - node.at).days} days old" if at - node.at > RECENT else "recent"
 
 
 def _key_terms(node: Node) -> list[str]:
@@ -180,6 +195,40 @@ def _key_terms(node: Node) -> list[str]:
     return list(long)[:KEY_TERMS]
 
 
-def _mark_unknown(text: str, most: int) -> str:
-    """The text with unknown citations written as [n?]."""
-    return CITATION.sub(lambda found: found.group() if 1 <= int(found[1]) <= most else f"[{found[1]}?]", text)
+# -- signatures ------------------------------------------------------------------------------------------------
+
+MARK = "mark"
+"""The key of the signature in the metadata of a node. It shows that a program of this user wrote the node and that
+nobody changed it since; a node that came with a repository has no valid signature."""
+
+
+def with_marks(drafts: Iterable[Draft]) -> list[Draft]:
+    """Sign the drafts of nodes that have their ids."""
+    mark = marker()
+    return [_signed(draft, mark) for draft in drafts]
+
+
+def mark_check() -> Callable[[Breadcrumb], bool]:
+    """A function that checks the signature of a breadcrumb. It reads the user's secret once."""
+    mark = marker()
+
+    def is_signed(found: Breadcrumb) -> bool:
+        metadata = found.context.get("metadata")
+        given = metadata.get(MARK) if isinstance(metadata, dict) else None
+        wanted = mark(_payload(found.id, found.title, found.context))
+        return isinstance(given, str) and hmac.compare_digest(given.encode(errors="replace"), wanted.encode())
+
+    return is_signed
+
+
+def _signed(draft: Draft, mark: Callable[[bytes], str]) -> Draft:
+    metadata = {**draft.context["metadata"], MARK: mark(_payload(str(draft.id), draft.title, draft.context))}
+    return msgspec.structs.replace(draft, context={**draft.context, "metadata": metadata})
+
+
+def _payload(id: str, title: str, context: Mapping[str, Any]) -> bytes:
+    """The signed content: all but the signature itself and the successor, which is written later."""
+    signed = {key: value for key, value in context.items() if key != "superseded_by"}
+    if isinstance(metadata := signed.get("metadata"), dict):
+        signed["metadata"] = {key: value for key, value in metadata.items() if key != MARK}
+    return msgspec.json.encode([id, title, signed], order="deterministic")

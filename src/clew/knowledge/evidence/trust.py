@@ -8,26 +8,23 @@ quality = 0.35 × similarity + 0.25 × trust / 100 + 0.25 × freshness + 0.15 if
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 
 from clew.fences import clean, fenced
-from clew.knowledge.evidence.citations import name_of
+from clew.knowledge.evidence.provenance import name_of
 from clew.secrecy import mask_keys
 from clew.trail.kinds import NodeDomain, NodeType, Trust
 from clew.trail.nodes import Node, ScoredNode
 
+# -- trust -----------------------------------------------------------------------------------------------------
+
 RECENT, OLD = timedelta(days=7), timedelta(days=30)
 BETWEEN = 60
 """Trust of verified history that is neither recent nor old."""
-SUPERSEDED, UNKNOWN, EXPIRED = 0.1, 0.5, 0.5
-"""Freshness of a superseded node, of a node that no longer exists, and the factor for an expired one."""
-BUDGET, LETTERS_A_TOKEN = 8_000, 4
-EXCERPT = 500
-MIN_QUALITY = 0.3
-SIMILARITY, TRUST, FRESHNESS, VERIFIED = 0.35, 0.25, 0.25, 0.15
 
 LEVELS: tuple[tuple[Trust, str, str], ...] = (
     (Trust.GROUND, "Ground truth (code)", ""),
@@ -46,9 +43,6 @@ _LITERATURE = {
     NodeType.STACK_OVERFLOW: Trust.BLOG,
     NodeType.BLOG_POST: Trust.BLOG,
 }
-
-
-# -- trust -----------------------------------------------------------------------------------------------------
 
 
 def trust_of(node: Node, at: datetime) -> int:
@@ -70,6 +64,9 @@ def level_of(trust: float) -> tuple[str, str]:
 
 # -- freshness -------------------------------------------------------------------------------------------------
 
+SUPERSEDED, UNKNOWN, EXPIRED = 0.1, 0.5, 0.5
+"""Freshness of a superseded node, of a node that no longer exists, and the factor for an expired one."""
+
 
 class Decay(msgspec.Struct, frozen=True, kw_only=True):
     """Linear decay of freshness to `least` within `days`, with a warning after `warns_after` days."""
@@ -83,61 +80,42 @@ class Decay(msgspec.Struct, frozen=True, kw_only=True):
         """The freshness at an age in days; 1 for a date in the future."""
         return max(self.least, 1.0 - (1.0 - self.least) * max(0.0, age) / self.days)
 
-    def warning(self, age: float) -> str:
-        return f"⚠️ {int(age)} days old: {self.advice}" if age > self.warns_after else ""
-
 
 HISTORY = Decay(days=180, least=0.2, warns_after=30, advice="it may be out of date")
 LITERATURE = Decay(days=365, least=0.3, warns_after=180, advice="check that it is still current")
-_DECAY = {NodeDomain.HISTORY: HISTORY, NodeDomain.ACADEMIC: LITERATURE}
 
 
-class Freshness(msgspec.Struct, frozen=True, kw_only=True):
+class Freshness(NamedTuple):
     """Freshness from 0 to 1, and a warning for the reader where one is due."""
 
     score: float
     warning: str = ""
-    superseded_by: str | None = None
 
 
-class RankedNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node with score = similarity × freshness."""
-
-    node: Node
-    similarity: float
-    freshness: Freshness
-    score: float
-
-
-def freshness_of(node: Node | None, at: datetime, *, content_hash: str | None = None) -> Freshness:
-    """The freshness of a node at a moment. `content_hash` is the present content of a file of code: a node made from
-    another content counts as superseded."""
+def freshness_of(node: Node | None, at: datetime) -> Freshness:
+    """The freshness of a node at a moment. Code and sections of documents are fresh: they are read from the files as
+    they are now."""
     if node is None:
-        return Freshness(score=UNKNOWN, warning="⚠️ The source is gone")
+        return Freshness(UNKNOWN, "⚠️ The source is gone")
     if node.superseded_by is not None:
-        warning = "⚠️ Superseded: there is something newer"
-        return Freshness(score=SUPERSEDED, warning=warning, superseded_by=node.superseded_by)
-    if node.domain is NodeDomain.CODE and content_hash is not None and content_hash != node.content_hash:
-        return Freshness(score=SUPERSEDED, warning="⚠️ The file has changed since")
-    decay, age = _DECAY.get(node.domain), days_between(node.at, at)
-    score = decay.score(age) if decay else 1.0
+        return Freshness(SUPERSEDED, "⚠️ Superseded: there is something newer")
+    score, warning = 1.0, ""
+    is_section = node.path is not None and node.source is None and node.timestamp is None
+    if node.domain is not NodeDomain.CODE and not is_section:
+        decay, age = HISTORY if node.domain is NodeDomain.HISTORY else LITERATURE, days_between(node.at, at)
+        score = decay.score(age)
+        warning = f"⚠️ {int(age)} days old: {decay.advice}" if age > decay.warns_after else ""
     if node.expires_at is not None and at > node.expires_at:
-        return Freshness(score=score * EXPIRED, warning="⚠️ Expired: it should be looked up again")
-    return Freshness(score=score, warning=decay.warning(age) if decay else "")
+        return Freshness(score * EXPIRED, "⚠️ Expired: it should be looked up again")
+    return Freshness(score, warning)
 
 
-def rank_by_freshness(
-    found: Sequence[ScoredNode], at: datetime, *, hashes: Mapping[str, str] | None = None
-) -> list[RankedNode]:
-    """Sort by similarity × freshness, best first; equal scores keep their order. `hashes` maps ids of code nodes to
-    the present content of their files."""
-    known, ranked = hashes or {}, []
-    for each in found:
-        fresh = freshness_of(each.node, at, content_hash=known.get(each.node.id))
-        ranked.append(
-            RankedNode(node=each.node, similarity=each.similarity, freshness=fresh, score=each.similarity * fresh.score)
-        )
-    return sorted(ranked, key=lambda one: -one.score)
+def rank_by_freshness(found: Sequence[ScoredNode], at: datetime) -> list[ScoredNode]:
+    """The nodes with similarity × freshness as their similarity, best first; equal ones keep their order."""
+    ranked = [
+        ScoredNode(node=each.node, similarity=each.similarity * freshness_of(each.node, at).score) for each in found
+    ]
+    return sorted(ranked, key=lambda each: -each.similarity)
 
 
 def days_between(first: datetime, last: datetime) -> float:
@@ -145,6 +123,11 @@ def days_between(first: datetime, last: datetime) -> float:
 
 
 # -- quality ---------------------------------------------------------------------------------------------------
+
+BUDGET, LETTERS_A_TOKEN = 8_000, 4
+EXCERPT = 500
+MIN_QUALITY = 0.3
+SIMILARITY, TRUST, FRESHNESS, VERIFIED = 0.35, 0.25, 0.25, 0.15
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,16 +175,11 @@ def evidence_of(found: ScoredNode, at: datetime) -> Evidence:
     return Evidence(id=node.id, name=name_of(node), content=mask_keys(node.content), parts=parts, warning=fresh.warning)
 
 
-def select(found: Sequence[Evidence], *, budget: int = BUDGET) -> list[Evidence]:
-    """The evidence of highest quality that fits the budget, best first. Skips evidence below MIN_QUALITY, and evidence
-    that is too long for the rest of the budget."""
-    return fitting(sorted(found, key=lambda each: -each.score), budget=budget)
-
-
-def fitting(found: Sequence[Evidence], *, budget: int = BUDGET) -> list[Evidence]:
-    """As `select`, in the order given."""
+def fitting(found: Sequence[Evidence]) -> list[Evidence]:
+    """The evidence that fits the budget, in the order given. Skips evidence below MIN_QUALITY, and evidence that is too
+    long for the rest of the budget."""
     chosen: list[Evidence] = []
-    left = budget
+    left = BUDGET
     for each in found:
         if each.score >= MIN_QUALITY and each.tokens <= left:
             chosen.append(each)

@@ -11,8 +11,7 @@ from typing import TypeVar
 
 from clew.errors import SourceError
 from clew.files import read_file
-from clew.knowledge.evidence.citations import COMMIT_PREFIX
-from clew.knowledge.git.log import Commit, read_line_commits, read_text_commits
+from clew.knowledge.git.log import COMMIT_PREFIX, Commit, read_line_commits, read_text_commits
 from clew.knowledge.git.run import find_objects, run_git
 from clew.knowledge.git.store import CommitFilter, Database, GitLog, LogRefresh
 from clew.knowledge.git.tags import Tagged, read_between

@@ -16,6 +16,8 @@ from clew.fences import clean
 from clew.knowledge.git.run import Objects, find_objects
 from clew.secrecy import mask_message
 
+COMMIT_PREFIX = "commit:"
+"""Prefix of the ids of commits as nodes."""
 NEWEST = 20_000
 """Commits that are read of a repository, the newest ones."""
 MAX_BODY = 8_000

@@ -19,10 +19,10 @@ from clew.errors import CycleRefused, NotFound
 from clew.fences import clean
 from clew.knowledge.code.file_content import blob_id, read_content
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.evidence.signatures import mark_check, with_marks
+from clew.knowledge.consented_trail import Consent
+from clew.knowledge.evidence.provenance import mark_check, with_marks
 from clew.knowledge.history.changelog import ChangeNote, find_date, is_changelog, read_changelog, read_heading
 from clew.knowledge.history.links import link_code
-from clew.knowledge.told_trail import Consent
 from clew.knowledge.upsert import keyed_id
 from clew.secrecy import mask_document
 from clew.skills.discovery.mirroring import Mirrored, mirror

@@ -14,9 +14,9 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.text import inline
 from clew.errors import InvalidInput, NotFound
-from clew.knowledge.evidence.citations import on_one_line
 from clew.knowledge.evidence.firewall import Firewall
-from clew.knowledge.session_order import link_in_order
+from clew.knowledge.evidence.provenance import on_one_line
+from clew.knowledge.node_search import link_in_order
 from clew.secrecy import mask_keys
 from clew.trail.breadcrumb import Breadcrumb
 from clew.trail.kinds import NodeDomain, NodeType, SourceKind

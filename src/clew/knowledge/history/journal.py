@@ -24,7 +24,7 @@ from clew.knowledge.history.entries import (
     write_entry,
 )
 from clew.knowledge.history.links import CrossDomain, ensure_anchors, link, references_of, search_nodes
-from clew.knowledge.shelves import AsFound, Truth
+from clew.knowledge.node_search import AsFound, Truth
 from clew.knowledge.text import likeness, stems
 from clew.trail.breadcrumb import Breadcrumb, Change
 from clew.trail.edge import EdgeType

@@ -12,7 +12,7 @@ import msgspec
 from clew.access import Principal
 from clew.errors import AlreadyExists, InvalidInput, NotFound
 from clew.knowledge.code.refs import PREFIX, CodeRef, parse_ref
-from clew.knowledge.shelves import AsFound, Truth
+from clew.knowledge.node_search import AsFound, Truth
 from clew.knowledge.upsert import keyed_id
 from clew.trail.edge import Edge, EdgeType
 from clew.trail.kinds import NodeDomain, NodeType, Trust

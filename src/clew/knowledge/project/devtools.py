@@ -18,7 +18,7 @@ from clew.access import Principal
 from clew.catalog.text import inline
 from clew.clock import Clock
 from clew.errors import ClewError, InvalidInput, SourceError
-from clew.knowledge.evidence.citations import citation_of
+from clew.knowledge.evidence.provenance import citation_of
 from clew.knowledge.git.run import find_head, run_git
 from clew.knowledge.history.lessons import UserPreferences
 from clew.knowledge.project.tool_scan import ProjectFiles, describe_tool, is_installed, scan_project
@@ -36,11 +36,10 @@ from clew.knowledge.project.tools import (
     normal_language,
     tools_for,
 )
-from clew.knowledge.shelves import Shelf
 from clew.knowledge.upsert import find_keyed, keep_keyed, keyed_id
 from clew.secrecy import mask_keys
 from clew.trail.breadcrumb import Draft
-from clew.trail.nodes import Node
+from clew.trail.nodes import Node, ScoredNode
 from clew.trail.store import Trail
 
 SCHEMA = "system.devtools.v1"
@@ -214,14 +213,14 @@ def checkout_of(root: Path) -> str:
     return f"{branch} {find_head(root) or ''}".strip()
 
 
-def shelf_research(shelf: Shelf, by: Principal) -> Research:
-    """Research in the documents that a principal sees. A document recommends a tool where a line names it together
-    with its purpose; a tool that several documents name, and twice as many as the next, is clearly recommended."""
+def document_research(search: Callable[[str, int], Awaitable[list[ScoredNode]]]) -> Research:
+    """Research in the documents that `search` finds for a question, up to a limit. A document recommends a tool where a
+    line names it together with its purpose; a tool that several documents name, and twice as many as the next, is
+    clearly recommended."""
 
     async def research(category: ToolCategory, language: str) -> tuple[str, str] | None:
-        await shelf.catch_up()
         question = f"recommended {category.replace('_', ' ')} for {language}"
-        found = [each.node for each in await shelf.search(question, by=by, limit=MAX_SEARCHED)]
+        found = [each.node for each in await search(question, MAX_SEARCHED)]
         named = {name: _naming(found, name, category) for name in tools_for(category, language)}
         ranked = sorted((name for name in named if named[name]), key=lambda name: -len(named[name]))
         counts = [*(len(named[name]) for name in ranked), 0, 0]

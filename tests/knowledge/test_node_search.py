@@ -9,9 +9,8 @@ import pytest
 
 from clew.access import Principal
 from clew.errors import CycleRefused
-from clew.knowledge.session_order import boost_by_neighbours as lift
-from clew.knowledge.session_order import link_in_order
-from clew.knowledge.shelves import NodeShelf
+from clew.knowledge.node_search import NodeSearch, link_in_order
+from clew.knowledge.node_search import boost_by_neighbours as lift
 from clew.trail.edge import EdgeType
 from clew.trail.kinds import NodeType
 from clew.trail.nodes import NodeFilter, NodeGraph, build_node
@@ -52,7 +51,7 @@ async def test_of_two_equal_pieces_of_history_the_one_in_the_right_company_comes
     beside = await said(trail, me, ["How long was the lantern migration?", "It took two weeks."])
     await link_in_order(trail, alone, by=me)
     await link_in_order(trail, beside, by=me)
-    found = await NodeShelf(trail, HISTORY, me).search("two weeks of lantern migration", by=me)
+    found = await NodeSearch(trail).search("two weeks of lantern migration", NodeFilter(domain=HISTORY), by=me)
     order = [each.node.id for each in found]
     assert order.index(beside[1]) < order.index(alone[0])
 
@@ -72,11 +71,11 @@ async def test_on_real_questions_history_is_found_as_well_as_promised(trail: Tra
     for talk in talks.values():
         await link_in_order(trail, talk, by=me)
     names = {found.id: row["id"] for row, found in zip(rows, made, strict=True)}
-    shelf = NodeShelf(trail, HISTORY, me)
+    nodes = NodeSearch(trail)
     gains: dict[str, list[float]] = {}
     questions = [json.loads(line) for line in (DATA / "memory_dev.jsonl").read_text().splitlines()]
     for row in (row for row in questions[::2] if row["relevant"]):
-        hits = await shelf.search(row["query"], by=me, filter=NodeFilter(session_id=row["set"]))
+        hits = await nodes.search(row["query"], NodeFilter(domain=HISTORY, session_id=row["set"]), by=me)
         gained = [each in row["relevant"] for each in (names[hit.node.id] for hit in hits)]
         gains.setdefault(row["set"], []).append(ndcg(gained, len(row["relevant"])))
     macro = sum(sum(each) / len(each) for each in gains.values()) / len(gains)

@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from clew.catalog.text import inline
-from clew.knowledge.domains.shown import READS, WIDTH
+from clew.knowledge.domains.shown import READS
 from clew.tools import Tool, ToolContext, tool
 
 if TYPE_CHECKING:
     from clew.knowledge.domains.code import OpenKnowledge
-    from clew.knowledge.searching import Finding
 
 Where = Annotated[
     Sequence[Literal["code", "history", "academic"]], msgspec.Meta(description="only in these; empty: in all three")
 ]
 
 
-def everywhere_tools(known: OpenKnowledge) -> Sequence[Tool]:
+def search_tools(known: OpenKnowledge) -> Sequence[Tool]:
     """`search_all` groups results by domain; `smart_search` keeps to a budget of tokens."""
 
     @tool(name="search_all", effects=READS, searchable=False)
@@ -31,21 +29,15 @@ def everywhere_tools(known: OpenKnowledge) -> Sequence[Tool]:
         limit_per_domain: Annotated[int, msgspec.Meta(ge=1, le=50)] = 5,
     ) -> str:
         """Search code, history and references at once, and show the results of each."""
-        from clew.knowledge.searching import search_all as search  # with the rest of knowledge
+        from clew.knowledge.search_domains import result_line  # with the rest of knowledge
 
         knowledge = await known()
-        found = await search(
-            knowledge.shelves,
-            query,
-            by=ctx.by,
-            at=knowledge.clock.now(),
-            domains=domains,
-            limit_per_domain=limit_per_domain,
-        )
-        parts = [
-            "\n".join((f"## {domain}", "", *(map(_line, each.results) if each.results else ["no matches"])))
-            for domain, each in found.results.items()
-        ]
+        limit, now = limit_per_domain, knowledge.clock.now()
+        found = await knowledge.search.search_all(query, by=ctx.by, at=now, domains=domains, limit_per_domain=limit)
+        parts = []
+        for domain, own in found.items():
+            lines = [result_line(each.node, now) for each in own]
+            parts += [f"## {domain}", "\n".join(lines) or "no matches"]
         return "\n\n".join(parts)
 
     @tool(name="smart_search", effects=READS, searchable=False)
@@ -56,23 +48,16 @@ def everywhere_tools(known: OpenKnowledge) -> Sequence[Tool]:
         thoroughness: Literal["quick", "moderate", "thorough"] = "moderate",
     ) -> str:
         """Search everything and show the best results within a budget of tokens."""
-        from clew.knowledge.searching import smart_search as search  # with the rest of knowledge
+        from clew.knowledge.search_domains import result_line  # with the rest of knowledge
 
         knowledge = await known()
-        found = await search(
-            knowledge.shelves,
-            query,
-            by=ctx.by,
-            at=knowledge.clock.now(),
-            token_budget=token_budget,
-            thoroughness=thoroughness,
+        now = knowledge.clock.now()
+        found = await knowledge.search.smart_search(
+            query, by=ctx.by, at=now, token_budget=token_budget, thoroughness=thoroughness
         )
-        used = f"{found.tokens_used:,} of {found.budget:,} tokens used."
-        return "\n".join((*map(_line, found.results), used)) if found.results else f"{found.hint or 'No room'} {used}"
+        lines = [result_line(each.node, now) for each in found.results] or [
+            "No domain has anything on this, or nothing that fits."
+        ]
+        return "\n".join((*lines, f"{found.tokens_used:,} of {found.budget:,} tokens used."))
 
     return search_all, smart_search
-
-
-def _line(found: Finding) -> str:
-    source = found.source + (f"; {found.warning}" if found.warning else "")
-    return f"- {found.type} {inline(found.name, WIDTH)}: {inline(found.snippet, WIDTH)} ({inline(source, WIDTH)})"

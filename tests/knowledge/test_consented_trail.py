@@ -12,7 +12,7 @@ import pytest
 from clew.app import App, open_app
 from clew.catalog.answers import Item
 from clew.config import Config, HygieneConfig
-from clew.knowledge.told_trail import WITHHELD
+from clew.knowledge.consented_trail import WITHHELD
 from clew.trust import Trust
 from tests.knowledge.code.repositories import git, make_repository
 from tests.knowledge.doors import known

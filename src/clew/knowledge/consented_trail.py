@@ -1,0 +1,125 @@
+"""Consent to a trail, and the part of it that may be shown without: a trail that the user neither made nor agreed to
+may have come with a repository, and its notes would be a stranger's. Only nodes that programs of this user read from
+files are shown of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import Any, cast
+
+import msgspec
+
+from clew.access import Principal
+from clew.errors import ConfigError, NotFound
+from clew.knowledge.evidence.provenance import MARK, mark_check
+from clew.trail.breadcrumb import Draft, Page
+from clew.trail.ownership import Ownership
+from clew.trail.query import SearchResult
+from clew.trail.store import Trail
+
+WITHHELD = (
+    "What was noted is left out, since you did not make the trail that it stands on: `clew trust` shows what it brings."
+)
+_SYSTEM = "system."
+"""Prefix of the schemas of records that programs write for themselves."""
+
+
+class Consent:
+    """Whether all of a trail may be shown; always without an `ownership`. `on_given` is called once, when consent is
+    first found."""
+
+    def __init__(self, ownership: Ownership | None, on_given: Callable[[], None]) -> None:
+        self._ownership, self._on_given = ownership, on_given
+        self._is_given = False
+
+    async def is_given(self) -> bool:
+        """Consent lasts for the life of this process. A trust file that cannot be read is no consent."""
+        if not self._is_given:
+            try:
+                self._is_given = self._ownership is None or await self._ownership.holds()
+            except ConfigError:
+                return False
+            if self._is_given:
+                self._on_given()
+        return self._is_given
+
+    async def withheld(self) -> list[str]:
+        """A line that says that notes are left out, or nothing."""
+        return [] if await self.is_given() else [WITHHELD]
+
+    async def require(self) -> None:
+        """Raises ConfigError without consent: what is noted then would not be shown."""
+        if not await self.is_given():
+            error = ConfigError("this is a trail that you did not make: nothing is noted on it")
+            error.hint = "`clew trust` shows what it brings"
+            raise error
+
+
+def consented_trail(trail: Trail, consent: Consent) -> Trail:
+    """The trail as it may be shown. Without consent, other records do not exist, nothing is noted, and there are no
+    edges to follow. The log and the other parts are those of the trail."""
+    return cast("Trail", _ConsentedTrail(trail, consent))
+
+
+class _ConsentedTrail:
+    """See `Trail`."""
+
+    def __init__(self, trail: Trail, consent: Consent) -> None:
+        self._trail, self._consent = trail, consent
+
+    def __getattr__(self, name: str) -> Any:
+        part = getattr(self._trail, name)
+        return _Part(part, self._trail, self._consent) if name in ("records", "index", "edges") else part
+
+
+class _Part:
+    """The records, index or edges of a trail. Without consent, a method that is unknown here is refused."""
+
+    def __init__(self, part: Any, trail: Trail, consent: Consent) -> None:
+        self._part, self._trail, self._consent = part, trail, consent
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        return partial(self._call, name, getattr(self._part, name))
+
+    async def _call(self, name: str, method: Callable[..., Awaitable[Any]], *given: Any, **named: Any) -> Any:
+        if await self._consent.is_given():
+            return await method(*given, **named)
+        match name:
+            case "create" | "create_many":
+                drafts = given if name == "create" else given[0]
+                if not all(map(_is_program_output, drafts)):
+                    await self._consent.require()
+            case "get" | "read" | "update" | "delete" | "history":
+                await self._check([given[0]], named["by"])
+            case "update_many":
+                await self._check([each.id for each in given[0]], named["by"])
+            case "of" | "around" | "walk" | "paths":
+                return []
+            case "list" | "search":
+                return _marked_only(await method(*given, **named))
+            case "add" | "remove" | "warm":
+                pass
+            case _:
+                await self._consent.require()
+        return await method(*given, **named)
+
+    async def _check(self, ids: Iterable[str], by: Principal) -> None:
+        """Raises NotFound for a record that may not be shown."""
+        is_marked = mark_check()
+        for id in ids:
+            if not is_marked(await self._trail.records.get(id, by=by)):
+                raise NotFound("breadcrumb", id)
+
+
+def _marked_only(found: Page | SearchResult) -> Page | SearchResult:
+    is_marked = mark_check()
+    if isinstance(found, Page):
+        return msgspec.structs.replace(found, items=tuple(filter(is_marked, found.items)))
+    return msgspec.structs.replace(found, hits=tuple(hit for hit in found.hits if is_marked(hit.breadcrumb)))
+
+
+def _is_program_output(draft: Draft) -> bool:
+    """Whether a draft holds what a program read from a file or found out."""
+    metadata = draft.context.get("metadata")
+    return (isinstance(metadata, dict) and MARK in metadata) or (draft.schema_name or "").startswith(_SYSTEM)
