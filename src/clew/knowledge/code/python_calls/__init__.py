@@ -2,6 +2,6 @@
 
 Each file is summarized once per content (`statements` and `expressions` write a `summary`, with `scopes` for names).
 `program` brings the summaries of all files together: the `solver` spreads values through the variables on the `heap`,
-`attributes` and `modules` look names up, `calls` binds arguments to parameters, and `builtins` models what the language
-brings along.
+`modules` resolves imports, `calls` looks attributes up and binds arguments to parameters, and `builtins` models the
+functions and containers of the language.
 """

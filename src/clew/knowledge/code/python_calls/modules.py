@@ -1,4 +1,4 @@
-"""Modules: the file that an import means.
+"""Modules: the file that an import means, and the names that a module exports.
 
 Handles packages, namespace packages, `src` layouts, scripts next to each other, and relative imports.
 """
@@ -9,6 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from posixpath import commonpath, dirname
+
+from clew.knowledge.code.python_calls.heap import Heap, ModuleValue
+from clew.knowledge.code.python_calls.summary import NOTHING, Summary
 
 SUFFIXES = (".py", ".pyi")
 SOURCE_FOLDERS = ("src", "lib", "python")
@@ -112,6 +115,67 @@ class Modules:
     def _package_file(self, folder: str) -> str:
         stem = f"{folder}/__init__".lstrip("/")
         return next((stem + suffix for suffix in SUFFIXES if stem + suffix in self.paths), "")
+
+
+class Exports:
+    """The names of all modules of a program, and the names that occur as attributes at all."""
+
+    def __init__(self, heap: Heap, modules: Modules) -> None:
+        self._heap = heap
+        self.modules = modules
+        self.stored_names: set[str] = set()
+        self.class_names: set[str] = set()
+        self.property_names: set[str] = set()
+        self._names: dict[str, dict[str, int]] = {}
+        self.stars: dict[str, list[str]] = {}
+        self._found: dict[tuple[str, str], int] = {}
+
+    def enter(self, path: str, base: int, summary: Summary) -> None:
+        """Add a module. Add all modules before looking up names."""
+        self._found.clear()
+        self._names[path] = {name: base + node for name, node in summary.names.items()}
+        stars = [item for item in summary.imports if item.name == "*"]
+        self.stars[path] = [self.modules.resolve(item.module, item.level, path) for item in stars]
+        self.stored_names.update(summary.stored)
+        for known in summary.classes:
+            self.class_names.update(known.attrs)
+        for function in summary.functions:
+            if function.kind in ("property", "setter"):
+                self.property_names.add(function.qualname.rpartition(".")[2])
+
+    def leave(self, path: str) -> None:
+        """Remove a module."""
+        self._names.pop(path, None)
+        self.stars.pop(path, None)
+
+    def find(self, path: str, name: str) -> int:
+        """The variable of a module's name, or of a submodule; NOTHING if there is neither."""
+        key = (path, name)
+        if key not in self._found:
+            own = self.exported(path, name)
+            self._found[key] = own if own != NOTHING else self.submodule(path, name)
+        return self._found[key]
+
+    def exported(self, path: str, name: str) -> int:
+        """The variable of a name that a module binds, itself or through `from other import *`; or NOTHING."""
+        waiting, seen = [path], set[str]()
+        while waiting:
+            module = waiting.pop()
+            if module in seen:
+                continue
+            seen.add(module)
+            if name in self._names.get(module, ()):
+                return self._names[module][name]
+            if not name.startswith("_"):
+                waiting.extend(reversed(self.stars.get(module, ())))
+        return NOTHING
+
+    def submodule(self, path: str, name: str) -> int:
+        """A variable with a submodule of a package, or NOTHING."""
+        found = self.modules.submodule(path, name)
+        if not found:
+            return NOTHING
+        return self._heap.holding(self._heap.number(ModuleValue, found))
 
 
 def _upwards(folder: str) -> Iterator[str]:

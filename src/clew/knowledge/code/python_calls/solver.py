@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from clew.knowledge.code.python_calls.attributes import Exports
 from clew.knowledge.code.python_calls.builtins import MODELS, iterate
 from clew.knowledge.code.python_calls.calls import CallRecord, Calls
 from clew.knowledge.code.python_calls.heap import (
@@ -23,7 +22,7 @@ from clew.knowledge.code.python_calls.heap import (
     ModuleValue,
     SuperValue,
 )
-from clew.knowledge.code.python_calls.modules import Modules
+from clew.knowledge.code.python_calls.modules import Exports, Modules
 from clew.knowledge.code.python_calls.summary import NOTHING, Class, Function, ModuleImport, Operation, Summary, Use
 
 SHIFT = 20
