@@ -15,7 +15,7 @@ from clew.access import Principal
 from clew.catalog.text import inline
 from clew.errors import NotFound
 from clew.fences import is_unseen
-from clew.knowledge.code.db_owner import marker
+from clew.knowledge.code.store import record_signer
 from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.lines import cut
 from clew.trail.breadcrumb import Breadcrumb, Draft
@@ -204,13 +204,13 @@ nobody changed it since; a node that came with a repository has no valid signatu
 
 def with_marks(drafts: Iterable[Draft]) -> list[Draft]:
     """Sign the drafts of nodes that have their ids."""
-    mark = marker()
+    mark = record_signer()
     return [_signed(draft, mark) for draft in drafts]
 
 
 def mark_check() -> Callable[[Breadcrumb], bool]:
     """A function that checks the signature of a breadcrumb. It reads the user's secret once."""
-    mark = marker()
+    mark = record_signer()
 
     def is_signed(found: Breadcrumb) -> bool:
         metadata = found.context.get("metadata")
