@@ -43,6 +43,7 @@ _LOCK = re.compile(r"(^|/)([^/]*\.lock|[^/]*-lock\.(json|ya?ml)|go\.sum|npm-shri
 _CODE = re.compile(r"\.(pyx?|pxd|pyi|[cm]?[jt]sx?|go|rs|java|kt|c|cc|cpp|cxx|h|hh|hpp|rb)$")
 
 
+@lru_cache(1 << 15)
 def kind_of(path: str) -> int:
     """The bits of a path: TEST for tests and their data; ASIDE for examples, scripts, generated and copied files; TEXT
     for files without code; LOCK for lists that a package manager writes."""

@@ -177,6 +177,8 @@ def _calls_named(facts: FileFacts, name: str, is_property: bool) -> Iterator[tup
     """The calls by a name, or the reads of a property, each with the name of its receiver."""
     kinds = ("call", "decorate") if facts.language == "python" else ("call",)
     for reference in facts.references:
+        if name not in reference.target:
+            continue
         parts = with_dots(reference.target).split(".")
         if is_property and name in parts[1:]:
             yield reference, parts[parts.index(name, 1) - 1]
