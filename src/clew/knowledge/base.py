@@ -36,7 +36,6 @@ from clew.knowledge.expiry import remove_expired
 from clew.knowledge.git.commits import Commits
 from clew.knowledge.git.log import NEWEST
 from clew.knowledge.history.beliefs import BeliefLedger
-from clew.knowledge.history.changelog import is_changelog
 from clew.knowledge.history.decisions import DecisionSync
 from clew.knowledge.history.explanation import Why, blame_why
 from clew.knowledge.history.journal import Archive, Chronicle
@@ -104,14 +103,13 @@ class Knowledge:
         self.decisions = DecisionSync(trail, root, owner, code, lambda: self.resolver.cache.clear(), self.consent)
         self.commits = Commits(code.store, root, lambda: self.resolver.cache.clear())
         nodes = NodeSearch(trail, self.decisions)
-        self.search = SearchDomains(nodes, code, self.commits, is_changelog)
+        self.search = SearchDomains(nodes, code, self.commits)
         finder = Finder(
             code,
             History(self.commits, self.decisions.changes, code),
             Notes(self._told, nodes),
             ProjectFacts(code),
             clock,
-            is_changelog=is_changelog,
         )
         ground = Ground(code, NodeGraph(self._told, owner))
         self.resolver = Resolver(

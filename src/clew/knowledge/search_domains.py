@@ -3,7 +3,7 @@ ingested ones). A query without any known word is not searched for (SYL-91, SYL-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -14,6 +14,7 @@ from clew.catalog.text import inline
 from clew.errors import NotFound
 from clew.knowledge.answering.question import content_words
 from clew.knowledge.answering.sources import describe, passage_node
+from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.ranking import Shares
 from clew.knowledge.code.refs import PREFIX
@@ -53,11 +54,9 @@ class SmartAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class SearchDomains:
     """One search over each domain, with the same results: nodes with their similarity from 0 to 1, best first."""
 
-    def __init__(
-        self, nodes: NodeSearch, code: CodeGraph, commits: Commits, is_changelog: Callable[[str], bool]
-    ) -> None:
+    def __init__(self, nodes: NodeSearch, code: CodeGraph, commits: Commits) -> None:
         self.nodes = nodes
-        self._code, self._commits, self._is_changelog = code, commits, is_changelog
+        self._code, self._commits = code, commits
 
     async def search(
         self,
@@ -181,13 +180,11 @@ class SearchDomains:
         if (types and NodeType.DOCUMENTATION not in types) or not self._code.contains(query):
             return []
         words = content_words(query)
-        hits = await self._code.passages(words, shares=SHARES, is_changelog=self._is_changelog, limit=LOOKED_AT)
-        wanted = [hit for hit in hits if hit.place.kind == "section" and hit.score > 0]
+        hits = await self._code.passages(words, shares=SHARES, limit=LOOKED_AT)
+        sections = [hit for hit in hits if hit.place.kind == "section" and hit.score > 0]
+        wanted = [hit for hit in sections if not is_changelog(hit.place.path)]
         excerpts = await self._code.excerpts([hit.place for hit in wanted])
-        return [
-            passage_node(hit._replace(score=hit.cover), each, is_changelog=False)
-            for hit, each in zip(wanted, excerpts, strict=True)
-        ]
+        return [passage_node(hit._replace(score=hit.cover), each) for hit, each in zip(wanted, excerpts, strict=True)]
 
     # -- sections of documents ---------------------------------------------------------------------------------
 
@@ -197,7 +194,7 @@ class SearchDomains:
         if place is None or place.kind != "section":
             raise NotFound("document", id)
         [excerpt] = await self._code.excerpts([place])
-        return passage_node(PassageHit(place, 1.0, 1.0), excerpt, is_changelog=False).node
+        return passage_node(PassageHit(place, 1.0, 1.0), excerpt).node
 
     async def save_section(self, id: str, *, by: Principal) -> str:
         """The id of a document on the trail. A section of a file is saved there as it is now, so that edges can lead to

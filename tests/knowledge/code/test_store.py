@@ -196,3 +196,15 @@ def test_damage_that_is_found_later_is_mended_by_building_again(tmp_path: Path) 
     put(store, "a.py", "f")
     assert names(store) == [("a.py", "f")]
     store.close()
+
+
+@pytest.mark.req("BEY-06")
+def test_a_link_in_place_of_the_database_is_replaced_and_its_target_stays(tmp_path: Path) -> None:
+    other = tmp_path / "other" / "code.db"
+    CodeStore(other).close()
+    before = other.read_bytes()
+    place = tmp_path / "clone" / "code.db"
+    place.parent.mkdir()
+    place.symlink_to(other)
+    CodeStore(place).close()
+    assert (place.is_symlink(), other.read_bytes() == before) == (False, True)

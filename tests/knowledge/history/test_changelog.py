@@ -8,7 +8,8 @@ from datetime import date
 import pytest
 
 from clew.knowledge.code.file_content import blob_id
-from clew.knowledge.history.changelog import is_changelog, read_changelog
+from clew.knowledge.code.files import is_changelog
+from clew.knowledge.history.changelog import read_changelog
 
 
 def notes_of(text: str, path: str = "CHANGELOG.md") -> list[tuple[str, str]]:

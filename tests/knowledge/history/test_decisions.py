@@ -10,8 +10,9 @@ import pytest
 
 from clew.access import Principal
 from clew.knowledge.code.file_content import blob_id
+from clew.knowledge.code.files import is_changelog
 from clew.knowledge.git.log import Commit
-from clew.knowledge.history.changelog import ChangeNote, find_date, is_changelog, read_changelog
+from clew.knowledge.history.changelog import ChangeNote, find_date, read_changelog
 from clew.knowledge.history.decisions import Decision, is_adr, keep_decisions, node_id, read_adr
 from clew.knowledge.history.explanation import find_resolutions
 from clew.knowledge.history.journal import DECISIONS, Archive

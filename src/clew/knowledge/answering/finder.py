@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -65,11 +65,9 @@ class Finder:
         notes: Notes,
         facts: ProjectFacts,
         clock: Clock,
-        *,
-        is_changelog: Callable[[str], bool],
     ) -> None:
         self._code, self._history, self._notes, self._facts = code, history, notes, facts
-        self._clock, self._is_changelog = clock, is_changelog
+        self._clock = clock
 
     @property
     def is_whole(self) -> bool:
@@ -106,7 +104,7 @@ class Finder:
             return await self._unknown_name(question.names[0])
         if question.paths and not is_past and not await self._files(question):
             return await self._unknown_name(question.paths[0])
-        found = await search(self._code, question, is_changelog=self._is_changelog)
+        found = await search(self._code, question)
         notes = await self._notes.search(question, weights, by)
         facts = await self._facts.search(question, weights) if not is_past else []
         commits = await self._commits(question, weights, found)
@@ -214,10 +212,7 @@ class Finder:
 
     async def _nodes(self, hits: Sequence[PassageHit]) -> list[ScoredNode]:
         excerpts = await self._code.excerpts([hit.place for hit in hits])
-        return [
-            passage_node(hit, each, is_changelog=self._is_changelog(hit.place.path))
-            for hit, each in zip(hits, excerpts, strict=True)
-        ]
+        return [passage_node(hit, each) for hit, each in zip(hits, excerpts, strict=True)]
 
     def _weights(self, question: Question) -> dict[str, float]:
         """How much each word of a question tells; words that occur nowhere count as the rarest."""

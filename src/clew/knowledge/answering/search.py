@@ -4,7 +4,7 @@ folded, and an honest "not here" where the words of a question are not in the re
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from clew.knowledge.answering.question import ASKING, QUANTITY, Kind, Question, Tests, content_words, is_identifier
@@ -56,15 +56,13 @@ class Found(NamedTuple):
     missing: tuple[str, ...] = ()
 
 
-async def search(
-    code: CodeGraph, question: Question, *, is_changelog: Callable[[str], bool], limit: int = SHOWN
-) -> Found:
+async def search(code: CodeGraph, question: Question, *, limit: int = SHOWN) -> Found:
     """Search for all words of a question."""
     words = [word for spelled in code.correct(question.words) for word in spelled]
     shares = SHARES[question.kind]
     if question.tests in (Tests.ALSO, Tests.ONLY):
         shares = shares._replace(test=1.0)
-    hits = await code.passages(words, shares=shares, is_changelog=is_changelog, limit=LOOKED_AT)
+    hits = await code.passages(words, shares=shares, limit=LOOKED_AT)
     hits = [hit for hit in hits if _is_wanted(hit.place, question)]
     if not hits:
         return Found([], missing=tuple(missing_nouns(question.text, code)))

@@ -11,6 +11,7 @@ import msgspec
 from clew.catalog.answers import Cited
 from clew.catalog.text import code_span, inline, plain
 from clew.knowledge.answering.question import content_words
+from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import Excerpt
 from clew.knowledge.code.passages import BETWEEN, SYMBOL_KINDS
 from clew.knowledge.code.refs import node_id
@@ -42,14 +43,15 @@ _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n+")
 _MARKUP = re.compile(r"^(?:#{1,6}\s+|[-*+]\s+|\d{1,3}[.)]\s+)")
 
 
-def passage_node(hit: PassageHit, found: Excerpt, *, is_changelog: bool) -> ScoredNode:
+def passage_node(hit: PassageHit, found: Excerpt) -> ScoredNode:
     """A passage as a node: documents are literature, changelogs history, everything else code."""
     place, lines, symbol = hit.place, found.lines, found.symbol
     text = mask_keys("\n".join(lines)[:MAX_CONTENT])
     is_prose = place.kind == "section"
     if is_prose and place.name and lines and place.name in lines[0]:  # the heading is told as the owner
         text = text.partition("\n")[2].lstrip("=-~^#*+\n ") or text
-    domain = NodeDomain.CODE if not is_prose else NodeDomain.HISTORY if is_changelog else NodeDomain.ACADEMIC
+    prose = NodeDomain.HISTORY if is_changelog(place.path) else NodeDomain.ACADEMIC
+    domain = prose if is_prose else NodeDomain.CODE
     name = place.name or (next((line.strip() for line in lines if line.strip()), "") or place.path)
     node = Node(
         id=f"{node_id(place.path, place.name if place.kind in SYMBOL_KINDS else '')}:{place.start}",

@@ -25,9 +25,13 @@ LEFT_OUT_UNTRACKED = frozenset(("vendor", "dist", "build"))
 GIT_SECONDS = QUICK_SECONDS
 """The time for git to list files. After that the folder is walked."""
 
-TEST, ASIDE, TEXT, LOCK = 1, 2, 4, 8
+TEST, ASIDE, TEXT, LOCK, CHANGELOG = 1, 2, 4, 8, 16
 """Bits of a path's kind; a plain source file has none."""
-ALL_KINDS = range(2 * LOCK)
+ALL_KINDS = range(2 * CHANGELOG)
+VERSION_FILE = re.compile(
+    r"(?:[a-z]+[-_])?v?(?P<version>\d+(?:\.(?:\d+|x))+)[\w.-]*|v\d+|unreleased|next", re.IGNORECASE
+)
+"""Names of files with the notes of one version, without their endings."""
 
 _LINK, _MODULE = "120000", "160000"
 _TESTS = re.compile(
@@ -43,16 +47,46 @@ _LOCK = re.compile(r"(^|/)([^/]*\.lock|[^/]*-lock\.(json|ya?ml)|go\.sum|npm-shri
 _CODE = re.compile(r"\.(pyx?|pxd|pyi|[cm]?[jt]sx?|go|rs|java|kt|c|cc|cpp|cxx|h|hh|hpp|rb)$")
 
 
+_TEXT_FILE = re.compile(r"(?P<stem>[^/]+?)(?:\.(?:md|markdown|mdx|rst|txt|adoc))?", re.IGNORECASE)
+_CHANGELOG = re.compile(
+    r"(?:[\w.-]*[-_.])?change-?logs?(?:[-_.][\w.-]*)?"
+    r"|(?:changes|history|news|releases?|release[-_]?notes|whats?[-_]?new)(?:[-_.]?v?\d[\w.]*)?",
+    re.IGNORECASE,
+)
+_CHANGELOGS = re.compile(r"change-?logs?|releases?|release[-_]?notes|whats?[-_]?new", re.IGNORECASE)
+_GUIDE = re.compile(r"migrat|upgrad", re.IGNORECASE)
+
+
 @lru_cache(1 << 15)
 def kind_of(path: str) -> int:
     """The bits of a path: TEST for tests and their data; ASIDE for examples, scripts, generated and copied files; TEXT
-    for files without code; LOCK for lists that a package manager writes."""
+    for files without code; LOCK for lists that a package manager writes; CHANGELOG as `is_changelog` says."""
+    is_test = _TESTS.search(path) is not None
     return (
-        (TEST if _TESTS.search(path) else 0)
+        (TEST if is_test else 0)
+        | (CHANGELOG if not is_test and _names_changes(path) else 0)
         | (ASIDE if _ASIDE.search(path) else 0)
         | (0 if _CODE.search(path) else TEXT)
         | (LOCK if _LOCK.search(path) else 0)
     )
+
+
+def is_changelog(path: str) -> bool:
+    """Whether a path looks like that of a changelog, or of the notes of one version in a folder for them. Guides for
+    migrations and upgrades are documents."""
+    return bool(kind_of(path) & CHANGELOG)
+
+
+def text_stem(path: str) -> str:
+    """The name of a text file without its ending; empty for other files."""
+    found = _TEXT_FILE.fullmatch(path.rpartition("/")[2])
+    return found["stem"] if found else ""
+
+
+def _names_changes(path: str) -> bool:
+    stem, folder = text_stem(path), path.rpartition("/")[0].rpartition("/")[2]
+    is_version = _CHANGELOGS.fullmatch(folder) is not None and VERSION_FILE.fullmatch(stem) is not None
+    return (is_version or _CHANGELOG.fullmatch(stem) is not None) and not _GUIDE.search(stem)
 
 
 def status_of(found: os.stat_result) -> Status:

@@ -221,12 +221,10 @@ class CodeGraph:
 
         return await self._answer(find, _node_paths, ref=ref)
 
-    async def passages(
-        self, words: Sequence[str], *, shares: Shares, is_changelog: Callable[[str], bool], limit: int = 60
-    ) -> list[PassageHit]:
+    async def passages(self, words: Sequence[str], *, shares: Shares, limit: int = 60) -> list[PassageHit]:
         """The passages of code and documents that have these words or are close in meaning, best first."""
         return await self._answer(
-            lambda _: self._text.passages(words, shares=shares, is_changelog=is_changelog, limit=limit),
+            lambda _: self._text.passages(words, shares=shares, limit=limit),
             lambda hits: {hit.place.path for hit in hits[:SHOWN]},
         )
 

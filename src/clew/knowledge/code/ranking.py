@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from clew.knowledge.code.files import ALL_KINDS, ASIDE, LOCK, TEST, TEXT
+from clew.knowledge.code.files import ALL_KINDS, ASIDE, CHANGELOG, LOCK, TEST, TEXT
 from clew.knowledge.code.issue_text import IssueText
 from clew.knowledge.code.passages import KINDS
 from clew.knowledge.code.postings import Floats, Ints, Matches, Terms, View
@@ -106,9 +106,7 @@ def rank_symbols(text: IssueText, view: View, vector: Floats | None, share: floa
     return Ranked(np.zeros(0), total * priors(view, text)[view.passage_file] * view.is_symbol, terms, matches)
 
 
-def rank_passages(
-    weights: Mapping[int, float], view: View, vector: Floats | None, shares: Shares, is_changelog: npt.NDArray[np.bool_]
-) -> Ranked:
+def rank_passages(weights: Mapping[int, float], view: View, vector: Floats | None, shares: Shares) -> Ranked:
     """Score every passage by weighted terms and, where there is a vector, by its meaning."""
     terms, amounts = choose_terms(weights, view)
     matches = view.find(terms)
@@ -125,7 +123,7 @@ def rank_passages(
         total = total + DENSE_SHARE * _of_best(np.maximum(view.cosines(vector), 0.0))
     aside = {TEST: shares.test, ASIDE: shares.aside, TEXT: shares.text / shares.aside}  # documents stand aside anyway
     prior = np.where(view.path_kinds & (ASIDE | TEXT) == TEXT, shares.aside, 1.0) * _table(aside, view)
-    prior[is_changelog] = shares.changelog
+    prior[(view.path_kinds & CHANGELOG) > 0] = shares.changelog
     total = total * np.where(view.dead, 0.0, prior)[view.passage_file]
     total[view.passage_kind == KINDS.index("module")] *= MODULE_SHARE
     return Ranked(np.zeros(0), total, terms, matches)

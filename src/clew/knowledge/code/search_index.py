@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from clew.errors import Corrupted
 from clew.knowledge.code.issue_text import IssueText, parse_issue_text
 from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.passages import Packed, pack, read_texts
-from clew.knowledge.code.postings import Bools, Content, Floats, Ints, Place, View, build_segment
+from clew.knowledge.code.postings import Content, Floats, Ints, Place, View, build_segment
 from clew.knowledge.code.ranking import (
     SYMBOL_DENSE_SHARE,
     Ranked,
@@ -98,7 +98,6 @@ class SearchIndex:
         self._base = build_segment([])
         self._changed: dict[str, Content] = {}
         self._view = View([], [])
-        self._changelogs: Bools | None = None
 
     def put(self, path: str, blob: str, facts: FileFacts, text: str) -> None:
         """Replace the passages of a file. A known content is not packed again."""
@@ -167,7 +166,6 @@ class SearchIndex:
         words: Sequence[str],
         *,
         shares: Shares,
-        is_changelog: Callable[[str], bool],
         limit: int = 60,
     ) -> list[PassageHit]:
         """The passages that have the words of a question or are close to them in meaning, best first."""
@@ -175,9 +173,7 @@ class SearchIndex:
         if not view.files or not words:
             return []
         terms = {term: 1.0 for word in words for term in terms_of(word)}
-        if self._changelogs is None or len(self._changelogs) != len(view.files):
-            self._changelogs = np.fromiter(map(is_changelog, (file.path for file in view.files)), bool)
-        ranked = rank_passages(terms, view, self._vector_of(" ".join(words)), shares, self._changelogs)
+        ranked = rank_passages(terms, view, self._vector_of(" ".join(words)), shares)
         rows = _best(ranked.passages, limit)
         cover = self._cover(view, ranked, words, rows)
         return [PassageHit(view.place_of(row), float(ranked.passages[row]), cover[row]) for row in rows]
@@ -236,7 +232,6 @@ class SearchIndex:
             if mark != self._mark:
                 self._load(sql)
                 self._mark = mark
-                self._changelogs = None
             return self._view
 
     def _load(self, sql: Sql) -> None:

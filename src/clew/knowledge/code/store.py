@@ -206,6 +206,9 @@ def _open_database(path: Path) -> apsw.Connection:
     """Open or create the file. One that cannot be used is deleted first, which is logged unless only its signature is
     wrong. Raises ReadOnly, Busy and StorageError."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_symlink():  # it may lead to the index of another folder, or to any other database
+        _log.warning("%s was a link, and is replaced", path)
+        path.unlink()
     for _ in range(2):
         make_private(path)
         connection = connect(path)

@@ -12,7 +12,7 @@ import msgspec
 
 from clew.fences import clean
 from clew.knowledge.code.file_content import blob_id
-from clew.knowledge.code.files import TEST, kind_of
+from clew.knowledge.code.files import VERSION_FILE, text_stem
 from clew.secrecy import mask_document
 
 MAX_SIZE = 4_000_000
@@ -20,18 +20,6 @@ MAX_TEXT = 2_000
 MAX_HEADING = 300
 
 ChangeKind = Literal["added", "changed", "deprecated", "removed", "fixed", "security", "breaking", "other"]
-
-_FILE = re.compile(r"(?P<stem>[^/]+?)(?:\.(?:md|markdown|mdx|rst|txt|adoc))?", re.IGNORECASE)
-_NAME = re.compile(
-    r"(?:[\w.-]*[-_.])?change-?logs?(?:[-_.][\w.-]*)?"
-    r"|(?:changes|history|news|releases?|release[-_]?notes|whats?[-_]?new)(?:[-_.]?v?\d[\w.]*)?",
-    re.IGNORECASE,
-)
-_FOLDER = re.compile(r"change-?logs?|releases?|release[-_]?notes|whats?[-_]?new", re.IGNORECASE)
-_OF_VERSION = re.compile(
-    r"(?:[a-z]+[-_])?v?(?P<version>\d+(?:\.(?:\d+|x))+)[\w.-]*|v\d+|unreleased|next", re.IGNORECASE
-)
-_GUIDE = re.compile(r"migrat|upgrad", re.IGNORECASE)
 
 _NUMBER = (
     r"\d++(?:\.(?:\d++|x\b))++"
@@ -107,20 +95,6 @@ class ChangeNote(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.path}:{self.line}"
 
 
-def is_changelog(path: str) -> bool:
-    """Whether a path looks like that of a changelog, or of the notes of one version in a folder for them. Guides for
-    migrations and upgrades are documents."""
-    stem, folder = _stem(path), path.rpartition("/")[0].rpartition("/")[2]
-    if _GUIDE.search(stem) or kind_of(path) & TEST:
-        return False
-    return bool(_NAME.fullmatch(stem) or (_FOLDER.fullmatch(folder) and _OF_VERSION.fullmatch(stem)))
-
-
-def _stem(path: str) -> str:
-    found = _FILE.fullmatch(path.rpartition("/")[2])
-    return found["stem"] if found else ""
-
-
 def read_changelog(path: str, content: bytes) -> list[ChangeNote]:
     """The changes that a file lists, in its order; none from a file over MAX_SIZE."""
     if len(content) > MAX_SIZE:
@@ -166,7 +140,7 @@ class _Reader:
 
     def __init__(self, path: str, hash: str, lines: Sequence[str]) -> None:
         self._path, self._hash, self._lines = path, hash, lines
-        named = _OF_VERSION.fullmatch(_stem(path))
+        named = VERSION_FILE.fullmatch(text_stem(path))
         self._version: str | None = named["version"] or "" if named else None
         self._day: date | None = None
         self._section = ""

@@ -18,10 +18,11 @@ from clew.access import Principal
 from clew.errors import CycleRefused, NotFound
 from clew.fences import clean
 from clew.knowledge.code.file_content import blob_id, read_content
+from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.consented_trail import Consent
 from clew.knowledge.evidence.provenance import mark_check, with_marks
-from clew.knowledge.history.changelog import ChangeNote, find_date, is_changelog, read_changelog, read_heading
+from clew.knowledge.history.changelog import ChangeNote, find_date, read_changelog, read_heading
 from clew.knowledge.history.links import link_code
 from clew.knowledge.upsert import keyed_id
 from clew.secrecy import mask_document
