@@ -220,6 +220,9 @@ async def test_links_keys_and_what_is_too_much_are_refused(library: Library, roo
     sources: list[tuple[type[ClewError], NewSource]] = [
         (SourceError, NewSource(kind="text", path="link.txt")),
         (SourceError, NewSource(kind="text", path=".env")),
+        (SourceError, NewSource(kind="text", path=".git/config")),
+        (SourceError, NewSource(kind="text", path="docs/../.Git/config")),
+        (SourceError, NewSource(kind="text", path=".clew/credential")),
         (SourceError, NewSource(kind="text", path="id.txt")),
         (SourceError, NewSource(kind="text", path="gone.md")),
         (SourceError, NewSource(kind="text", path="pipe.md")),

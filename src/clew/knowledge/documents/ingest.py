@@ -38,6 +38,8 @@ _SOURCE, _ASIDE = "source:", "unverified "
 """Prefixes of document keys: of every source, and of one that differs from a verified source of the same key."""
 _BOOKKEEPING = frozenset(("document", "state", "reader", "piece", "pieces", "needs_review", MARK))
 
+_OWN_FOLDERS = frozenset((".git", ".clew"))
+
 Kind = Literal[
     "documentation", "rfc", "paper", "best_practice", "stack_overflow", "blog", "article", "tutorial", "page", "text"
 ]
@@ -244,6 +246,8 @@ def _read_inside(path: str, root: Path) -> bytes:
     if is_secret_file(path.replace("\\", "/").rpartition("/")[2]):
         raise SourceError(path, "is not ingested: files of this name hold keys")
     plain = os.path.normpath(path).replace(os.sep, "/")
+    if _OWN_FOLDERS.intersection(plain.casefold().split("/")):
+        raise SourceError(path, "is not ingested: it belongs to git or to Clew")
     try:
         if plain.startswith("../") or os.path.isabs(path):
             raise ValueError
