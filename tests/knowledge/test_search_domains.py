@@ -38,7 +38,7 @@ async def domains(trail: Trail, graph: NodeGraph, code: Code) -> SearchDomains:
     await graph.add_node("Retries", HISTORY, NodeType.DECISION, "A request is tried again three times", verified=True)
     await graph.add_node("Colours", HISTORY, NodeType.DECISION, "Buttons are green")
     await graph.add_node("Backoff", ACADEMIC, NodeType.PAPER, "Exponential backoff spreads load", verified=True)
-    return SearchDomains(NodeSearch(trail), code, NoCommits(), lambda path: False)  # type: ignore[arg-type]
+    return SearchDomains(NodeSearch(trail), code, NoCommits())  # type: ignore[arg-type]
 
 
 @pytest.fixture

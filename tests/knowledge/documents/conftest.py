@@ -20,7 +20,7 @@ from tests.knowledge.documents.writing import OpenLibrary
 @pytest.fixture
 def domains(trail: Trail) -> SearchDomains:
     code = Code({"retry_request": "def retry_request backoff for requests that failed"})
-    return SearchDomains(NodeSearch(trail), code, NoCommits(), lambda path: False)  # type: ignore[arg-type]
+    return SearchDomains(NodeSearch(trail), code, NoCommits())  # type: ignore[arg-type]
 
 
 @pytest.fixture
