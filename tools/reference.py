@@ -21,7 +21,7 @@ from clew.adapters.rest.openapi import build_document
 from clew.cli.commands import COMMANDS, Command
 from clew.cli.parser import build_parser, label_of, meaning_of
 from clew.cli.project import ABOUT
-from clew.config import Config, KnownModel, ProviderConfig, SourceConfig, is_table
+from clew.config import NOT_SETTINGS, Config, KnownModel, ProviderConfig, SourceConfig, is_table
 from clew.trail.bootstrap import read_pieces
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -132,7 +132,7 @@ def settings(config: msgspec.Struct, prefix: str) -> Iterator[tuple[str, str]]:
         default = getattr(config, field.name)
         if isinstance(default, msgspec.Struct):
             yield from settings(default, f"{field.name}.")
-        elif field.name != "folder" and not is_table(field):
+        elif field.name not in NOT_SETTINGS and not is_table(field):
             yield prefix + field.name, msgspec.json.encode(default).decode()
 
 

@@ -151,6 +151,7 @@ def test_up_serves_mcp_with_a_token_at_once_and_ends_cleanly_with_a_session_open
 
 def test_further_hosts_are_let_in_by_settings(clew: Clew, project: Path, folder: Path) -> None:
     (folder / "config.toml").write_text("[server]\nhosts = ['clew.example.org']\n")
+    assert clew("trust", "server.hosts", "--yes").code == 0
     headers = ACCEPT | {"Authorization": f"Bearer {clew('token').out.strip()}"}
     hosts = [(b"clew.example.org", 200), (b"clew.example.org:443", 200), (b"evil\x9b31m.example.org", 421)]
     with running() as (process, serving):

@@ -24,7 +24,9 @@ def test_the_settings_show_every_default_and_change_nothing(tmp_path: Path) -> N
     )
     (tmp_path / ".clew" / "config.toml").write_text(uncommented)
     settings = tomllib.loads(uncommented)
-    assert read_config(tmp_path / ".clew") == Config(folder=tmp_path / ".clew")
+    written = read_config(tmp_path / ".clew")
+    assert msgspec.structs.replace(written, from_file=frozenset()) == Config(folder=tmp_path / ".clew")
+    assert written.from_file == set(ABOUT)
     flat = {f"{name}.{inner}" for name, value in settings.items() if isinstance(value, dict) for inner in value}
     assert flat | {name for name, value in settings.items() if not isinstance(value, dict)} == set(ABOUT)
 

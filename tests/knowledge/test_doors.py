@@ -299,3 +299,31 @@ async def test_what_could_not_be_looked_up_in_time_is_said(app: App) -> None:
     assert "could not be looked up in time" in " ".join(await known(app, "where is backoff"))
     app.knowledge().patience = PATIENCE
     assert "src/retry.py:4" in " ".join(await known(app, "where is backoff"))
+
+
+@pytest.mark.req("SYL-96")
+async def test_a_note_on_a_symbol_that_does_not_exist_is_unverified(app: App) -> None:
+    params = {"content": "Backoff is doubled", "summary_type": "decision"}
+    missing = await get(app, "history://tools/store_summary", code_references=["src/retry.py#nosuch"], **params)
+    assert UNVERIFIED in missing
+    assert "there is no symbol src/retry.py#nosuch" in missing
+    there = await get(app, "history://tools/store_summary", code_references=["src/retry.py#backoff"], **params)
+    assert "the code has what it refers to" in there
+
+
+@pytest.mark.req("SYL-96")
+async def test_keys_in_the_outcome_of_a_failure_are_masked(app: App) -> None:
+    key = "sk-proj-" + "a1B2" * 12
+    params = {"content": "The payment call failed", "summary_type": "failure", "outcome": f"Set the key to {key}"}
+    stored = await get(app, "history://tools/store_summary", **params)
+    found = "\n".join(await known(app, "which failures did we have with the payment call"))
+    assert "payment call failed" in found
+    page = await app.trail.records.list(Selector(), by=app.me, limit=500)
+    assert key not in stored + found + str([each.context for each in page.items])
+
+
+async def test_a_caller_who_may_only_write_and_read_gets_answers_and_notes(app: App) -> None:
+    by = msgspec.structs.replace(app.me, agent_id="helper", roles=frozenset({"emitter", "subscriber"}))
+    params = {"content": "We chose backoff", "summary_type": "decision", "code_references": ["src/retry.py#backoff"]}
+    assert "Stored as" in await get(app, "history://tools/store_summary", by, **params)
+    assert await known(app, "where is backoff", by)

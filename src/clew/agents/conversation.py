@@ -76,7 +76,7 @@ class Conversations:
             scopes=tuple(sorted(self._scopes & by.scopes)),
             idempotency_key=None if key is None else _key_of(key, agent),
         )
-        written = await self._trail.records.create(draft, by=_inside(by))  # the id is Clew's choice, not the caller's
+        written = await self._trail.records.create(draft, by=by)
         is_same = written.context.get("message") == text and session in (None, written.session)
         if written.schema_name != self.flow.message or not is_same:
             raise AlreadyExists("idempotency key", repr(key))

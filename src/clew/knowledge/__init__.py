@@ -1,2 +1,2 @@
-"""What is known of a repository: what exists (`code`), what was done (`history`) and what can be done (`references`),
-how far any of it can be believed (`evidence`), and how a question is answered from it (`resolving`)."""
+"""Knowledge of a repository: its `code`, its `git` log and `history`, `documents` of others and facts of the `project`;
+the trust in each (`evidence`), the answers to questions (`answering`), and all of it as `domains` of the catalog."""

@@ -78,7 +78,7 @@ class Gathered(msgspec.Struct, frozen=True, kw_only=True):
 
 class Knowledge:
     """Opened by `open_knowledge`, closed by its owner. Of a trail that the user neither made nor agreed to, as far as
-    there is an `ownership`, only that is told which files bear out."""
+    there is an `ownership`, only nodes that were read from files are shown."""
 
     def __init__(
         self,
@@ -196,11 +196,11 @@ class Knowledge:
         )
 
     def chronicle(self, by: Principal, session_id: str) -> Chronicle:
-        """What was done, as the caller keeps and sees it in a session. What is stored is held against the code."""
+        """The journal of a session, as the caller sees it. Entries are checked against the code when stored."""
         return Chronicle(self._told, by, session_id, self.clock, self._firewall(by))
 
     def archive(self, by: Principal) -> Archive:
-        """The skills of whoever keeps the history. What is stored is held against the code."""
+        """Summaries of all sessions. They are checked against the code when they are stored."""
         return Archive(self._told, by, self._firewall(by), self.decisions)
 
     def mistakes(self, by: Principal) -> Mistakes:

@@ -18,9 +18,7 @@ from clew.trail.ownership import Ownership
 from clew.trail.query import SearchResult
 from clew.trail.store import Trail
 
-WITHHELD = (
-    "What was noted is left out, since you did not make the trail that it stands on: `clew trust` shows what it brings."
-)
+WITHHELD = "Notes are withheld: you did not make this trail. `clew trust` shows what it brings."
 _SYSTEM = "system."
 """Prefix of the schemas of records that programs write for themselves."""
 

@@ -30,8 +30,8 @@ class Book:
     def __init__(self, files: Sequence[str] = (), known: Sequence[str] = (), against: Sequence[Node] = ()) -> None:
         self.files, self.known, self.against = files, known, against
 
-    async def has_file(self, path: str) -> bool:
-        return path in self.files
+    async def has(self, ref: str) -> bool:
+        return ref in self.files
 
     async def supports(self, claim: Claim) -> Sequence[str]:
         return ["src/a.py#f"] if claim.subject in self.known else []

@@ -24,7 +24,7 @@ class Folder:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    async def has_file(self, path: str) -> bool:
+    async def has(self, path: str) -> bool:
         return (self._root / path).is_file()
 
     async def supports(self, claim: Claim) -> Sequence[str]:

@@ -69,6 +69,7 @@ class FullQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 async def create(call: Call) -> Answer:
     draft = as_draft(call.body)
+    _check_ids(call, [draft])
     key = parse_text(call.headers, "idempotency-key")
     if key is not None:
         draft = msgspec.structs.replace(draft, idempotency_key=key)
@@ -79,7 +80,14 @@ async def create(call: Call) -> Answer:
 
 async def create_batch(call: Call) -> Answer:
     drafts = [as_draft(each) for each in call.body.items]
+    _check_ids(call, drafts)
     return reply(Written(items=await call.trail.records.create_many(drafts, by=call.by)), status=201)
+
+
+def _check_ids(call: Call, drafts: Sequence[Draft]) -> None:
+    """Raise AccessDenied where a caller chooses an id and may not: by some ids Clew finds its own records."""
+    if any(draft.id is not None for draft in drafts):
+        call.by.require_id_choice()
 
 
 async def list_page(call: Call) -> Answer:

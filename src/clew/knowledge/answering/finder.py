@@ -80,6 +80,7 @@ class Finder:
 
     async def find(self, question: Question, *, by: Principal) -> Findings:
         """The sources of an answer; none, with a note, where nothing answers."""
+        await self._code.warm()
         relation = await read_relation(question, self._code)
         if relation is not None:
             return await self._uses(question, relation)
@@ -103,7 +104,10 @@ class Finder:
         if question.names and not is_past and not any(self._code.rarity([question.names[0]]).values()):
             return await self._unknown_name(question.names[0])
         if question.paths and not is_past and not await self._files(question):
-            return await self._unknown_name(question.paths[0])
+            nodes = [node for path in question.paths for node in await self._code.named(path)]
+            if not nodes:
+                return await self._unknown_name(question.paths[0])
+            return Findings([ScoredNode(node=with_doc(node), similarity=1.0) for node in nodes[:MAX_DEFINITIONS]], [])
         found = await search(self._code, question)
         notes = await self._notes.search(question, weights, by)
         facts = await self._facts.search(question, weights) if not is_past else []
@@ -119,7 +123,7 @@ class Finder:
         passages = await self._nodes(hits)
         if is_past:
             passages = _merged(question, passages, hits, commits)
-        sources = _unique([*first, *named, *facts, *passages, *commits, *notes])[: SHOWN + len(facts)]
+        sources = _unique([*named, *first, *facts, *passages, *commits, *notes])[: SHOWN + len(facts)]
         if sources:
             return Findings(sources, [])
         return Findings([], [_nothing(found)])
@@ -192,7 +196,7 @@ class Finder:
 
     async def _overview(self) -> list[ScoredNode]:
         """The first sections of the README at the top of the folder."""
-        files = [file.path for file in await self._code.files() if file.path.lower().startswith("readme")]
+        files = [file.path for file in await self._code.files() if re.fullmatch(r"(?i)readme(\.\w+)?", file.path)]
         found = []
         for path in sorted(files)[:1]:
             node = await self._code.symbol(path)
@@ -254,7 +258,7 @@ def _unique(found: Sequence[ScoredNode]) -> list[ScoredNode]:
 def _is_same_place(one: Node, other: Node) -> bool:
     if not one.path or one.path != other.path or one.line_start is None or other.line_start is None:
         return False
-    if NodeType.FILE in (one.node_type, other.node_type) and one.metadata.get("kind") == "file":
+    if "file" in (one.metadata.get("kind"), other.metadata.get("kind")):
         return False
     return one.line_start <= (other.line_end or other.line_start) and other.line_start <= (
         one.line_end or one.line_start

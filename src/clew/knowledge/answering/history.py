@@ -54,6 +54,7 @@ _ASKING = frozenset(_ASKING_WORDS.split())
 _SINCE = re.compile(r"\b(?:since|after|from) v?\d+\.\d", re.IGNORECASE)
 _FOLDER = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)+")
 _WHO_OR_WHEN = re.compile(r"\b(?:who|when|author)\b", re.IGNORECASE)
+_INSIDE = re.compile(r"\b(?:in|of|to|under|below|inside|within) (?:the )?[`'\"]?([\w.-]*\w)/?(?![\w/])", re.IGNORECASE)
 _PLACE = re.compile(
     r"\b(?:in|of|to|at|on|under|below|touch(?:ed|ing)?|changed|modified|edited|folder|file|directory|module|package)"
     r" (?:the )?[`'\"]?([\w.-]+(?:/[\w.-]+)+)",
@@ -271,6 +272,9 @@ class History:
         for name in question.names:
             if nodes := await self._code.named(name):
                 return list(dict.fromkeys(node.path for node in nodes if node.path)), ""
+        for name in _INSIDE.findall(question.text):
+            if paths := await self._commits.paths_of(name):
+                return paths, ""
         if not words:
             return [], ""
         return await self._paths_of_words(question), ""

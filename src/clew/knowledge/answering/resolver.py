@@ -6,6 +6,7 @@ fails, is late or cites nothing, the sources answer for themselves.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -17,7 +18,7 @@ from clew.access import Principal
 from clew.catalog.answers import Cited
 from clew.catalog.text import inline
 from clew.clock import Clock
-from clew.errors import InvalidInput
+from clew.errors import ClewError, InvalidInput
 from clew.knowledge.answering.cache import AnswerCache
 from clew.knowledge.answering.finder import Finder, Findings
 from clew.knowledge.answering.model_answer import ModelAnswer
@@ -38,6 +39,7 @@ GOOD, ENOUGH = 0.8, 2
 """So many sources above this quality answer a question without a model."""
 KEPT = timedelta(days=90)
 """The lifetime of the breadcrumbs of answers."""
+_log = logging.getLogger(__name__)
 STILL_READING = "Not all files have been read yet: ask again in a moment."
 
 
@@ -99,7 +101,10 @@ class Resolver:
             if answer.is_verified and not answer.problem and self._finder.is_whole:
                 self.cache.put(key, answer)
         answer = msgspec.structs.replace(answer, latency_ms=round(1_000 * (time.perf_counter() - began), 2))
-        await self._leave_trace(answer, by, session_id)
+        try:
+            await self._leave_trace(answer, by, session_id)
+        except ClewError as error:  # a full or read-only disk does not keep the answer back
+            _log.warning("the trace of an answer was not written: %s", error)
         return answer
 
     async def _work_out(self, question: Question, text: str, by: Principal) -> Resolved:
@@ -109,7 +114,10 @@ class Resolver:
         chosen = fitting([evidence_of(each, now) for each in found.sources])
         used = [nodes[each.id] for each in chosen]
         conflicts = detect(used, now, in_code=self._stands_in_code)[:MAX_CONFLICTS]
-        await record_conflicts(self._trail, conflicts, by=by)
+        try:
+            await record_conflicts(self._trail, conflicts, by=by)
+        except ClewError as error:
+            _log.warning("conflicts between sources were not recorded: %s", error)
         notes = [
             *found.notes,
             *(f"Sources disagree: {each.description}; believe {each.resolution}" for each in conflicts),

@@ -23,7 +23,7 @@ WEAK, FAINT = 0.45, 0.05
 PADDING = 0.4
 """A passage with less than this share of the best score only pads the answer."""
 FOCUS = 3
-"""A question is about its first content words: what occurs of the others, does not answer it."""
+"""A question is about its first content words. If these are missing, other matches do not answer it."""
 MAX_NUMBER_GAP, MAX_EXCERPT = 2, 200
 """Lines between the words of a quantity and its number."""
 

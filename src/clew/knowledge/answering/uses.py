@@ -58,6 +58,7 @@ _EDGES: dict[Edge, tuple[str, ...]] = {
 
 
 MAX_LINE = 500
+_COMMENTS = ("//", "#", "*", "/*", "--", '"""')
 
 Line = tuple[int, str]
 """Its number, and what stands on it."""
@@ -80,7 +81,8 @@ class Relation(NamedTuple):
 
 
 class Use(NamedTuple):
-    """One use: where it stands, in the words `user does used`. `is_guess` where only a name speaks for it."""
+    """One use: where it stands, in the words `user does used`. `is_guess` where only a name speaks for it; `depth`
+    counts the steps between both."""
 
     path: str
     line: int
@@ -89,6 +91,7 @@ class Use(NamedTuple):
     does: str
     used: str
     is_guess: bool = False
+    depth: int = 1
 
 
 async def read_relation(question: Question, code: CodeGraph) -> Relation | None:
@@ -130,7 +133,7 @@ async def find_uses(code: CodeGraph, relation: Relation, question: Question) -> 
     else:
         wanted = [use for use in found.values() if _is_wanted(use, relation, question)]
     wanted = [use for use in wanted if not relation.within or _is_within(use.path, relation.within)]
-    return sorted(wanted, key=lambda use: (use.is_guess, _path_distance(use.path), use.path, use.line))
+    return sorted(wanted, key=lambda use: (use.is_guess, use.depth, _path_distance(use.path), use.path, use.line))
 
 
 async def _linked(code: CodeGraph, relation: Relation, node: Node) -> list[Use]:
@@ -155,9 +158,10 @@ async def _by_text(code: CodeGraph, relation: Relation, *, has_links: bool) -> l
         return []
     if relation.edge in ("calls", "uses", "tests") and relation.definitions:
         calls = await _named_calls(code, relation)
-        if calls or has_links or relation.edge != "calls":
+        if calls or has_links or relation.edge == "tests":
             return calls
-        return [use async for use in _grep(code, relation.name, find_call_lines, "calls", is_guess=True)]
+        called = [use async for use in _grep(code, relation.name, find_call_lines, "calls", is_guess=True)]
+        return called or await _mentions(code, relation)
     if relation.edge == "imports":
         heirs = [use async for use in _grep(code, relation.name, find_heir_lines, "includes")]
         return [*[use async for use in _grep(code, relation.name, find_import_lines, "imports")], *heirs]
@@ -166,6 +170,13 @@ async def _by_text(code: CodeGraph, relation: Relation, *, has_links: bool) -> l
     if relation.edge == "extends":
         return [use async for use in _grep(code, relation.name, find_heir_lines, "inherits from")]
     return []
+
+
+async def _mentions(code: CodeGraph, relation: Relation) -> list[Use]:
+    """Lines that have the name of something that no edge leads to, such as a field, without its definitions."""
+    own = {(node.path, line) for node in relation.definitions for line in (node.line_start, node.line_end)}
+    found = [use async for use in _grep(code, relation.name, find_name_lines, "mentions", is_guess=True)]
+    return [use for use in found if (use.path, use.line) not in own]
 
 
 async def _named_calls(code: CodeGraph, relation: Relation) -> list[Use]:
@@ -215,7 +226,8 @@ def _candidates(question: Question, stem: re.Match[str], edge: Edge, first: str)
     near = [
         word for word in (*plain[:4], *reversed(before[-3:])) if word in question.words or "-" in word or "/" in word
     ]
-    return list(dict.fromkeys(filter(None, (first, *question.names, *near))))
+    spelled = [path for path in question.paths if "/" not in path]  # `Response.json` may be a method
+    return list(dict.fromkeys(filter(None, (first, *question.names, *spelled, *near))))
 
 
 def _is_asked_of(name: str, question: Question) -> bool:
@@ -226,10 +238,6 @@ def _is_asked_of(name: str, question: Question) -> bool:
     others = [word for word in question.words if word != name and not _STEM.fullmatch(word)]
     others = [word for word in others if not re.fullmatch(_THINGS, word, re.IGNORECASE)]
     return name[0].isupper() or not others
-
-
-def _is_telling(word: str, question: Question) -> bool:
-    return word.rstrip("!") in question.words or "-" in word or "/" in word
 
 
 def _may_be_foreign(name: str, edge: Edge, question: Question) -> bool:
@@ -265,8 +273,9 @@ def _definition_use(node: Node) -> Use:
 
 def _use(node: Node, link: Link, *, backwards: bool) -> Use:
     user, used = (link.node, node) if backwards else (node, link.node)
-    does = _SAID.get(link.edge_type, "refers to")
-    return Use(user.path or "", link.line, user.content_hash or "", user.name, does, used.name, is_guess=link.is_guess)
+    does = _SAID.get(link.edge_type, "refers to") if link.depth == 1 else "reaches"
+    place = user.path or "", link.line, user.content_hash or ""
+    return Use(*place, user.name, does, used.name, is_guess=link.is_guess, depth=link.depth)
 
 
 def _last_part(name: str) -> str:
@@ -309,6 +318,13 @@ def find_heir_lines(source: Iterable[str], name: str) -> Iterator[Line]:
         rf"|class\s+\w+\s*\([^)]*{said}|class\s+\w+\s*<\s*(?:[\w:]+::)?{said}|class\s+\w+[^{{:]*:[^{{]*{said}"
     )
     return ((number, line) for number, line in _lines(source) if name in line and pattern.match(line))
+
+
+def find_name_lines(source: Iterable[str], name: str) -> Iterator[Line]:
+    """The lines of code that have a name, without comments."""
+    named = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+    lines = ((number, line) for number, line in _lines(source) if name in line and not line.startswith(_COMMENTS))
+    return ((number, line) for number, line in lines if named.search(line))
 
 
 def find_call_lines(source: Iterable[str], name: str) -> Iterator[Line]:

@@ -8,6 +8,7 @@ import asyncio
 import csv
 import inspect
 import os
+import re
 from collections.abc import Iterator
 from email import message_from_string
 from pathlib import Path
@@ -26,6 +27,7 @@ from clew.secrecy import mask_document
 from clew.trail.kinds import NodeType, Trust, Verification
 from clew.trail.store import Trail
 
+_IN_TESTS = re.compile(r"\.\..*|tests?|testing|test_.*|conftest\.py")
 MAX_MODULES = 200
 MAX_SOURCE, MAX_DOC = 500_000, 8_000
 """Bytes of a module that is parsed, and characters of a docstring."""
@@ -135,7 +137,7 @@ def _recorded(site: str, info: str) -> list[str]:
     return [
         path
         for path in paths
-        if not os.path.isabs(path) and not any(part.startswith(("..", "test", "conftest")) for part in path.split("/"))
+        if not os.path.isabs(path) and not any(_IN_TESTS.fullmatch(part) for part in path.split("/"))
     ]
 
 

@@ -320,7 +320,7 @@ def stored_line(stored: Stored) -> str:
     edges = f" with {stored.edges} edge{'' if stored.edges == 1 else 's'} to code" if stored.edges else ""
     told = f"Stored as {stored.node_id}{edges}"
     if not stored.warnings:
-        return f"{told}; {'the code bears it out' if stored.edges else 'it names no code'}."
+        return f"{told}; {'the code has what it refers to' if stored.edges else 'it names no code'}."
     return f"{told}, marked {UNVERIFIED}: {inline('; '.join(stored.warnings), REASON)}."
 
 

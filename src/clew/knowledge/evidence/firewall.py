@@ -44,7 +44,7 @@ _PATTERNS: dict[ClaimKind, re.Pattern[str]] = {
     "location": re.compile(rf"\bthe\s+{_NAME}\s+is\s+in\s+[`'\"]?([^\s`'\"]{{1,400}})", re.IGNORECASE),
 }
 _QUESTIONS: dict[ClaimKind, str] = {"uses": "we use for {}", "implements": "{} implements", "location": "the {} is in"}
-_PLACE = re.compile(r"(?::\d+(?:-\d+)?|#.*)$")
+_LINES = re.compile(r":\d+(?:-\d+)?$")
 
 
 # -- claims ----------------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         return [
             *([] if self.checked else ["nothing in it can be checked against the code"]),
             *(f"the code shows nothing of: {claim}" for claim in self.unsupported),
-            *(f"there is no file {path}" for path in self.missing),
+            *(f"there is no {'symbol' if '#' in path else 'file'} {path}" for path in self.missing),
         ]
 
 
@@ -120,10 +120,10 @@ class Ground:
     def __init__(self, code: CodeGraph, graph: NodeGraph) -> None:
         self._code, self._graph = code, graph
 
-    async def has_file(self, path: str) -> bool:
-        """Whether the code has the file now; a line or symbol after the path is ignored."""
+    async def has(self, ref: str) -> bool:
+        """Whether the code has a file or symbol now; lines after the path are ignored."""
         try:
-            await self._code.symbol(f"{PREFIX}{_PLACE.sub('', path).removeprefix('./')}")
+            await self._code.symbol(f"{PREFIX}{_LINES.sub('', ref).removeprefix('./')}")
         except NotFound:
             return False
         return True
@@ -161,7 +161,7 @@ async def examine(content: str, files: Sequence[str], ground: Ground) -> Verdict
     claims, files = find_claims(content), list(dict.fromkeys(files))
     support = [(claim, await ground.supports(claim)) for claim in claims]
     unsupported = [claim.text for claim, found in support if not found]
-    missing = [path for path in files if not await ground.has_file(path)]
+    missing = [path for path in files if not await ground.has(path)]
     against = [(claim, node) for claim in claims for node in await ground.contradicts(claim)]
     factor = UNSUPPORTED ** len(unsupported) * MISSING_FILE ** len(missing) * (CONTRADICTED if against else 1.0)
     present = [path for path in files if path not in missing]

@@ -116,8 +116,8 @@ class Commits:
             return True
         try:
             counted = run_git(self._root, ["rev-list", "--count", f"--max-count={QUICK + 1}", "HEAD", "--"])
-        except SourceError:
-            return False
+        except SourceError:  # there is no log to be read
+            return True
         return counted.strip().isdigit() and int(counted) <= QUICK
 
     def _read(self) -> tuple[_Stamp, LogRefresh]:

@@ -355,15 +355,14 @@ class DecisionSync:
         if await self._consent.is_given():
             return found
         is_marked = mark_check()
-        return [each for each in found if await self._is_ours(each.node, is_marked, elsewhere=True)]
+        return [each for each in found if await self._is_ours(each.node, is_marked)]
 
-    async def _is_ours(self, node: Node, is_marked: Callable[[Breadcrumb], bool], *, elsewhere: bool = False) -> bool:
-        """Whether a program of this user wrote a node from a file; `elsewhere` is the answer for a node that is not on
-        the trail: it was removed meanwhile, or is of code or commits."""
+    async def _is_ours(self, node: Node, is_marked: Callable[[Breadcrumb], bool]) -> bool:
+        """Whether a program of this user wrote a node from a file. A node that the owner does not see is not theirs."""
         try:
             return is_marked(await self._trail.records.get(node.id, by=self._owner))
         except NotFound:
-            return elsewhere
+            return False
 
     def _read_notes(self, blobs: Mapping[str, str]) -> dict[str, tuple[str, list[ChangeNote]]]:
         held = {path: self._notes[path] for path, blob in blobs.items() if self._notes.get(path, ("",))[0] == blob}

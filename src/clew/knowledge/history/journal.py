@@ -11,7 +11,7 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import InvalidInput, NotFound
-from clew.knowledge.code.refs import parse_ref
+from clew.knowledge.code.refs import parse_ref, short_ref
 from clew.knowledge.evidence.firewall import Firewall
 from clew.knowledge.history.entries import (
     EVERY_ENTRY,
@@ -26,6 +26,7 @@ from clew.knowledge.history.entries import (
 from clew.knowledge.history.links import CrossDomain, ensure_anchors, link, references_of, search_nodes
 from clew.knowledge.node_search import AsFound, Truth
 from clew.knowledge.text import likeness, stems
+from clew.secrecy import mask_keys
 from clew.trail.breadcrumb import Breadcrumb, Change
 from clew.trail.edge import EdgeType
 from clew.trail.kinds import NodeDomain, NodeType
@@ -175,10 +176,11 @@ class Archive:
         `metadata` may hold agent, task_id and confidence. The `outcome` of a failure is its resolution. All is
         checked before anything is written. Raises InvalidInput, and NotFound for a missing reference.
         """
+        outcome, tags, code_references = mask_keys(outcome), [*map(mask_keys, tags)], [*map(mask_keys, code_references)]
         more = dict(metadata or {})
         if not 0 <= more.get("confidence", 1) <= 1:
             raise InvalidInput("metadata.confidence", "must be a number between 0 and 1")
-        files = [parse_ref(ref).path for ref in code_references]
+        files = [short_ref(ref.path, ref.qualname) for ref in map(parse_ref, code_references)]
         await self._check_references(inspired_by)
         if _CATEGORIES[summary_type] is Category.FAILURE:
             more |= {"resolution": outcome} if outcome.strip() else {}

@@ -189,7 +189,7 @@ def _analyze(code: CodeGraph, files: Sequence[FileInfo], inside: Sequence[FileIn
     own = frozenset(part.partition(".")[0] for file in files for part in file.path.split("/"))
     used: defaultdict[str, dict[str, str]] = defaultdict(dict)
     undeclared: defaultdict[str, list[str]] = defaultdict(list)
-    for file in read_files(code, own_files([each for each in inside if each.language], MAX_CODE)):
+    for file in read_files(code, _spread([each.path for each in inside if each.language])):
         here = [each for each in manifests.packages if each.ecosystem == _ECOSYSTEMS.get(file.language)]
         for each in file.facts.imports:
             of = [package for package in here if _is_of(each.module, package)]
@@ -209,6 +209,11 @@ def _analyze(code: CodeGraph, files: Sequence[FileInfo], inside: Sequence[FileIn
         undeclared={name: places[:MAX_EXAMPLES] for name, places in sorted(undeclared.items())},
         problems=manifests.problems,
     )
+
+
+def _spread(paths: Sequence[str]) -> Sequence[str]:
+    """Up to MAX_CODE of the paths, spread over all folders: a package may be imported by scripts and tests alone."""
+    return paths[:: max(1, -(-len(paths) // MAX_CODE))]
 
 
 def _top(module: str, language: str) -> str:

@@ -110,8 +110,6 @@ class SqliteRecords:
         guarded = self._guarded_names(by)
         for draft in drafts:
             by.require_schema(draft.schema_name, guarded)
-            if draft.id is not None:
-                by.require_id_choice()
         if len(drafts) > MAX_BATCH:
             raise TooLarge("batch", len(drafts), MAX_BATCH, "breadcrumbs")
         prepared = self._prepare(self._definitions(by), drafts, by)
