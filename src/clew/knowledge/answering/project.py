@@ -20,6 +20,7 @@ from clew.trail.readable import find_words
 SHOWN = 3
 STATED = 0.7
 """A fact that covers this share of a question answers it."""
+SHORTEST_ASKING = 4
 NAME_BONUS = 0.2
 """How much more a fact counts whose name the question has."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,6 +31,7 @@ class _Indexed(NamedTuple):
     blob: str
     name: frozenset[int]
     asked_by: frozenset[int]
+    asked_in: frozenset[str]
     said: frozenset[int]
 
 
@@ -49,7 +51,8 @@ class ProjectFacts:
         total = sum(words.values())
         if not total:
             return []
-        scored = [(_score(each, words, total), each) for each in self._facts]
+        asked = _plain_words(question.text)
+        scored = [(_score(each, words, total, asked), each) for each in self._facts]
         best = sorted((one for one in scored if one[0] >= STATED), key=lambda one: (-round(one[0], 1), _depth(one[1])))
         distinct = {(each.fact.kind, each.fact.name, each.fact.value): (score, each) for score, each in reversed(best)}
         found = list(reversed(distinct.values()))[:SHOWN]
@@ -73,15 +76,17 @@ def _read(root: str, paths: Sequence[str]) -> list[_Indexed]:
             contents[fact.path].blob,
             _terms(fact.name),
             _terms(fact.keywords),
+            _plain_words(fact.keywords),
             _terms(f"{fact.name} {fact.value} {fact.text} {fact.path}"),
         )
         for fact in facts
     ]
 
 
-def _score(each: _Indexed, words: Mapping[frozenset[int], float], total: float) -> float:
-    """The share of the words that a fact has; 0 unless some word asks for facts of its kind."""
-    if not any(term <= each.asked_by for term in words):
+def _score(each: _Indexed, words: Mapping[frozenset[int], float], total: float, asked: frozenset[str]) -> float:
+    """The share of the words that a fact has; 0 unless some word asks for facts of its kind, a stop word such as `need`
+    included."""
+    if not any(term <= each.asked_by for term in words) and asked.isdisjoint(each.asked_in):
         return 0.0
     held = sum(weight for term, weight in words.items() if term <= each.asked_by or term <= each.said)
     return held / total + (NAME_BONUS if any(term <= each.name for term in words) else 0.0)
@@ -115,3 +120,8 @@ def _node(each: _Indexed) -> Node:
 
 def _terms(text: str) -> frozenset[int]:
     return frozenset(term for word in find_words(text) for term in terms_of(word))
+
+
+def _plain_words(text: str) -> frozenset[str]:
+    """Words of four letters and more, without the `s` at their ends."""
+    return frozenset(word.lower().rstrip("s") for word in find_words(text) if len(word) >= SHORTEST_ASKING)
