@@ -127,10 +127,8 @@ def with_hint(answer: Answer, hint: str) -> Answer:
 def with_known(answer: Answer, known: Known) -> Answer:
     """The answer with the citations that answer the question already. Such an answer is never far from the question."""
     hint = "" if known.items and answer.hint == NOTHING_CLOSE else answer.hint
-    notes = [
-        *known.notes,
-        *([f"{known.more:,} more are not shown. Name a folder or a file to see those."] if known.more else []),
-    ]
+    more = f"{known.more:,} more not shown. Name a folder or a file to see those."
+    notes = [*known.notes, *([more] if known.more else [])]
     full = msgspec.structs.replace(answer, known=known.items, notes=notes, text=known.text)
     return _rendered(msgspec.structs.replace(full, hint=hint, is_relevant=answer.is_relevant or bool(known.items)))
 
