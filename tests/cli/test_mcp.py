@@ -161,7 +161,7 @@ def test_further_hosts_are_let_in_by_settings(clew: Clew, project: Path, folder:
             assert answer.status_code == status, host
         process.send_signal(signal.SIGTERM)
         assert process.stderr is not None
-        assert process.stderr.read() == "clew: Invalid Host header: evil\\x9b31m.example.org\n"
+        assert process.stderr.read() == ""
 
 
 def test_wrong_settings_of_the_catalog_leave_the_trail_served_and_are_told(
