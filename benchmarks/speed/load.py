@@ -103,7 +103,7 @@ async def _send_some(
 
 
 def build_request(method: str, path: str, body: bytes = b"", token: str = "") -> bytes:
-    lines = [f"{method} {path} HTTP/1.1", "host: bench", "connection: keep-alive"]
+    lines = [f"{method} {path} HTTP/1.1", "host: localhost", "connection: keep-alive"]
     lines += [f"authorization: Bearer {token}"] if token else []
     lines += ["content-type: application/json", f"content-length: {len(body)}"] if body else []
     return "\r\n".join((*lines, "", "")).encode() + body
