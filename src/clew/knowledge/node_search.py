@@ -63,7 +63,7 @@ class NodeSearch:
         async def find() -> list[ScoredNode]:
             hits = (await self._trail.index.search(request, by=by)).hits
             scores = {hit.breadcrumb.id: hit.score for hit in hits if hit.score > 0}
-            if filter.domain is NodeDomain.HISTORY:
+            if filter.domain in (NodeDomain.HISTORY, None):
                 scores = await boost_by_neighbours(self._trail, scores, by=by)
             best = _best(hits, scores, limit)
             nodes = await self.graph(by).as_nodes([hit.breadcrumb for hit, _ in best])

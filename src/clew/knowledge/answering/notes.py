@@ -15,7 +15,7 @@ from clew.trail.kinds import NodeDomain, NodeType
 from clew.trail.nodes import Node, NodeFilter, NodeGraph, ScoredNode, to_selector
 from clew.trail.store import Trail
 
-SHOWN = 6
+SHOWN, LOOKED_AT = 6, 20
 MAX_LISTED = 1_000
 RELATED, ABOUT = 0.34, 0.6
 """A note that covers this share of the question is related to it; from ABOUT on it comes before code."""
@@ -70,12 +70,9 @@ class Notes:
 
     async def search(self, question: Question, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
         """Notes and ingested documents that have the words of a question, scored by the share that they have."""
-        found: dict[str, Node] = {}
-        for domain in (NodeDomain.HISTORY, NodeDomain.ACADEMIC):
-            for each in await self._nodes.search(question.text, NodeFilter(domain=domain), by=by, limit=SHOWN):
-                if not _is_passage(each.node):
-                    found.setdefault(each.node.id, each.node)
-        scored = [ScoredNode(node=node, similarity=cover_of(node, weights)) for node in found.values()]
+        hits = await self._nodes.search(question.text, NodeFilter(), by=by, limit=LOOKED_AT)
+        found = [each.node for each in hits if each.node.domain is not NodeDomain.CODE and not _is_passage(each.node)]
+        scored = [ScoredNode(node=node, similarity=cover_of(node, weights)) for node in found]
         return sorted((each for each in scored if each.similarity >= RELATED), key=lambda each: -each.similarity)
 
 
