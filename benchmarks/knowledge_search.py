@@ -26,8 +26,7 @@ from clew.knowledge.code.file_content import blob_id
 from clew.knowledge.code.languages.extract import extract
 from clew.knowledge.code.search_index import SearchIndex
 from clew.knowledge.code.store import CodeStore
-from clew.knowledge.node_search import CANDIDATES, link_in_order
-from clew.knowledge.node_search import boost_by_neighbours as lift
+from clew.knowledge.node_search import CANDIDATES, boost_by_neighbours, link_in_order
 from clew.llm.embedders import open_embedder
 from clew.trail import open_trail
 from clew.trail.breadcrumb import Draft
@@ -142,7 +141,7 @@ async def _measure_conversation(
     for query in asked:
         hits = (await trail.index.search(SearchRequest(text=query["query"], limit=CANDIDATES), by=ME)).hits
         scores = {hit.breadcrumb.id: hit.score for hit in hits}
-        lifted = await lift(trail, scores, by=ME)
+        lifted = await boost_by_neighbours(trail, scores, by=ME)
         results["trail"].append(score([ids[each] for each in scores], query)["ndcg"])
         best = sorted(lifted, key=lambda each: -lifted[each])
         results["trail, neighbours"].append(score([ids[each] for each in best], query)["ndcg"])

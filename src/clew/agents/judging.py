@@ -21,7 +21,6 @@ from clew.trail.breadcrumb import Breadcrumb, encode_canonical
 QUIET = "it only looks, or is shut in"
 RESOURCES = "://resources/"
 GET = "get"
-DEFAULT_LANGUAGE = "javascript"
 _DEPTH = 32
 """How many agents may have called each other."""
 
@@ -89,7 +88,7 @@ class Judge:
 
     def _is_confined(self, record: Breadcrumb) -> bool:
         """Whether the code of a record runs in a sandbox that it is not let out of."""
-        is_held = self._is_isolated or record.context.get("language", DEFAULT_LANGUAGE) != "python"
+        is_held = self._is_isolated or record.context.get("language") != "python"
         return is_held and not _reaches(record.context.get("permissions"))
 
 

@@ -87,7 +87,6 @@ class Knowledge:
         root: Path,
         owner: Principal,
         code: CodeGraph,
-        embedder: Embedder | None,
         model: Model | None = None,
         ownership: Ownership | None = None,
     ) -> None:
@@ -117,7 +116,7 @@ class Knowledge:
             clock,
             finder,
             AnswerCache[Resolved](self._told, code),
-            ModelAnswer(model, ground, clock) if model is not None else None,
+            ModelAnswer(model, ground) if model is not None else None,
             code.contains,
         )
 
@@ -262,4 +261,4 @@ def open_knowledge(
     """What is known of the files below `root`, kept in `folder` and on the trail. Nothing is read yet. Raises
     StorageError."""
     code = open_code(folder, root, clock, embedder)
-    return Knowledge(trail, clock, root, owner, code, embedder, model, ownership)
+    return Knowledge(trail, clock, root, owner, code, model, ownership)

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from clew.config import Config, ServerConfig, WebhookConfig
+from clew.config import Config
 from clew.errors import ConfigError
 from clew.trust import Trust, Wish, digest_parts, printable, real_folder
 
@@ -34,26 +33,20 @@ def setting_wishes(config: Config) -> list[Wish]:
     ]
 
 
-def confirm_settings(config: Config, trust: Trust | None = None) -> Config:
+def confirm_settings(config: Config) -> Config:
     """The configuration as far as the user agreed to it: an address and networks fall back to their defaults, with a
-    warning. Raises ConfigError where the trail is one that the user did not agree to."""
+    warning. Raises ConfigError where the user did not agree to the trail."""
     wishes = setting_wishes(config)
-    held = trust or (Trust.open() if wishes else None)
-    waiting = [wish for wish in wishes if held is not None and not held.holds(wish)]
-    for wish in waiting:
+    trust = Trust.open() if wishes else None
+    for wish in wishes:
+        if trust is None or trust.holds(wish):
+            continue
         if wish.name == "trail":
             error = ConfigError(f"config.toml puts the trail outside of its folder: {wish.summary.partition(': ')[0]}")
             error.hint = "Agree to it with `clew trust trail`, or choose the trail yourself: CLEW_TRAIL"
             raise error
         _log.warning("%s in config.toml waits for your consent (`clew trust`): its default counts", wish.name)
-    names = {wish.name for wish in waiting}
-    defaults: Mapping[str, Callable[[Config], Config]] = {
-        "server.host": lambda one: _with_server(one, host=ServerConfig().host),
-        "server.hosts": lambda one: _with_server(one, hosts=()),
-        "webhooks.allow": lambda one: msgspec.structs.replace(one, webhooks=_closed(one.webhooks)),
-    }
-    for name in names:
-        config = defaults[name](config)
+        config = _with_default(config, wish.name)
     return config
 
 
@@ -92,9 +85,9 @@ def _is_outside(config: Config) -> bool:
     return file is None or not Path(os.path.realpath(file)).is_relative_to(inside)
 
 
-def _with_server(config: Config, **changes: Any) -> Config:
-    return msgspec.structs.replace(config, server=msgspec.structs.replace(config.server, **changes))
-
-
-def _closed(webhooks: WebhookConfig) -> WebhookConfig:
-    return msgspec.structs.replace(webhooks, allow=())
+def _with_default(config: Config, name: str) -> Config:
+    """The configuration with the default of one setting in a section."""
+    section, _, field = name.partition(".")
+    default = getattr(getattr(Config(), section), field)
+    changed = msgspec.structs.replace(getattr(config, section), **{field: default})
+    return msgspec.structs.replace(config, **{section: changed})

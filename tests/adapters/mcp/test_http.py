@@ -20,6 +20,7 @@ from clew.adapters.rest import Metrics, open_keys, run_server
 from clew.adapters.rest.door import Door as RestDoor
 from clew.catalog.catalog import Catalog
 from clew.clock import SystemClock
+from clew.config import ServerConfig
 from tests.adapters.mcp.making import ERAS, ME, Door, Gate, serve_catalog
 from tests.serving import PATIENCE, give_key
 
@@ -269,7 +270,8 @@ async def test_it_is_mounted_behind_the_door_of_rest_and_ends_with_its_server(
     clock = SystemClock()
     keys, metrics = open_keys(tmp_path, clock), Metrics()
     mcp = build_mcp_app(catalog, keys)
-    app = Starlette(routes=[Route(PATH, mcp)], middleware=[Middleware(RestDoor, metrics=metrics, clock=clock)])
+    door = Middleware(RestDoor, metrics=metrics, clock=clock, server=ServerConfig())
+    app = Starlette(routes=[Route(PATH, mcp)], middleware=[door])
     app.state.closing = asyncio.Event()
     stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
     async with mcp.running(app.state.closing):

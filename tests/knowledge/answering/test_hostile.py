@@ -46,7 +46,7 @@ import re
 
 now = datetime(2026, 11, 1, tzinfo=UTC)
 starts, parts = sys.argv[1].split("|"), sys.argv[2].split("|")
-forward = re.compile(_FORWARD.pattern.replace("{stem}", rf"(?:{_STEMS['calls']})\\\\b"), re.I)
+forward = re.compile(_FORWARD.replace("{stems}", _STEMS["calls"]), re.I)
 for start in starts:
     for part in parts:
         text = start + (part * 2_000)[:2_000] + " x"
@@ -56,6 +56,7 @@ for start in starts:
             list(pattern.finditer(text))
         for find in (find_heir_lines, find_import_lines):
             list(find([f"1: {text}"], "a"))
+list(find_heir_lines(["class A" + ":" * 480 + "{Zork"] * 40_000, "Zork"))
 print("read")
 """
 

@@ -16,7 +16,6 @@ from clew.clock import Clock
 from clew.config import ServerConfig
 
 UNMATCHED = "(unmatched)"
-LOCAL = ServerConfig()
 LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _HOST = re.compile(rb"(?:\[(?P<v6>[0-9A-Fa-f:.%]{2,64})\]|(?P<name>[A-Za-z0-9._-]{1,255}))(?::\d{1,5})?")
@@ -26,7 +25,7 @@ class Door:
     """Pure ASGI middleware. A request keeps the X-Request-Id that it brings when that is well-formed. A request to
     another host is refused: a web page whose name an attacker points at this address sends its own name."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, clock: Clock, server: ServerConfig = LOCAL) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, clock: Clock, server: ServerConfig) -> None:
         self._app = app
         self._metrics = metrics
         self._names = {name.lower() for name in (*LOCAL_NAMES, server.host, *server.hosts)}

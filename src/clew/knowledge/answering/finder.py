@@ -19,8 +19,8 @@ from clew.knowledge.answering.project import ProjectFacts
 from clew.knowledge.answering.question import Kind, Question, Tests
 from clew.knowledge.answering.search import SHOWN, Found, search
 from clew.knowledge.answering.sources import passage_node, used_line, with_doc
-from clew.knowledge.answering.uses import Relation, find_uses, read_relation
-from clew.knowledge.code.files import ASIDE, TEST, kind_of
+from clew.knowledge.answering.uses import Relation, find_uses, path_distance, read_relation
+from clew.knowledge.code.files import TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.postings import Place
 from clew.knowledge.code.search_index import PassageHit
@@ -114,12 +114,10 @@ class Finder:
         commits = await self._commits(question, weights, found)
         first = [each for each in notes if each.similarity >= ABOUT]
         named = await self._definitions(question)
-        own = (
-            [hit for hit in found.hits if hit.place.path in {each.node.path for each in named}]
-            if question.paths
-            else []
-        )
-        hits = own or ([] if question.paths and named else found.hits)
+        hits = found.hits
+        if question.paths and named:
+            files = {each.node.path for each in named}
+            hits = [hit for hit in hits if hit.place.path in files]
         passages = await self._nodes(hits)
         if is_past:
             passages = _merged(question, passages, hits, commits)
@@ -282,7 +280,5 @@ def _split(name: str) -> list[str]:
 
 def _definition_order(node: Node) -> tuple[int, int, int]:
     """Product before tests, types before functions, then the longest."""
-    bits = kind_of(node.path or "")
-    distance = 2 if bits & TEST else 1 if bits & ASIDE else 0
     is_type = node.node_type in (NodeType.STRUCT, NodeType.INTERFACE)
-    return distance, 0 if is_type else 1, -((node.line_end or 0) - (node.line_start or 0))
+    return path_distance(node.path or ""), 0 if is_type else 1, -((node.line_end or 0) - (node.line_start or 0))

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import msgspec
 
 from clew.catalog.text import inline
-from clew.clock import Clock
 from clew.errors import ModelError
 from clew.knowledge.evidence.conflicts import Conflict
 from clew.knowledge.evidence.firewall import Ground, examine
@@ -38,8 +37,8 @@ class Worded(msgspec.Struct, frozen=True, kw_only=True):
 class ModelAnswer:
     """One model, and the ground that its claims are checked against."""
 
-    def __init__(self, model: Model, ground: Ground, clock: Clock) -> None:
-        self._model, self._ground, self._clock = model, ground, clock
+    def __init__(self, model: Model, ground: Ground) -> None:
+        self._model, self._ground = model, ground
 
     async def word(
         self, question: str, chosen: Sequence[Evidence], used: Sequence[Node], conflicts: Sequence[Conflict]

@@ -21,7 +21,10 @@ from clew.trail.nodes import Node
 MAX_DEFINITIONS = 5
 MAX_FILES, MAX_LINES = 50, 100_000
 MAX_TEST_DEPTH = 3
+MAX_LINE = 500
 
+Line = tuple[int, str]
+"""The number and the text of a line."""
 Edge = Literal["calls", "imports", "extends", "uses", "tests"]
 
 _STEMS: dict[Edge, str] = {
@@ -38,10 +41,10 @@ _STEMS: dict[Edge, str] = {
 }
 _STEM = re.compile("|".join(rf"\b(?P<{edge}>{stems})\b" for edge, stems in _STEMS.items()), re.IGNORECASE)
 _EXPLAINS = re.compile(r"^(?:explain|describe|how (?:does|do|is|are)|why)\b", re.IGNORECASE)
-_FORWARD = re.compile(
-    r"\b(?:does|do|did) (?!we\b|i\b|you\b|they\b)[`'\"]?(?P<name>[\w.$:#]+)(?:\(\))?[`'\"]? (?:\w+ )?{stem}",
-    re.IGNORECASE,
+_FORWARD = (
+    r"\b(?:does|do|did) (?!we\b|i\b|you\b|they\b)[`'\"]?(?P<name>[\w.$:#]+)(?:\(\))?[`'\"]? (?:\w+ )?(?:{stems})\b"
 )
+"""The name before a relation stem: the question asks what the name uses."""
 _PRONOUN = re.compile(r"\b(?:which|what)\b.*\b(?:does|do|did) (?:it|this|that|we|i|you|they)\b", re.IGNORECASE)
 _THINGS = r"(?:function|method|class|file|module|test|type|package|place|symbol)(?:e?s)?"
 _CHOICE = re.compile(rf"^(?:so |and )?which (?!(?:\w+ )?{_THINGS}\b)\w+ (?:does|do|is)\b", re.IGNORECASE)
@@ -55,17 +58,10 @@ _EDGES: dict[Edge, tuple[str, ...]] = {
     "uses": ("calls", "references", "imports", "extends", "implements"),
     "tests": ("calls", "references", "imports"),
 }
-
-
-MAX_LINE = 500
-_COMMENTS = ("//", "#", "*", "/*", "--", '"""')
-
-Line = tuple[int, str]
-"""Its number, and what stands on it."""
-
 _OPENS = re.compile(
     r"(?:import\s*\(|(?:pub(?:\([^)]*\))?\s+)?use\b[^;]*\{|from\s+\S+\s+import\s*\(|import\s+(?:type\s+)?\{)[^)};]*$"
 )
+_COMMENTS = ("//", "#", "*", "/*", "--", '"""')
 _CLOSES = re.compile(r"[)}]\s*;?\s*(?://.*)?$|;|\bfrom\b")
 
 
@@ -103,8 +99,8 @@ async def read_relation(question: Question, code: CodeGraph) -> Relation | None:
         return None
     if _PRONOUN.search(question.text) or _CHOICE.search(question.text):
         return None
-    forward = re.search(_FORWARD.pattern.replace("{stem}", rf"(?:{_STEMS[edge]})\b"), question.text, re.I)
-    for name in _candidates(question, stem, edge, forward["name"] if forward else ""):
+    forward = re.search(_FORWARD.replace("{stems}", _STEMS[edge]), question.text, re.IGNORECASE)
+    for name in _candidates(question, stem, forward["name"] if forward else ""):
         definitions = await code.named(name)
         exact = [node for node in definitions if _last_part(node.name) == _last_part(name)]
         if not _is_asked_of(name, question):
@@ -131,9 +127,9 @@ async def find_uses(code: CodeGraph, relation: Relation, question: Question) -> 
     if relation.edge == "tests":
         wanted = [use for use in found.values() if kind_of(use.path) & TEST]
     else:
-        wanted = [use for use in found.values() if _is_wanted(use, relation, question)]
+        wanted = [use for use in found.values() if _is_wanted(use, question)]
     wanted = [use for use in wanted if not relation.within or _is_within(use.path, relation.within)]
-    return sorted(wanted, key=lambda use: (use.is_guess, use.depth, _path_distance(use.path), use.path, use.line))
+    return sorted(wanted, key=lambda use: (use.is_guess, use.depth, path_distance(use.path), use.path, use.line))
 
 
 async def _linked(code: CodeGraph, relation: Relation, node: Node) -> list[Use]:
@@ -165,8 +161,6 @@ async def _by_text(code: CodeGraph, relation: Relation, *, has_links: bool) -> l
     if relation.edge == "imports":
         heirs = [use async for use in _grep(code, relation.name, find_heir_lines, "includes")]
         return [*[use async for use in _grep(code, relation.name, find_import_lines, "imports")], *heirs]
-    if relation.edge in ("uses", "tests") and not relation.definitions:
-        return [use async for use in _grep(code, relation.name, find_import_lines, "imports")]
     if relation.edge == "extends":
         return [use async for use in _grep(code, relation.name, find_heir_lines, "inherits from")]
     return []
@@ -219,7 +213,7 @@ def _find_stem(question: Question) -> tuple[Edge | None, re.Match[str] | None]:
     return None, None
 
 
-def _candidates(question: Question, stem: re.Match[str], edge: Edge, first: str) -> list[str]:
+def _candidates(question: Question, stem: re.Match[str], first: str) -> list[str]:
     """Words that may be the name: identifiers, paths of modules, then plain words after the stem and before it."""
     plain = [found[0].strip(".,:?").removesuffix("()") for found in _WORD.finditer(question.text[stem.end() :])]
     before = [found[0] for found in _WORD.finditer(question.text[: stem.start()])]
@@ -260,7 +254,7 @@ def _is_within(path: str, place: str) -> bool:
     return f"/{path}".startswith(f"/{place}/") or f"/{place}/" in f"/{path}" or f"/{path}".endswith(f"/{place}")
 
 
-def _is_wanted(use: Use, relation: Relation, question: Question) -> bool:
+def _is_wanted(use: Use, question: Question) -> bool:
     is_test = bool(kind_of(use.path) & TEST)
     return not (is_test and question.tests is Tests.NEVER) and (is_test or question.tests is not Tests.ONLY)
 
@@ -283,10 +277,10 @@ def _last_part(name: str) -> str:
 
 
 def _distance(node: Node) -> tuple[int, int, str]:
-    return _path_distance(node.path or ""), -((node.line_end or 0) - (node.line_start or 0)), node.path or ""
+    return path_distance(node.path or ""), -((node.line_end or 0) - (node.line_start or 0)), node.path or ""
 
 
-def _path_distance(path: str) -> int:
+def path_distance(path: str) -> int:
     """How far a file is from the product: 0 for the product, then files beside it, then tests."""
     bits = kind_of(path)
     return 2 if bits & TEST else 1 if bits & ASIDE else 0

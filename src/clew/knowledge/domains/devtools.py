@@ -23,7 +23,7 @@ from clew.tools import Effects, GuidedContent, Tool, ToolContext, guide, tool
 if TYPE_CHECKING:
     from clew.knowledge.domains.code import OpenKnowledge
 
-DISCOVER, PREFER = "code://tools/discover_tools", "code://tools/hidden/prefer_tool"
+PREFER = "code://tools/hidden/prefer_tool"
 NOT_KNOWN = "- Not known:"
 _USED = ("config_file", "package_manifest", "user_choice")
 """Sources of tools that are used here; the others only suggest."""

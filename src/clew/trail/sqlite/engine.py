@@ -397,11 +397,8 @@ class Engine:
         return connection
 
     def _log_pages(self) -> int:
-        """How many pages this process has put into the log since it was last moved into the file; 0 while the file
-        cannot be opened."""
-        if self._must_reopen:
-            return 0
-        return self._writer.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)[0] - self._log_begins
+        """Pages that this process put into the log since it was last moved into the file; 0 while that is closed."""
+        return 0 if self._must_reopen else self._writer.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)[0] - self._log_begins
 
     # -- ending -------------------------------------------------------------------------------------------
 
