@@ -86,6 +86,7 @@ async def serve(config: Config, scopes: frozenset[str], *, as_json: bool = False
                 metrics=metrics,
                 clock=app.clock,
                 refresh_webhooks=refresh,
+                set_up=app.owners.set_up,
                 workspace=app.workspace,
                 models=open_models(config) if config.agents else None,
                 router=app.router(),

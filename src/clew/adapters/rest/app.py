@@ -64,6 +64,7 @@ def build_app(
     metrics: Metrics | None = None,
     clock: Clock | None = None,
     refresh_webhooks: Callable[[], None] = lambda: None,
+    set_up: Callable[[str], Awaitable[None]] | None = None,
     workspace: Callable[[], Awaitable[Workspace]] | None = None,
     models: Models | None = None,
     router: Router | None = None,
@@ -71,9 +72,10 @@ def build_app(
 ) -> Starlette:
     """An ASGI application over an open trail. It opens and closes nothing itself.
 
-    Without a `workspace` the catalog is empty; without `models` nobody looks whether an agent has one; without a
-    `router` messages are routed without a model. `mcp` answers
-    /mcp where it is given. `app.state.closing` is an event that ends all streams once it is set; `run_server` does so.
+    `set_up` prepares an owner before its first call. Without a `workspace` the catalog is empty. `models` are those of
+    the agents that run for the configured owner; without them messages wait for agents elsewhere. Without a `router`
+    messages are routed without a model. `mcp` answers /mcp. `app.state.closing` ends all streams once it is set;
+    `run_server` sets it.
     """
     config, metrics, clock = config or Config(), metrics or Metrics(), clock or SystemClock()
     services = Services(
@@ -86,6 +88,7 @@ def build_app(
         max_body=config.server.max_body,
         allow_networks=config.webhooks.allow,
         refresh_webhooks=refresh_webhooks,
+        set_up=set_up or _nothing,
         workspace=workspace or _empty(trail, clock, Principal(owner_id=config.owner)),
         models=models,
         router=router or Router(clock=clock),
@@ -101,6 +104,10 @@ def build_app(
     app.state.closing = services.closing
     app.state.paths = tuple(dict.fromkeys(each.path for each in OPERATIONS))
     return app
+
+
+async def _nothing(owner_id: str) -> None:
+    """Set up nothing: the caller of `build_app` has done it."""
 
 
 def _empty(trail: Trail, clock: Clock, owner: Principal) -> Callable[[], Awaitable[Workspace]]:
