@@ -46,9 +46,9 @@ async def test_a_webhook_has_eight_attempts_unless_it_names_others(trail: Trail)
         webhook, three = hook(receiver).webhook, RetryPolicy(attempts=3, backoff=5.0)
         plain = await register_webhook(trail, Consumer(name="a", webhook=webhook), by=ANN, allow=LOCAL)
         given = await register_webhook(trail, Consumer(name="b", webhook=webhook, retry=three), by=ANN, allow=LOCAL)
+        flood = Consumer(name="c", webhook=webhook, retry=RetryPolicy(attempts=100, backoff=0))
         with pytest.raises(InvalidInput, match=r"retry\.backoff: must be at least 1 second"):
-            flood = RetryPolicy(attempts=100, backoff=0)
-            await register_webhook(trail, Consumer(name="c", webhook=webhook, retry=flood), by=ANN, allow=LOCAL)
+            await register_webhook(trail, flood, by=ANN, allow=LOCAL)
 
     assert plain.consumer.retry_policy.attempts == 8
     assert given.consumer.retry == three
