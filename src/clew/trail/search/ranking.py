@@ -27,7 +27,7 @@ PAIR_BONUS = 0.6
 DENSE_SHARE = 0.3
 TITLE_SHARE = 0.1
 MAX_TERMS = 128
-TABLE = 1 << 16
+TABLE, FEW_KEYS = 1 << 16, 8
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -237,8 +237,14 @@ def ranges(start: Ints, count: Ints) -> tuple[Ints, Ints]:
 def _lookup(keys: Words, values: Words) -> Places:
     """For each value its place among the keys, -1 where it is none of them.
 
-    The table is addressed by the low bits; a key whose place another took is found by comparing directly.
+    A few keys are compared directly. For more there is a table that is addressed by the low bits; a key whose place
+    another took is compared directly too.
     """
+    if len(keys) <= FEW_KEYS:
+        few: Places = np.full(len(values), -1, np.int16)
+        for place, key in enumerate(keys):
+            few[np.flatnonzero(values == key)] = place
+        return few
     table = np.full(TABLE, -1, np.int16)
     places = np.arange(len(keys))
     table[keys & (TABLE - 1)] = places
