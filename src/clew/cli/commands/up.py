@@ -93,7 +93,7 @@ async def serve(config: Config, scopes: frozenset[str], *, as_json: bool = False
                 mcp=mcp,
             )
             agents = app.running_agents() if config.agents else contextlib.nullcontext()
-            async with mcp.running(door.state.closing), app.keeping_fresh(), agents:
+            async with mcp.running(door.closing), app.keeping_fresh(), agents:
                 await run_server(door, server.host, server.port, ready=told)
     if not as_json:
         if sys.stderr.isatty():
