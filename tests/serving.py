@@ -13,10 +13,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
-from starlette.applications import Starlette
 
 from clew.access import ROLES, Principal
 from clew.adapters.rest import Keys, Metrics, build_app, open_keys, run_server
+from clew.adapters.rest.app import RestApp
 from clew.adapters.rest.auth import key_wishes
 from clew.clock import Clock, SystemClock
 from clew.config import Config
@@ -36,7 +36,7 @@ class Served:
 
     url: str
     folder: Path
-    app: Starlette
+    app: RestApp
     trail: Trail
     keys: Keys
     metrics: Metrics

@@ -17,7 +17,7 @@ from clew.config import Config
 from clew.errors import ClewError
 from clew.llm import open_embedder
 from clew.trail import open_trail
-from clew.trail.bootstrap import bootstrap
+from clew.trail.bootstrap import OwnerSetup
 from clew.trail.config_consent import confirm_settings
 from clew.trail.ownership import Ownership, open_owned
 from clew.trail.store import Embedder, Trail
@@ -58,6 +58,7 @@ class App:
         self.trail = trail
         self.ownership = ownership
         self.me = me
+        self.owners = OwnerSetup(trail)
         self.hygiene = Hygiene(
             trail,
             by=me,
@@ -372,8 +373,8 @@ class App:
         )
 
     async def bootstrap(self) -> None:
-        """Make sure that the definitions Clew itself relies on are on the trail."""
-        await bootstrap(self.trail, self.me)
+        """Put the definitions that Clew relies on onto the trail for the owner of this folder."""
+        await self.owners.set_up(self.me.owner_id)
 
 
 async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:

@@ -308,7 +308,7 @@ async def test_a_server_that_closes_tells_those_who_wait(tmp_path: Path) -> None
         async with asyncio.timeout(PATIENCE):
             while not (await http.get("/sessions")).json()["items"]:
                 pass
-        served.app.state.closing.set()
+        served.app.closing.set()
         assert (await asyncio.wait_for(waiting, PATIENCE))["status"] == "running"
 
 

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from clew.access import ROLES, Principal
+from clew.config import Config, WebhookConfig
 from tests.serving import serve
 
 ADA = Principal(owner_id="ada", agent_id="tester")
@@ -33,6 +34,21 @@ async def test_a_webhook_to_an_address_that_is_not_allowed_is_refused(http: http
     assert refused.status_code == 422, refused.text
     assert refused.json()["error"]["code"] in ("delivery_refused", "invalid_input")
     assert (await http.get("/subscriptions")).json() == {"items": []}
+
+
+@pytest.mark.req("RCR-24")
+async def test_the_retry_of_a_webhook_is_honoured_or_refused(tmp_path: Path) -> None:
+    config = Config(webhooks=WebhookConfig(allow=("127.0.0.0/8",)))
+    async with serve(tmp_path, config=config) as served, served.client() as http:
+        await http.put("/secrets/hook", json={"value": "v"})
+        body = {"name": "w", "webhook": {"url": "http://127.0.0.1:9/", "secret": "hook"}}
+        plain = await http.post("/subscriptions", json=body)
+        given = await http.post("/subscriptions", json=body | {"retry": {"attempts": 2, "backoff": 30}})
+        refused = await http.post("/subscriptions", json=body | {"retry": {"attempts": 101}})
+    assert plain.json()["consumer"]["retry"]["attempts"] == 8
+    assert (given.json()["consumer"]["retry"]["attempts"], given.json()["consumer"]["retry"]["backoff"]) == (2, 30)
+    assert refused.status_code == 422
+    assert refused.json()["error"]["field"] == "retry"
 
 
 @pytest.mark.req("RCR-23")

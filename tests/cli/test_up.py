@@ -175,3 +175,29 @@ def test_it_tells_people_what_it_serves_and_how_to_get_a_token(clew: Clew, folde
     assert lines[6].strip() == f"token      clew token --folder {folder} --owner ann"
     assert "Ctrl-C" in lines[8]
     assert ending == "Closed; everything that was accepted is on the trail.\n"
+
+
+@pytest.mark.req("RCR-53")
+def test_the_first_call_of_another_owner_sets_its_trail_up(clew: Clew, folder: Path) -> None:
+    """Schemas, TTL policies and hints hold for every owner, not only for the one that runs the server."""
+    give_key(folder)
+    code = {"title": "t", "schema_name": "tool.code.v1", "tags": ["mine"]}
+    ping = {"title": "p", "schema_name": "system.ping.v1", "tags": [], "context": {}}
+    with running() as (_, serving):
+        headers = {"Authorization": f"Bearer {clew('token', '--owner', 'bob').out.strip()}"}
+        with httpx.Client(base_url=serving["url"], headers=headers, timeout=PATIENCE) as http:
+            assert http.post("/breadcrumbs", json=code | {"context": {}}).json()["error"]["code"] == "schema_violation"
+            made = http.post("/breadcrumbs", json=code | {"context": {"name": "t", "code": "HIDDEN"}})
+            assert made.status_code == 201, made.text
+            assert "HIDDEN" not in http.get(f"/breadcrumbs/{made.json()['id']}").text
+            assert http.post("/breadcrumbs", json=ping).json()["ttl"]["kind"] == "datetime"
+
+
+def test_a_chat_of_an_owner_whose_agents_do_not_run_here_is_refused(clew: Clew, folder: Path) -> None:
+    give_key(folder)
+    with running() as (_, serving):
+        headers = {"Authorization": f"Bearer {clew('token', '--owner', 'bob').out.strip()}"}
+        answer = httpx.post(f"{serving['url']}/chat", json={"message": "hi"}, headers=headers, timeout=PATIENCE)
+    assert answer.status_code == 403
+    assert answer.json()["error"]["message"] == "may not chat: agents of bob do not run on this server"
+    assert "clew up --owner bob" in answer.json()["error"]["hint"]

@@ -363,3 +363,12 @@ async def test_only_a_curator_writes_what_looks_like_a_record_of_clews_own(trail
         await trail.records.create_many([Draft(title="a", context={}), forged], by=emitter)
     assert (await trail.records.list(by=me)).items == ()
     assert (await trail.records.create(forged, by=me)).schema_name == "resource.v1"
+
+
+async def test_many_breadcrumbs_are_found_at_once_each_for_those_who_may_see_it(trail: Trail) -> None:
+    ann, bob = Principal(owner_id="ann"), Principal(owner_id="bob")
+    mine = await trail.records.create_many([draft("a"), draft("b")], by=ann)
+    other = await trail.records.create(draft("c"), by=bob)
+    ids = [*(each.id for each in mine), other.id, UNKNOWN]
+    assert await trail.records.find_many(ids, by=ann) == {each.id: each for each in mine}
+    assert await trail.records.find_many([], by=ann) == {}

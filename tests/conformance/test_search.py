@@ -295,9 +295,25 @@ async def test_a_field_that_counts_nothing_does_not_starve_the_limit(
 ) -> None:
     """Thousands have the word in their titles only, which are not asked."""
     await trail.records.create_many(crowded, by=me)
+    wanted = sorted(f"Fits {number}" for number in range(40))
+    assert sorted(await found_titles(trail, me, "thread", weights={"title": 0.0}, limit=40)) == wanted
     again = await settled(trail, open_again, me)
-    found = await found_titles(again, me, "thread", weights={"title": 0.0}, limit=40)
-    assert sorted(found) == sorted(f"Fits {number}" for number in range(40))
+    assert sorted(await found_titles(again, me, "thread", weights={"title": 0.0}, limit=40)) == wanted
+
+
+async def test_the_best_of_thousands_that_were_just_written_is_found_by_common_and_rare_words(
+    trail: Trail, open_again: OpenAgain, me: Principal
+) -> None:
+    """Nearly every record has the common words; the postings have none of the records yet, then all."""
+    many = [draft(f"a load test of record {number}", context={"text": "with a note"}) for number in range(3_000)]
+    best = draft("load test", context={"text": "load test load test"})
+    rare = draft("the minotaur in a load test of records")
+    await trail.records.create_many([*many[:1_500], best, rare, *many[1_500:]], by=me)
+    for _ in range(2):
+        assert (await found_titles(trail, me, "load test", limit=10))[0] == best.title
+        assert len(await found_titles(trail, me, "note records", limit=1_000)) == 1_000
+        assert (await found_titles(trail, me, "minotaur load test", limit=10))[:2] == [rare.title, best.title]
+        trail = await settled(trail, open_again, me)
 
 
 async def test_a_filter_follows_changes_few_and_many(trail: Trail, me: Principal) -> None:

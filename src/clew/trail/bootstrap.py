@@ -6,6 +6,7 @@ and leaves the rest alone. A `system.bootstrap.v1` marker remembers the digest o
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
@@ -15,7 +16,7 @@ from uuid import UUID, uuid5
 import msgspec
 
 from clew.access import Principal
-from clew.errors import AlreadyExists, Conflict, NotFound
+from clew.errors import AlreadyExists, Conflict
 from clew.trail.model.breadcrumb import NEVER, Breadcrumb, Change, Draft, encode_canonical
 from clew.trail.store import Trail
 
@@ -72,12 +73,13 @@ async def bootstrap(trail: Trail, by: Principal, pieces: Sequence[Piece] | None 
 
 
 async def _bootstrap_once(trail: Trail, by: Principal, pieces: Sequence[Piece]) -> BootstrapReport:
-    marker = await _find(trail, by, _MARKER_KEY)
+    present = await trail.records.find_many([piece_id(by, _MARKER_KEY), *(piece_id(by, p.key) for p in pieces)], by=by)
+    marker = present.get(piece_id(by, _MARKER_KEY))
     known: dict[str, str] = dict(marker.context["pieces"]) if marker else {}
     report: dict[str, list[str]] = {"created": [], "repaired": [], "unchanged": []}
     drafts = []
     for piece in pieces:
-        stored = await _find(trail, by, piece.key)
+        stored = present.get(piece_id(by, piece.key))
         state = judge(piece, stored, known.get(piece.key))
         if stored is None:
             drafts.append(_draft_of(piece, by))
@@ -88,6 +90,24 @@ async def _bootstrap_once(trail: Trail, by: Principal, pieces: Sequence[Piece]) 
             known[piece.key] = digest_of(piece)
     await _write(trail, by, drafts, marker, known)
     return BootstrapReport(**{state: tuple(keys) for state, keys in report.items()})
+
+
+class OwnerSetup:
+    """Bootstraps each owner once per process."""
+
+    def __init__(self, trail: Trail) -> None:
+        self._trail = trail
+        self._ready: set[str] = set()
+        self._lock = asyncio.Lock()
+
+    async def set_up(self, owner_id: str) -> None:
+        """Bootstrap the trail for an owner unless this process has done so. Raises StorageError."""
+        if owner_id in self._ready:
+            return
+        async with self._lock:
+            if owner_id not in self._ready:
+                await bootstrap(self._trail, Principal(owner_id=owner_id, agent_id="cli"))
+                self._ready.add(owner_id)
 
 
 def judge(piece: Piece, stored: Breadcrumb | None, known: str | None) -> Literal["created", "repaired", "unchanged"]:
@@ -119,13 +139,6 @@ async def _write(
         await trail.records.create_many(drafts, by=by)
     if marker is not None and marker.context != context:
         await trail.records.update(marker.id, Change(context=context), expect=marker.version, by=by)
-
-
-async def _find(trail: Trail, by: Principal, key: str) -> Breadcrumb | None:
-    try:
-        return await trail.records.get(piece_id(by, key), by=by)
-    except NotFound:
-        return None
 
 
 def piece_id(by: Principal, key: str) -> str:

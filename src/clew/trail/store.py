@@ -63,6 +63,10 @@ class Records(Protocol):
         """
         ...
 
+    async def find_many(self, ids: Sequence[str], *, by: Principal) -> dict[str, Breadcrumb]:
+        """Return those of these breadcrumbs that the caller sees, by id, in one query. Raises Corrupted as `get`."""
+        ...
+
     async def read(self, id: str, *, by: Principal) -> View:
         """A breadcrumb as a consumer sees it: llm_hints applied, and counted where the TTL counts reads."""
         ...

@@ -10,14 +10,12 @@ from typing import Any
 
 import httpx
 import pytest
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.routing import Route
 
 from clew.access import Principal
 from clew.adapters.mcp.http import MAX_SESSIONS_EACH, PATH, build_mcp_app
 from clew.adapters.rest import Metrics, open_keys, run_server
-from clew.adapters.rest.door import Door as RestDoor
+from clew.adapters.rest.app import RestApp
+from clew.adapters.rest.dispatch import Dispatcher
 from clew.catalog.catalog import Catalog
 from clew.clock import SystemClock
 from clew.config import ServerConfig
@@ -270,11 +268,9 @@ async def test_it_is_mounted_behind_the_door_of_rest_and_ends_with_its_server(
     clock = SystemClock()
     keys, metrics = open_keys(tmp_path, clock), Metrics()
     mcp = build_mcp_app(catalog, keys)
-    door = Middleware(RestDoor, metrics=metrics, clock=clock, server=ServerConfig())
-    app = Starlette(routes=[Route(PATH, mcp)], middleware=[door])
-    app.state.closing = asyncio.Event()
+    app = RestApp(Dispatcher({PATH: mcp}), asyncio.Event(), metrics=metrics, clock=clock, server=ServerConfig())
     stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
-    async with mcp.running(app.state.closing):
+    async with mcp.running(app.closing):
         server = asyncio.create_task(
             run_server(app, "127.0.0.1", 0, ready=lambda *at: address.set_result(at), stop=stop)
         )

@@ -40,12 +40,18 @@ async def test_an_unknown_host_secret_or_webhook_is_refused_at_registration(trai
         await register_webhook(trail, Consumer(name="a"), by=ANN)
 
 
-async def test_a_webhook_always_has_eight_attempts(trail: Trail) -> None:
+@pytest.mark.req("RCR-24")
+async def test_a_webhook_has_eight_attempts_unless_it_names_others(trail: Trail) -> None:
     async with receiving() as receiver:
-        eager = Consumer(name="a", webhook=hook(receiver).webhook, retry=RetryPolicy(attempts=100))
-        state = await register_webhook(trail, eager, by=ANN, allow=LOCAL)
+        webhook, three = hook(receiver).webhook, RetryPolicy(attempts=3, backoff=5.0)
+        plain = await register_webhook(trail, Consumer(name="a", webhook=webhook), by=ANN, allow=LOCAL)
+        given = await register_webhook(trail, Consumer(name="b", webhook=webhook, retry=three), by=ANN, allow=LOCAL)
+        flood = Consumer(name="c", webhook=webhook, retry=RetryPolicy(attempts=100, backoff=0))
+        with pytest.raises(InvalidInput, match=r"retry\.backoff: must be at least 1 second"):
+            await register_webhook(trail, flood, by=ANN, allow=LOCAL)
 
-    assert state.consumer.retry.attempts == 8
+    assert plain.consumer.retry_policy.attempts == 8
+    assert given.consumer.retry == three
 
 
 @pytest.mark.req("RCR-24")

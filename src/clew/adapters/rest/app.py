@@ -5,16 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from clew.access import Principal
 from clew.adapters.rest.auth import Keys
+from clew.adapters.rest.dispatch import Dispatcher
 from clew.adapters.rest.door import Door
-from clew.adapters.rest.errors import answer_clew_error, answer_protocol_error
 from clew.adapters.rest.metrics import Metrics
 from clew.adapters.rest.operation import Endpoint, Operation, Services, Sweeper
 from clew.adapters.rest.routes import (
@@ -33,8 +29,7 @@ from clew.adapters.rest.routes import (
 from clew.catalog.catalog import Catalog
 from clew.catalog.workspace.workspace import Workspace
 from clew.clock import Clock, SystemClock
-from clew.config import Config
-from clew.errors import ClewError
+from clew.config import Config, ServerConfig
 from clew.llm.model import Models
 from clew.team.router import Router
 from clew.trail.store import Trail
@@ -55,6 +50,16 @@ OPERATIONS: tuple[Operation, ...] = (
 """The route table. Paths are tried in this order, so the frequent ones come first."""
 
 
+class RestApp(Door):
+    """The door with all routes behind it. Setting `closing` ends all streams."""
+
+    def __init__(
+        self, app: ASGIApp, closing: asyncio.Event, *, metrics: Metrics, clock: Clock, server: ServerConfig
+    ) -> None:
+        super().__init__(app, metrics, clock, server)
+        self.closing = closing
+
+
 def build_app(
     trail: Trail,
     keys: Keys,
@@ -64,16 +69,18 @@ def build_app(
     metrics: Metrics | None = None,
     clock: Clock | None = None,
     refresh_webhooks: Callable[[], None] = lambda: None,
+    set_up: Callable[[str], Awaitable[None]] | None = None,
     workspace: Callable[[], Awaitable[Workspace]] | None = None,
     models: Models | None = None,
     router: Router | None = None,
     mcp: ASGIApp | None = None,
-) -> Starlette:
+) -> RestApp:
     """An ASGI application over an open trail. It opens and closes nothing itself.
 
-    Without a `workspace` the catalog is empty; without `models` nobody looks whether an agent has one; without a
-    `router` messages are routed without a model. `mcp` answers
-    /mcp where it is given. `app.state.closing` is an event that ends all streams once it is set; `run_server` does so.
+    `set_up` prepares an owner before its first call. Without a `workspace` the catalog is empty. `models` are those of
+    the agents that run for the configured owner; without them messages wait for agents elsewhere. Without a `router`
+    messages are routed without a model. `mcp` answers /mcp. Setting `closing` of the application ends all streams;
+    `run_server` does so.
     """
     config, metrics, clock = config or Config(), metrics or Metrics(), clock or SystemClock()
     services = Services(
@@ -86,21 +93,19 @@ def build_app(
         max_body=config.server.max_body,
         allow_networks=config.webhooks.allow,
         refresh_webhooks=refresh_webhooks,
+        set_up=set_up or _nothing,
         workspace=workspace or _empty(trail, clock, Principal(owner_id=config.owner)),
         models=models,
         router=router or Router(clock=clock),
         closing=asyncio.Event(),
         operations=OPERATIONS,
     )
-    app = Starlette(
-        routes=[*_routes(services), *([Route("/mcp", mcp)] if mcp is not None else [])],
-        middleware=[Middleware(Door, metrics=metrics, clock=clock, server=config.server)],
-        exception_handlers={ClewError: answer_clew_error, HTTPException: answer_protocol_error},
-    )
-    app.router.redirect_slashes = False
-    app.state.closing = services.closing
-    app.state.paths = tuple(dict.fromkeys(each.path for each in OPERATIONS))
-    return app
+    dispatcher = Dispatcher(_endpoints(services) | ({"/mcp": mcp} if mcp is not None else {}))
+    return RestApp(dispatcher, services.closing, metrics=metrics, clock=clock, server=config.server)
+
+
+async def _nothing(owner_id: str) -> None:
+    """Set up nothing: the caller of `build_app` has done it."""
 
 
 def _empty(trail: Trail, clock: Clock, owner: Principal) -> Callable[[], Awaitable[Workspace]]:
@@ -112,12 +117,9 @@ def _empty(trail: Trail, clock: Clock, owner: Principal) -> Callable[[], Awaitab
     return get
 
 
-def _routes(services: Services) -> list[Route]:
-    """One route a path: it knows all methods of that path, so 405 can list them."""
+def _endpoints(services: Services) -> dict[str, ASGIApp]:
+    """One endpoint a path: it knows all methods of that path, so 405 can list them."""
     by_path: dict[str, list[Operation]] = {}
     for operation in services.operations:
         by_path.setdefault(operation.path, []).append(operation)
-    # A name may hold a slash; it is always the last part of its path.
-    return [
-        Route(path.replace("{name}", "{name:path}"), Endpoint(path, group, services)) for path, group in by_path.items()
-    ]
+    return {path: Endpoint(path, group, services) for path, group in by_path.items()}

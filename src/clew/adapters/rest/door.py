@@ -1,4 +1,4 @@
-"""What surrounds every request: the check of its Host, its id, its metrics, and the answer to an unforeseen failure."""
+"""The outermost layer of every request: Host check, request id, metrics, and the answer to an error."""
 
 from __future__ import annotations
 
@@ -10,26 +10,28 @@ from time import perf_counter
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from clew.adapters.rest.errors import Problem, answer_unknown_failure, error_response
+from clew.adapters.rest.errors import Problem, answer_error, error_response
 from clew.adapters.rest.metrics import Metrics
 from clew.clock import Clock
 from clew.config import ServerConfig
 
 UNMATCHED = "(unmatched)"
 LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
+MAX_CHECKED_HOSTS = 100
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _HOST = re.compile(rb"(?:\[(?P<v6>[0-9A-Fa-f:.%]{2,64})\]|(?P<name>[A-Za-z0-9._-]{1,255}))(?::\d{1,5})?")
 
 
 class Door:
-    """Pure ASGI middleware. A request keeps the X-Request-Id that it brings when that is well-formed. A request to
-    another host is refused: a web page whose name an attacker points at this address sends its own name."""
+    """Pure ASGI middleware. A request keeps a well-formed X-Request-Id that it brings. A request to another host is
+    refused: a web page whose name an attacker points at this address sends its own name."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, clock: Clock, server: ServerConfig) -> None:
         self._app = app
         self._metrics = metrics
         self._names = {name.lower() for name in (*LOCAL_NAMES, server.host, *server.hosts)}
         self._is_open = server.host.lower() not in LOCAL_NAMES
+        self._checked_hosts: set[bytes] = set()
         # A new id for each request would cost more than all the rest of this class.
         self._process = clock.new_id()
         self._numbers = count(1)
@@ -39,7 +41,7 @@ class Door:
             await self._app(scope, receive, send)
             return
         began = perf_counter()
-        request_id = self._request_id(scope)
+        request_id, is_for_us = self._read_headers(scope)
         scope["clew.request_id"] = request_id
         started = False
 
@@ -47,37 +49,41 @@ class Door:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                message["headers"] += (
-                    (b"x-request-id", request_id.encode()),
-                    (b"x-content-type-options", b"nosniff"),
-                )
+                message["headers"] += ((b"x-request-id", request_id.encode()), _NO_SNIFF)
                 path = scope.get("clew.path", UNMATCHED)
                 self._metrics.record_request(scope["method"], path, message["status"], perf_counter() - began)
             await send(message)
 
         try:
-            if not self._is_for_us(scope):
+            if not is_for_us:
                 await error_response(421, _FOREIGN)(scope, receive, send_marked)
                 return
             await self._app(scope, receive, send_marked)
         except Exception as error:
-            response = answer_unknown_failure(error, request_id)
+            response = answer_error(error, scope, is_started=started)
             if not started:
                 await response(scope, receive, send_marked)
 
-    def _is_for_us(self, scope: Scope) -> bool:
-        """Whether the Host header names this server. On an open address every IP address does: a page is reached by its
-        name. Clients of HTTP/1.0 send none."""
-        given = [value for name, value in scope["headers"] if name == b"host"]
-        return all(_is_accepted(value, self._names, any_address=self._is_open) for value in given)
-
-    def _request_id(self, scope: Scope) -> str:
+    def _read_headers(self, scope: Scope) -> tuple[str, bool]:
+        """The id of the request, and whether every Host header names this server. Clients of HTTP/1.0 send none."""
+        request_id, is_for_us = "", True
         for name, value in scope["headers"]:
-            if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
-                return str(value, "ascii")
-        return f"{self._process}.{next(self._numbers)}"
+            if name == b"host":
+                is_for_us &= value in self._checked_hosts or self._check_host(value)
+            elif name == b"x-request-id" and not request_id and _REQUEST_ID.fullmatch(value):
+                request_id = value.decode("ascii")
+        return request_id or f"{self._process}.{next(self._numbers)}", is_for_us
+
+    def _check_host(self, host: bytes) -> bool:
+        """Whether a Host header names this server. On an open address every IP address does: a page is reached by its
+        name."""
+        is_accepted = _is_accepted(host, self._names, any_address=self._is_open)
+        if is_accepted and len(self._checked_hosts) < MAX_CHECKED_HOSTS:
+            self._checked_hosts.add(host)
+        return is_accepted
 
 
+_NO_SNIFF = (b"x-content-type-options", b"nosniff")
 _FOREIGN = Problem(
     code="foreign_host",
     message="the Host header names another server",

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Scope
 
-from clew.adapters.rest.advice import advise, advise_path
+from clew.adapters.rest.advice import advise
 from clew.errors import (
     Abort,
     AccessDenied,
@@ -116,6 +116,14 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any] | UnsetType = UNSET
 
 
+class NoSuchPath(HTTPException):
+    """404 for an unknown path, with the path that was probably meant."""
+
+    def __init__(self, hint: str) -> None:
+        super().__init__(404, "there is no such path")
+        self.hint = hint
+
+
 class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
     """The body of every answer with a status of 400 or more."""
 
@@ -127,12 +135,19 @@ def status_of(kind: type[ClewError]) -> tuple[int, str]:
     return next(STATUS[each] for each in kind.__mro__ if each in STATUS)
 
 
-async def answer_clew_error(request: Request, error: Exception) -> Response:
-    """The handler for everything that Clew raises on purpose."""
-    assert isinstance(error, ClewError)
+def answer_error(error: Exception, scope: Scope, *, is_started: bool) -> Response:
+    """The answer to an error that leaves an endpoint. After the start of an answer it can only be logged."""
+    if isinstance(error, ClewError) and not is_started:
+        return _answer_clew_error(error, scope)
+    if isinstance(error, HTTPException) and not is_started:
+        return _answer_protocol_error(error)
+    return _answer_unknown_failure(error, scope["clew.request_id"])
+
+
+def _answer_clew_error(error: ClewError, scope: Scope) -> Response:
     status, code = status_of(type(error))
     if status >= 500:
-        _log.error("%s %s", request.scope.get("clew.request_id"), error)
+        _log.error("%s %s", scope["clew.request_id"], error)
     data = {name: value for name, value in vars(error).items() if name not in _NOT_DATA}
     problem = Problem(
         code=code,
@@ -144,21 +159,19 @@ async def answer_clew_error(request: Request, error: Exception) -> Response:
     return error_response(status, problem, EXTRA_HEADERS.get(status))
 
 
-async def answer_protocol_error(request: Request, error: Exception) -> Response:
-    """The handler for requests that are wrong as HTTP: path, method, encoding, missing precondition."""
-    assert isinstance(error, HTTPException)
+def _answer_protocol_error(error: HTTPException) -> Response:
+    """A request that is wrong as HTTP: path, method, encoding, missing precondition."""
     code, hint = PROTOCOL[error.status_code]
-    message = error.detail
-    if error.status_code == 404:
-        message, hint = "there is no such path", advise_path(request.scope["path"], request.app.state.paths)
+    if isinstance(error, NoSuchPath):
+        hint = error.hint
     if error.status_code == 405 and error.headers:
         hint = f"This path takes {error.headers['allow']}"
-    problem = Problem(code=code, message=message, hint=hint)
+    problem = Problem(code=code, message=error.detail, hint=hint)
     return error_response(error.status_code, problem, error.headers)
 
 
-def answer_unknown_failure(error: Exception, request_id: str) -> Response:
-    """What remains is our fault. The log gets the place but not the message, which may quote content."""
+def _answer_unknown_failure(error: Exception, request_id: str) -> Response:
+    """Any other exception is a defect. The log gets the place but not the message, which may quote content."""
     places = "".join(traceback.format_tb(error.__traceback__))
     _log.error("%s failed with %s\n%s", request_id, type(error).__name__, places)
     problem = Problem(

@@ -43,10 +43,10 @@ class Sweeper(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What the routes work with. `operator` is the owner that runs the server; `closing` is set when the server
-    begins to stop; `refresh_webhooks` tells the sender that subscriptions or dead letters have changed; `workspace` is
-    built at the first call; `models` are those of the agents that work here, where any do; `router` decides who takes a
-    message."""
+    """The parts that routes use. `operator` is the owner that runs the server. `closing` is set when the server begins
+    to stop. `refresh_webhooks` tells the sender that subscriptions or dead letters have changed. `set_up` prepares the
+    trail for an owner before its first call. `workspace` builds the workspace at the first call. `models` are those of
+    the agents that run here, None where no agents run. `router` chooses the agent for a message."""
 
     trail: Trail
     keys: Keys
@@ -57,6 +57,7 @@ class Services:
     max_body: int
     allow_networks: Sequence[str]
     refresh_webhooks: Callable[[], None]
+    set_up: Callable[[str], Awaitable[None]]
     workspace: Callable[[], Awaitable[Workspace]]
     models: Models | None
     router: Router
@@ -185,6 +186,8 @@ class Endpoint:
         operation, parse_query, parse_body = prepared
         headers = dict(scope["headers"])
         caller = _identify(operation, headers, lambda: parse_query(scope["query_string"]), self._services.keys)
+        if caller is not None:
+            await self._services.set_up(caller.principal.owner_id)
         query, body = parse_query(scope["query_string"]), None
         if parse_body is not None:
             if operation.is_body_needed or headers.get(b"content-length", b"0") != b"0":

@@ -9,9 +9,10 @@ import socket
 import threading
 from collections.abc import Callable, Generator
 from types import FrameType
+from typing import Protocol
 
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import Receive, Scope, Send
 
 from clew.adapters.rest.protocol import MAX_HEADERS, Patience, build_protocol
 from clew.errors import ConfigError
@@ -20,8 +21,16 @@ GRACE_SECONDS = 5
 PATIENCE = Patience()
 
 
+class ServedApp(Protocol):
+    """An ASGI application. Setting `closing` ends its streams."""
+
+    closing: asyncio.Event
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+
 async def run_server(
-    app: Starlette,
+    app: ServedApp,
     host: str,
     port: int,
     *,
@@ -50,7 +59,7 @@ async def run_server(
         timeout_graceful_shutdown=GRACE_SECONDS,
         h11_max_incomplete_event_size=MAX_HEADERS,
     )
-    server = _Server(config, app.state.closing, lambda: ready(host, listener.getsockname()[1]))
+    server = _Server(config, app.closing, lambda: ready(host, listener.getsockname()[1]))
     stopping = asyncio.create_task(_stop_when(stop, server)) if stop else None
     try:
         await server.serve(sockets=[listener])

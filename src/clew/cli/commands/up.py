@@ -86,13 +86,14 @@ async def serve(config: Config, scopes: frozenset[str], *, as_json: bool = False
                 metrics=metrics,
                 clock=app.clock,
                 refresh_webhooks=refresh,
+                set_up=app.owners.set_up,
                 workspace=app.workspace,
                 models=open_models(config) if config.agents else None,
                 router=app.router(),
                 mcp=mcp,
             )
             agents = app.running_agents() if config.agents else contextlib.nullcontext()
-            async with mcp.running(door.state.closing), app.keeping_fresh(), agents:
+            async with mcp.running(door.closing), app.keeping_fresh(), agents:
                 await run_server(door, server.host, server.port, ready=told)
     if not as_json:
         if sys.stderr.isatty():

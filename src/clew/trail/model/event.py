@@ -41,19 +41,28 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     deadline: float | None = None
 
 
+DEFAULT_RETRY = RetryPolicy()
+WEBHOOK_RETRY = RetryPolicy(attempts=8, backoff=1.0)
+
+
 class Consumer(msgspec.Struct, frozen=True, kw_only=True):
-    """A durable reader of the log with a name of its own. A new one begins with what comes next, with the oldest
-    event, or `after` the event of that number. Events of a session come one after the other unless `ordered` is
-    false. With a `webhook` its events are posted there."""
+    """A durable, named reader of the log. A new one starts with the next event, with the oldest one, or `after` the
+    event of that number. Events of a session come one after the other unless `ordered` is false. With a `webhook` its
+    events are posted there. Without a `retry` an event is tried 3 times, or 8 times with a webhook."""
 
     name: str
     selector: Selector = EVERYTHING
-    retry: RetryPolicy = RetryPolicy()
+    retry: RetryPolicy | None = None
     start: Literal["now", "beginning"] = "now"
     after: int | None = None
     ordered: bool = True
     agent_id: str | None = None
     webhook: Webhook | None = None
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """The policy in force: the given one, or the default."""
+        return self.retry or (DEFAULT_RETRY if self.webhook is None else WEBHOOK_RETRY)
 
 
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,7 +27,7 @@ PAIR_BONUS = 0.6
 DENSE_SHARE = 0.3
 TITLE_SHARE = 0.1
 MAX_TERMS = 128
-TABLE = 1 << 16
+TABLE, FEW_KEYS = 1 << 16, 8
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -82,9 +82,10 @@ class Weighed(msgspec.Struct):
     worth: Floats
     whole: float
 
-    def rarest(self, limit: int) -> list[int]:
-        """The terms that say most, best first."""
-        found: list[int] = self.terms[np.argsort(-self.rarity, kind="stable")[:limit]].tolist()
+    def rarest(self, limit: int, *, least: float = 0.0) -> list[int]:
+        """The terms that say most, of those that say at least so much, best first."""
+        order = np.argsort(-self.rarity, kind="stable")[:limit]
+        found: list[int] = self.terms[order[self.rarity[order] >= least]].tolist()
         return found
 
 
@@ -123,13 +124,8 @@ def score_lexical(
     which = _lookup(weighed.terms, heap[position])
     hit = np.flatnonzero(which >= 0)
     hit_position, hit_row, hit_rarity = position[hit], row[hit], weighed.rarity[which[hit]]
-    found = heap[hit_position + count[hit_row]]
-    used = {**FIELD_WEIGHTS, **weights}
-    amount = (
-        used["title"] * (found & 255) + used["description"] * (found >> 8 & 255) + used["content"] * (found >> 16 & 255)
-    ).astype(np.float32)
-    saturated = amount * (SATURATION + 1) / (amount + SATURATION)
-    total = _sum(hit_row, hit_rarity * saturated, len(slots))
+    amount = _amount(heap[hit_position + count[hit_row]], {**FIELD_WEIGHTS, **weights})
+    total = _sum(hit_row, hit_rarity * _saturate(amount), len(slots))
     total += _score_pairs(weighed, heap, start, count)
     known = int(np.count_nonzero(np.bincount(which[hit], minlength=1)))
     exponent = LENGTH_EXPONENT * known * known / (known * known + LENGTH_HALF**2)
@@ -137,6 +133,39 @@ def score_lexical(
     total *= np.power(length / max(corpus.mean_length, 1.0), -exponent)
     titles = _score_titles(corpus, start, hit_position, hit_row, hit_rarity) if with_titles else np.zeros(len(slots))
     return total.astype(np.float32), titles.astype(np.float32)
+
+
+def best_by_words(weighed: Weighed, corpus: Corpus, slots: Ints, wanted: int) -> Ints:
+    """Of very many records those that score best by their words alone, without pairs and length. The records lie
+    close together in the heap, which is looked through once."""
+    heap, slots = corpus.heap, slots[np.argsort(corpus.at[slots])]
+    start = corpus.at[slots]
+    count = heap[start].astype(np.int64)
+    if not len(weighed.terms):
+        return slots[:wanted]
+    first, last = int(start[0]), int(start[-1] + HEADER + count[-1])
+    which = _lookup(weighed.terms, heap[first:last])
+    hit = np.flatnonzero(which >= 0)
+    row = np.searchsorted(start, hit + first, side="right") - 1
+    inside = hit + first - start[row] - HEADER
+    is_term = (inside >= 0) & (inside < count[row])
+    hit, row = hit[is_term], row[is_term]
+    amount = _amount(heap[hit + first + count[row]], FIELD_WEIGHTS)
+    score = _sum(row, weighed.rarity[which[hit]] * _saturate(amount), len(slots))
+    best = np.argsort(-score, kind="stable")[:wanted]
+    found: Ints = slots[best[score[best] > 0]]
+    return found
+
+
+def _amount(counts: Words, weights: Mapping[str, float]) -> Floats:
+    """How often a term occurs, weighted by field."""
+    title, description, content = counts & 255, counts >> 8 & 255, counts >> 16 & 255
+    total = weights["title"] * title + weights["description"] * description + weights["content"] * content
+    return np.asarray(total, np.float32)
+
+
+def _saturate(amount: Floats) -> Floats:
+    return amount * (SATURATION + 1) / (amount + SATURATION)
 
 
 def _score_pairs(weighed: Weighed, heap: Words, start: Ints, count: Ints) -> npt.NDArray[np.float64]:
@@ -208,8 +237,14 @@ def ranges(start: Ints, count: Ints) -> tuple[Ints, Ints]:
 def _lookup(keys: Words, values: Words) -> Places:
     """For each value its place among the keys, -1 where it is none of them.
 
-    The table is addressed by the low bits; a key whose place another took is found by comparing directly.
+    A few keys are compared directly. For more there is a table that is addressed by the low bits; a key whose place
+    another took is compared directly too.
     """
+    if len(keys) <= FEW_KEYS:
+        few: Places = np.full(len(values), -1, np.int16)
+        for place, key in enumerate(keys):
+            few[np.flatnonzero(values == key)] = place
+        return few
     table = np.full(TABLE, -1, np.int16)
     places = np.arange(len(keys))
     table[keys & (TABLE - 1)] = places

@@ -296,6 +296,19 @@ class SqliteRecords:
             return found
         return msgspec.structs.replace(found, embedding=struct.unpack(f"<{len(packed) // 4}f", packed))
 
+    async def find_many(self, ids: Sequence[str], *, by: Principal) -> dict[str, Breadcrumb]:
+        by.require("read")
+        return self._engine.read(lambda connection: self._find_many(connection, ids, by))
+
+    def _find_many(self, connection: Sql, ids: Sequence[str], by: Principal) -> dict[str, Breadcrumb]:
+        sql = f"{CURRENT} WHERE b.id IN (SELECT value FROM json_each(:ids)) AND {ALIVE}"
+        values = {"ids": msgspec.json.encode(ids).decode(), "now": self._engine.wall()}
+        return {
+            row[1]: to_breadcrumb(row, self._audiences.of(connection, row[2]))
+            for row in connection.execute(sql, values).fetchall()
+            if self._audiences.may_see(connection, row[2], by)
+        }
+
     async def read(self, id: str, *, by: Principal) -> View:
         by.require("read")
         found, schema_hints = self._engine.read(lambda connection: self._with_hints(connection, id, by))

@@ -1,6 +1,6 @@
-"""Webhooks: a consumer's events, signed and posted to its URL, in at most eight attempts each.
+"""Webhooks: a consumer's events, signed and posted to its URL, by default in at most eight attempts each.
 
-What could not be delivered is a dead letter of that consumer: `trail.dead_letters` lists and replays it.
+An event that could not be delivered becomes a dead letter of that consumer: `trail.dead_letters` lists and replays it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from clew.access import Principal
 from clew.clock import Clock
 from clew.errors import ClewError, DeliveryRefused, InvalidInput, NotFound
 from clew.trail.model.breadcrumb import Draft
-from clew.trail.model.event import Claim, Consumer, ConsumerState, RetryPolicy, Webhook, sse_payload
+from clew.trail.model.event import Claim, Consumer, ConsumerState, Webhook, sse_payload
 from clew.trail.store import Trail
 from clew.trail.work.claims import ClaimLoop, GiveBack, describe, is_meant, printable
 from clew.trail.work.webhook_addresses import (
@@ -35,7 +35,6 @@ from clew.trail.work.webhook_addresses import (
     resolve_host,
 )
 
-WEBHOOK_RETRY = RetryPolicy(attempts=8, backoff=1.0, backoff_limit=300.0)
 MAX_RESPONSE = 1_024
 
 Outcome = Literal["delivered", "failed", "refused", "gone"]
@@ -53,9 +52,10 @@ async def register_webhook(
     allow: Sequence[str] = (),
     resolve: Resolve = resolve_host,
 ) -> ConsumerState:
-    """Register a consumer whose events are posted, with eight attempts each.
+    """Register a consumer whose events are posted.
 
-    Raises DeliveryRefused for a URL that may not be posted to, NotFound for a secret that is not there.
+    Raises DeliveryRefused for a URL that may not be posted to, NotFound for an unknown secret, InvalidInput for a retry
+    policy out of bounds.
     """
     if consumer.webhook is None:
         raise InvalidInput("webhook", "is missing", hint="Give its url and the name of its secret")
@@ -66,7 +66,7 @@ async def register_webhook(
         hint = "Check the name, and that the machine that serves the trail can look it up"
         raise DeliveryRefused(url, f"its host is unknown ({describe(error)})", hint=hint) from None
     await trail.secrets.reveal(consumer.webhook.secret, by=by)
-    return await trail.deliveries.register(msgspec.structs.replace(consumer, retry=WEBHOOK_RETRY), by=by)
+    return await trail.deliveries.register(msgspec.structs.replace(consumer, retry=consumer.retry_policy), by=by)
 
 
 def sign(secret: str, timestamp: str, body: bytes) -> str:

@@ -25,7 +25,7 @@ from clew.agents.conversations.conversation import (
 from clew.agents.conversations.no_model_fallback import ask_instead, find_missing_model
 from clew.agents.conversations.sessions import MAX_SESSIONS, MAX_TURNS, Sent, SessionInfo, Turn
 from clew.agents.conversations.steps import Answered, Choice, GaveUp, PermissionAsked, Step, step_of
-from clew.errors import AlreadyExists, InvalidInput, ModelError, NotFound, TooLarge
+from clew.errors import AccessDenied, AlreadyExists, InvalidInput, ModelError, NotFound, TooLarge
 from clew.trail.model.event import Event, sse_payload
 
 MAX_WAIT = 300.0
@@ -119,6 +119,7 @@ class Allow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 async def chat(call: Call) -> Answer:
     asked: NewMessage = call.body
     call.by.require("subscribe")
+    _require_agents(call)
     conversations = await _conversations(call)
     if (known := await _without_model(call, conversations)) is not None:
         return reply(known)
@@ -133,6 +134,15 @@ async def chat(call: Call) -> Answer:
     if asked.stream:
         return _stream(call, conversations, sent)
     return reply(await _wait(call, conversations, sent, asked.wait))
+
+
+def _require_agents(call: Call) -> None:
+    """Raise AccessDenied for an owner whose agents do not run here: nobody would answer."""
+    operator = call.services.operator
+    if call.services.models is not None and call.by.owner_id != operator:
+        error = AccessDenied(f"chat: agents of {call.by.owner_id} do not run on this server", [])
+        error.hint = f"Use a token of the owner {operator}, or serve this owner: `clew up --owner {call.by.owner_id}`"
+        raise error
 
 
 async def _without_model(call: Call, conversations: Conversations) -> ChatAnswer | None:

@@ -39,6 +39,7 @@ async def subscribe(call: Call) -> Answer:
     from clew.trail.work.webhooks import register_webhook  # loads httpx, which a start without webhooks does not pay
 
     consumer: Consumer = call.body
+    consumer = msgspec.structs.replace(consumer, retry=consumer.retry_policy)
     _refuse_own(consumer.name)
     if consumer.webhook is None:
         state = await call.trail.deliveries.register(consumer, by=call.by)

@@ -118,7 +118,7 @@ class Claiming:
         if event is None:
             lanes.leave(writing, stored.cid, seq, lane)
             return None
-        retry, first_at = stored.consumer.retry, first_at or writing.now
+        retry, first_at = stored.consumer.retry_policy, first_at or writing.now
         if attempts >= retry.attempts or is_late(retry.deadline, first_at, writing.now):
             reason = "the workers that claimed it did not finish" if attempts >= retry.attempts else "past its deadline"
             lanes.bury(writing, stored.cid, seq, lane, reason)

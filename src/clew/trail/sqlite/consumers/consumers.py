@@ -17,6 +17,8 @@ from clew.trail.sqlite.rows import Audiences, in_list
 
 _decode_consumer = lru_cache(1_000)(msgspec.json.Decoder(Consumer).decode)
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
+MIN_WEBHOOK_BACKOFF = 1.0
+"""Seconds. A failing receiver must not be flooded."""
 
 
 class Stored(msgspec.Struct, frozen=True):
@@ -37,9 +39,11 @@ def check_consumer(consumer: Consumer) -> Consumer:
     """Refuse names and policies that make no sense."""
     if not 1 <= len(consumer.name) <= 200 or not consumer.name.isprintable() or consumer.name.strip() != consumer.name:
         raise InvalidInput("name", "must be 1 to 200 printable characters")
-    retry = consumer.retry
+    retry = consumer.retry_policy
     if not 1 <= retry.attempts <= 100 or not 0 <= retry.backoff <= 86_400 or not 0 <= retry.backoff_limit <= 86_400:
         raise InvalidInput("retry", "needs 1 to 100 attempts and a backoff of at most a day")
+    if consumer.webhook is not None and retry.backoff < MIN_WEBHOOK_BACKOFF:
+        raise InvalidInput("retry.backoff", "must be at least 1 second for a webhook")
     if retry.deadline is not None and not 0 < retry.deadline <= 31_536_000:
         raise InvalidInput("retry.deadline", "must be between 0 and a year in seconds")
     if consumer.after is not None and consumer.after < 0:

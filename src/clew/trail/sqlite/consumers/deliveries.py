@@ -347,7 +347,7 @@ class SqliteDeliveries:
 
         def work(writing: Writing) -> bool:
             stored, lane, first_at, _ = find_held(writing, claim, by)
-            policy, seq = stored.consumer.retry, claim.event.seq
+            policy, seq = stored.consumer.retry_policy, claim.event.seq
             wait = int(retry_delay(policy, claim.attempt, random.random()) * 1_000_000)
             self._note_freed(writing, stored)
             if not retry or claim.attempt >= policy.attempts or is_late(policy.deadline, first_at, writing.now + wait):

@@ -6,13 +6,14 @@ the vectors those nearest, and records whose name is the query are always among 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from clew.trail.model.query import Hit, SearchRequest
-from clew.trail.search.ranking import Corpus, Floats, Ints, Question, relevance, score_lexical, weigh
+from clew.trail.search.ranking import Corpus, Floats, Ints, Question, best_by_words, relevance, score_lexical, weigh
 from clew.trail.search.vectors import cosines, nearest
 from clew.trail.sqlite.index.masks import Allowed
 from clew.trail.sqlite.index.search_index import Index
@@ -23,6 +24,9 @@ VECTOR_CANDIDATES = 50
 SMALL = 2_000
 """Up to this many records pass a filter, all of them are candidates."""
 STAGE_ONE_TERMS = 32
+TELLING = math.log(2)
+"""The rarity of a term that every second record has. Commoner terms propose only where rarer ones are too few."""
+MOST_PENDING = 512
 MAX_NAMES = 64
 
 
@@ -69,7 +73,8 @@ class Candidates:
         parts = [self._exact]
         if self._request.ranking != "vector":
             usual = min(TEXT_CANDIDATES + len(allowed) // ONE_MORE_FOR, MOST_TEXT_CANDIDATES)
-            parts += [self._by_terms(effort * max(usual, self._request.limit)), self._pending()]
+            wanted = effort * max(usual, self._request.limit)
+            parts += [self._by_terms(wanted), self._pending(max(wanted, MOST_PENDING))]
         if self._query is not None:
             parts.append(self._by_vector())
         self.slots = np.unique(np.concatenate(parts))
@@ -77,19 +82,35 @@ class Candidates:
     def _by_terms(self, wanted: int) -> Ints:
         """Records with most of the rarest terms that pass the filter, fetching more until there are enough."""
         terms = self._weighed.rarest(STAGE_ONE_TERMS)
+        telling = self._weighed.rarest(STAGE_ONE_TERMS, least=TELLING)
+        if telling and len(telling) < len(terms):
+            passing, _ = self._passing(telling, wanted)
+            if len(passing) >= wanted:
+                self.are_all = False
+                return passing[:wanted]
+        passing, are_all = self._passing(terms, wanted)
+        self.are_all = are_all and len(passing) <= wanted
+        return passing[:wanted]
+
+    def _passing(self, terms: Sequence[int], wanted: int) -> tuple[Ints, bool]:
+        """At least `wanted` records with these terms that pass the filter, best first, or all there are."""
         share = len(self._allowed.slots) / self._columns.size
         fetch = min(self._columns.size + 1, int(wanted / share * 1.2) + 50)
         while True:
             slots, are_all = self._index.find(terms, fetch)
             passing = slots[self._allowed.mask[slots]]
             if len(passing) >= wanted or are_all:
-                self.are_all = are_all and len(passing) <= wanted
-                return passing[:wanted]
+                return passing, are_all
             fetch *= 4
 
-    def _pending(self) -> Ints:
+    def _pending(self, wanted: int) -> Ints:
+        """Records that the postings lack: all of a few, of many the best by their words."""
         slots = self._index.pending()
-        return slots[self._allowed.mask[slots]]
+        slots = slots[self._allowed.mask[slots]]
+        if len(slots) <= wanted:
+            return slots
+        self.are_all = False
+        return best_by_words(self._weighed, self._corpus, slots, wanted)
 
     def _by_vector(self) -> Ints:
         assert self._query is not None

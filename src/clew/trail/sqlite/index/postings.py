@@ -15,7 +15,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import tantivy
 
@@ -25,9 +25,18 @@ FORMAT = 2
 HEAP_BYTES = 50_000_000
 SEGMENT_NAME = 32
 """How long the names of tantivy's segments are."""
+MAX_CACHED = 256
+"""Answers in the cache: about 3 MB."""
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
+
+
+class _View(NamedTuple):
+    """The index as of its last commit, and the questions that it has answered."""
+
+    searcher: Any
+    cache: dict[tuple[int, ...], list[int]]
 
 
 class Postings:
@@ -84,18 +93,28 @@ class Postings:
         self._note(0, self._mark_of(0))
         return 0
 
-    def find(self, terms: Sequence[int], limit: int) -> list[int]:
-        """Row ids of the records with most of these terms, best first."""
+    def find(self, terms: Sequence[int], limit: int) -> Sequence[int]:
+        """Row ids of the records with most of these terms, best first. A repeated question is answered from a cache:
+        terms that nearly every record has cost a look at all of them."""
+        view = self._view  # one for all of it: the thread that writes may replace it in between
+        key = (*terms, limit)
+        found = view.cache.get(key)
+        if found is None:
+            found = self._search(view.searcher, terms, limit)
+            if len(view.cache) >= MAX_CACHED:
+                view.cache.clear()
+            view.cache[key] = found
+        return found
+
+    def _search(self, searcher: Any, terms: Sequence[int], limit: int) -> list[int]:
         query = tantivy.Query.boolean_query(
             [
                 (tantivy.Occur.Should, tantivy.Query.term_query(self._schema, "terms", str(term), "freq"))
                 for term in terms
             ]
         )
-        searcher = self._searcher  # one for both: the thread that writes may replace it in between
         hits = searcher.search(query, limit, count=False).hits
-        found: Any = searcher.fast_field_values("rid", [address for _, address in hits]) if hits else []
-        return list(found)
+        return list(searcher.fast_field_values("rid", [address for _, address in hits])) if hits else []
 
     def update(self, present: Iterable[tuple[int, str]], gone: Sequence[int], seq: int, mark: str) -> None:
         """Replace and remove records. When another process is writing the index, see what it has done instead."""
@@ -131,7 +150,7 @@ class Postings:
     def _look_again(self) -> None:
         """Read from the files that are there now."""
         self._index.reload()
-        self._searcher = self._index.searcher()
+        self._view = _View(self._index.searcher(), {})
 
     def _check_files(self, noted: dict[str, str]) -> None:
         """Raises ValueError when a file is not what was written. Those that another process has not noted yet are
