@@ -19,6 +19,7 @@ from clew.agents.healing import Healing, healing_tools
 from clew.agents.hooks import Hook, HookChain
 from clew.agents.judging import Judge
 from clew.agents.model_calls import ModelCalls
+from clew.agents.model_hosts import ModelHosts
 from clew.agents.notes import note_tools
 from clew.agents.prompt_hooks import Skills, Window
 from clew.agents.registry import Registry
@@ -144,6 +145,7 @@ def _parts(world: World, judge: Judge, chain: HookChain) -> Parts:
         registry=world.registry,
         cancelling=cancelling,
         guard=guard,
+        hosts=ModelHosts(trail, flow, world.clock, by=by, has_model=world.models.has_any()),
         agents=_agent_deps(world, chain),
         tools=_tool_deps(world, judge, chain, cancelling, guard),
         contexts=_contexts(world, builder),
