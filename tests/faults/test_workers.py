@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from clew.clock import SystemClock
-from clew.trail.breadcrumb import Breadcrumb, Draft
-from clew.trail.event import MAX_DEATHS
-from clew.trail.selector import Selector
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.event import MAX_DEATHS
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.faults.crew import (
     ME,

@@ -16,13 +16,13 @@ import msgspec
 import pytest
 
 from clew.adapters.rest import build_app, open_keys, run_server
-from clew.agents.conversation import open_conversations
-from clew.agents.steps import Answered
+from clew.agents.conversations.conversation import open_conversations
+from clew.agents.conversations.steps import Answered
 from clew.app import App, open_app
 from clew.config import read_config
 from clew.llm.model import open_models
 from clew.llm.scripted import ScriptedModel, read_script
-from clew.trail.selector import Selector
+from clew.trail.model.selector import Selector
 from tests.adapters.test_rest_stream import Reader
 from tests.serving import PATIENCE, give_key
 
