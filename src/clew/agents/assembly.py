@@ -25,6 +25,7 @@ from clew.agents.runs.executor import Gathered
 from clew.agents.runs.model_calls import ModelCalls
 from clew.agents.runs.model_hosts import ModelHosts
 from clew.agents.runs.run_limits import Beginnings, bounded
+from clew.agents.runs.run_records import RunRecords
 from clew.agents.runs.tools_runner import ToolDeps
 from clew.agents.runtime import ContextHandlers, Parts, Runtime
 from clew.agents.tools.note_tools import note_tools
@@ -80,6 +81,7 @@ async def build_runtime(
         registry=Registry(trail, flow, by=by),
         budgets=Budgets(trail, flow, clock),
         toolbox=Toolbox(trail, flow, from_record, tools),
+        runs=RunRecords(trail, flow, clock, by=by),
     )
     world.toolbox.add(_own_tools(world))
     judge = Judge(world.registry, world.toolbox, by=by, policy=policy, place=place, is_isolated=is_isolated)
@@ -99,6 +101,7 @@ class World:
     registry: Registry
     budgets: Budgets
     toolbox: Toolbox
+    runs: RunRecords
 
     @property
     def accounts(self) -> Accounts:
@@ -171,6 +174,7 @@ def _agent_deps(world: World, chain: HookChain) -> AgentDeps:
         specs=specs,
         hooks=chain,
         budget_of=world.accounts.of_agent,
+        runs=world.runs,
         gather=gathered,
     )
 
@@ -183,7 +187,15 @@ def _tool_deps(world: World, judge: Judge, chain: HookChain, cancelling: Cancell
         clock=clock,
         by=by,
         toolbox=world.toolbox,
-        models=ModelCalls(trail=trail, flow=flow, clock=clock, models=world.models, budgets=world.budgets, by=by),
+        models=ModelCalls(
+            trail=trail,
+            flow=flow,
+            clock=clock,
+            models=world.models,
+            budgets=world.budgets,
+            runs=world.runs,
+            by=by,
+        ),
         hooks=chain,
         cancelling=cancelling,
         guard=guard,

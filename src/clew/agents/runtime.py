@@ -198,7 +198,8 @@ class Runtime:
 
     def _handlers(self, entry: Entry, after: int | None) -> list[Handler]:
         if entry.workflow is not None:
-            deps = WorkflowDeps(trail=self.parts.trail, flow=self.parts.flow, by=self.parts.by)
+            parts = self.parts
+            deps = WorkflowDeps(trail=parts.trail, flow=parts.flow, by=parts.by, runs=parts.agents.runs)
             return workflow_executor(entry.workflow, deps).handlers(entry.name, after=after)
         agent = entry.agent
         assert agent is not None
