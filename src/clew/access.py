@@ -65,12 +65,12 @@ RUN_SCHEMAS = frozenset(
             "tool.fix.v1",
         ),
         *("agent.response.v1", "agent.delta.v1", "agent.stopped.v1", "context.checkpoint.v1", "tool.started.v1"),
-        *("toolset.snapshot.v1", "usage.v1", "budget.v1", "workflow.result.v1"),
+        *("toolset.snapshot.v1", "usage.v1", "budget.v1", "workflow.result.v1", "runtime.host.v1"),
     )
 )
 """Schemas of what runs, and of what runs believe: whoever writes them decides what is done with the owner's rights."""
 
-OWN_CONSUMERS = ("agent/", "context/", "models-runner", "tools-runner")
+OWN_CONSUMERS = ("agent/", "context/", "workflow/", "models-runner", "tools-runner")
 """How the names of the consumers begin by which Clew runs agents: without them runs never end."""
 
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")

@@ -11,7 +11,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AlreadyExists, InvalidInput, LeaseLost
-from clew.trail.model.event import RetryPolicy
+from clew.trail.model.event import MAX_DEATHS, RetryPolicy
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.making import (
@@ -48,7 +48,7 @@ async def test_an_event_whose_worker_died_is_claimed_again_after_its_lease(
     assert await survivor.deliveries.due_in("c", by=me) == pytest.approx(1.0)
     clock.advance(seconds=1)
     (again,) = await claim(survivor, me)
-    assert (again.event, again.attempt, again.key) == (msgspec.structs.replace(lost.event, attempt=2), 2, lost.key)
+    assert (again.event, again.attempt, again.key) == (lost.event, 1, lost.key)
     assert again.token != lost.token
 
 
@@ -95,7 +95,7 @@ async def test_a_clock_that_jumps_backwards_does_not_lengthen_a_lease_for_ever(
     clock.advance(days=-1)
     assert await claim(trail, me) == []
     clock.advance(days=1, seconds=5)
-    assert [each.attempt for each in await claim(trail, me)] == [3]
+    assert [each.attempt for each in await claim(trail, me)] == [1]
 
 
 async def test_a_released_claim_can_be_claimed_at_once_and_does_not_count(trail: Trail, me: Principal) -> None:
@@ -230,27 +230,41 @@ async def test_nothing_is_tried_after_its_deadline(trail: Trail, me: Principal, 
 
 
 @pytest.mark.req("SYL-112")
-async def test_workers_that_die_use_up_the_attempts_too(trail: Trail, me: Principal, clock: ManualClock) -> None:
-    await register(trail, me, retry=RetryPolicy(attempts=2))
-    await make(trail, me, "poison")
-    for _ in range(2):
-        await claim_one(trail, me, "c")
-        clock.advance(seconds=31)
-    assert await claim(trail, me) == []
-    (letter,) = await trail.dead_letters.list(by=me)
-    assert (letter.attempts, letter.event.seq) == (2, 1)
-    assert letter.reason
+@pytest.mark.parametrize("is_told", [True, False], ids=["known to be dead", "silent"])
+async def test_deaths_of_workers_are_no_failed_attempts(
+    trail: Trail, me: Principal, clock: ManualClock, is_told: bool
+) -> None:
+    await register(trail, me, retry=RetryPolicy(attempts=2, backoff=0.0))
+    await make(trail, me, "a")
+
+    async def die() -> None:
+        assert (await claim_one(trail, me, "c")).attempt == 1
+        if is_told:
+            assert await trail.deliveries.abandon("w", by=me) == 1
+        clock.advance(seconds=0 if is_told else 31)
+
+    for _ in range(5):
+        await die()
+    assert not await trail.deliveries.fail(await claim_one(trail, me, "c"), "one", by=me)
+    held = await claim_one(trail, me, "c")
+    assert held.attempt == 2
+    await trail.deliveries.finish(held, [], by=me)
 
 
+@pytest.mark.req("SYL-112")
 @pytest.mark.req("SYL-116")
-async def test_a_claim_that_buries_one_event_still_gets_the_next(
+async def test_an_event_that_kills_its_workers_becomes_a_dead_letter_in_the_end(
     trail: Trail, me: Principal, clock: ManualClock
 ) -> None:
-    await register(trail, me, retry=RetryPolicy(attempts=1))
-    await make_all(trail, me, "poison", "waiting")
-    await claim_one(trail, me, "c")
-    clock.advance(seconds=31)
-    assert titles(await claim(trail, me, limit=1)) == ["waiting"]
+    await register(trail, me, retry=RetryPolicy(attempts=2))
+    await make(trail, me, "poison")
+    for _ in range(MAX_DEATHS):
+        await claim_one(trail, me, "c")
+        clock.advance(seconds=31)
+    await make(trail, me, "next")
+    assert titles(await claim(trail, me, limit=1)) == ["next"]
+    (letter,) = await trail.dead_letters.list(by=me)
+    assert (letter.event.seq, letter.reason) == (1, f"{MAX_DEATHS} workers died with it")
 
 
 @pytest.mark.parametrize("reason", ["", "x" * 100_000, "nul \x00", "🧵", "שלום"], ids=short)

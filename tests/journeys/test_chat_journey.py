@@ -16,6 +16,8 @@ import msgspec
 import pytest
 
 from clew.adapters.rest import build_app, open_keys, run_server
+from clew.agents.conversations.conversation import open_conversations
+from clew.agents.conversations.steps import Answered
 from clew.app import App, open_app
 from clew.config import read_config
 from clew.llm.model import open_models
@@ -198,6 +200,29 @@ async def test_a_command_and_a_server_work_on_one_trail_and_each_message_is_answ
     await asyncio.gather(chat(), *(place.say("what is in it?") for _ in range(3)))
     counts = (await place.app.trail.upkeep.stats(by=place.app.me)).schemas
     assert (counts["user.message.v1"], counts["agent.response.v1"]) == (4, 4)
+
+
+@pytest.mark.req("RCR-40")
+async def test_a_runtime_without_a_model_leaves_the_steps_of_agents_to_the_one_that_has_one(tmp_path: Path) -> None:
+    async with serving(tmp_path / ".clew", script=None) as place:
+        models = open_models(place.app.config, {}).with_model("*", ScriptedModel(read_script(SCRIPT)))
+        with_model = await place.app.runtime(models)
+        async with with_model.running():
+            for _ in range(4):
+                assert await answer_to(place, "what is in it?") == ("done", "A blue kettle is in it.")
+        status, text = await answer_to(place, "what is in it?")
+        assert (status, "no model is configured" in text) == ("stopped", True)
+
+
+async def answer_to(place: Place, text: str) -> tuple[str, str]:
+    """The status and the text of the answer to a message that is written to the trail, whoever works on it."""
+    app = place.app
+    talks = await open_conversations(app.trail, app.clock, by=app.me)
+    sent = await talks.send(text, by=app.me)
+    async with asyncio.timeout(PATIENCE):
+        *_, last = [step async for step in talks.follow(sent, by=app.me)]
+    assert isinstance(last, Answered)
+    return last.status, last.text
 
 
 async def test_without_a_model_the_answer_says_how_to_add_one_and_what_is_known(tmp_path: Path) -> None:

@@ -23,7 +23,9 @@ from clew.agents.runs.called_agents import spawn_tool
 from clew.agents.runs.cancellation import Cancelling
 from clew.agents.runs.executor import Gathered
 from clew.agents.runs.model_calls import ModelCalls
+from clew.agents.runs.model_hosts import ModelHosts
 from clew.agents.runs.run_limits import Beginnings, bounded
+from clew.agents.runs.run_records import RunRecords
 from clew.agents.runs.tools_runner import ToolDeps
 from clew.agents.runtime import ContextHandlers, Parts, Runtime
 from clew.agents.tools.note_tools import note_tools
@@ -79,6 +81,7 @@ async def build_runtime(
         registry=Registry(trail, flow, by=by),
         budgets=Budgets(trail, flow, clock),
         toolbox=Toolbox(trail, flow, from_record, tools),
+        runs=RunRecords(trail, flow, clock, by=by),
     )
     world.toolbox.add(_own_tools(world))
     judge = Judge(world.registry, world.toolbox, by=by, policy=policy, place=place, is_isolated=is_isolated)
@@ -98,6 +101,7 @@ class World:
     registry: Registry
     budgets: Budgets
     toolbox: Toolbox
+    runs: RunRecords
 
     @property
     def accounts(self) -> Accounts:
@@ -144,6 +148,7 @@ def _parts(world: World, judge: Judge, chain: HookChain) -> Parts:
         registry=world.registry,
         cancelling=cancelling,
         guard=guard,
+        hosts=ModelHosts(trail, flow, world.clock, by=by, has_model=world.models.has_any()),
         agents=_agent_deps(world, chain),
         tools=_tool_deps(world, judge, chain, cancelling, guard),
         contexts=_contexts(world, builder),
@@ -169,6 +174,7 @@ def _agent_deps(world: World, chain: HookChain) -> AgentDeps:
         specs=specs,
         hooks=chain,
         budget_of=world.accounts.of_agent,
+        runs=world.runs,
         gather=gathered,
     )
 
@@ -181,7 +187,15 @@ def _tool_deps(world: World, judge: Judge, chain: HookChain, cancelling: Cancell
         clock=clock,
         by=by,
         toolbox=world.toolbox,
-        models=ModelCalls(trail=trail, flow=flow, clock=clock, models=world.models, budgets=world.budgets, by=by),
+        models=ModelCalls(
+            trail=trail,
+            flow=flow,
+            clock=clock,
+            models=world.models,
+            budgets=world.budgets,
+            runs=world.runs,
+            by=by,
+        ),
         hooks=chain,
         cancelling=cancelling,
         guard=guard,

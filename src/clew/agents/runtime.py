@@ -1,7 +1,7 @@
 """The runtime: all runners in one process. It holds no state of a conversation; any number of runtimes share a trail.
 
-Agents, tools and workflows that are written while it runs work at once: the consumers of a definition begin right after
-the event that brought it.
+Agents, tools and workflows that are written while it runs work at once: the consumers of a definition start right
+after the event that brought it. A runtime without a model leaves the steps of agents to another process that has one.
 """
 
 from __future__ import annotations
@@ -11,22 +11,27 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from clew.access import Principal
 from clew.agents.folder.registry import Entry, Registry
 from clew.agents.repairs.guard import Guard
 from clew.agents.runs.agent_runner import AgentDeps, agent_executor
 from clew.agents.runs.cancellation import Cancelling
+from clew.agents.runs.model_hosts import RENEWAL, ModelHosts
 from clew.agents.runs.run_limits import Beginnings, bounded
-from clew.agents.runs.tools_runner import ToolDeps, tools_handlers
+from clew.agents.runs.tools_runner import ToolDeps, model_handlers, tools_handlers
 from clew.agents.runs.workers import free_the_dead, worker_name
 from clew.agents.runs.workflow_runner import WorkflowDeps, workflow_executor
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition
 from clew.errors import ClewError, NotFound, StorageError
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.event import Event
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
+from clew.trail.work.claims import NotNow, outlast
 from clew.trail.work.handlers import Handler, Worker
 
 _log = logging.getLogger(__name__)
@@ -38,14 +43,17 @@ CALLS = 128
 
 UNHURRIED = 0.2
 """The part of the time that handlers work which can wait."""
+PEER_CHECK = 1.0
+"""Seconds between two looks whether the processes that have a model still run."""
+MODELS = "models"
 
 ContextHandlers = Callable[[AgentDefinition], Sequence[Handler]]
-"""What puts together the contexts of an agent."""
+"""The handlers that build the contexts of an agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What a runtime is made of."""
+    """The parts of a runtime."""
 
     trail: Trail
     flow: Flow
@@ -54,13 +62,14 @@ class Parts:
     registry: Registry
     cancelling: Cancelling
     guard: Guard
+    hosts: ModelHosts
     agents: AgentDeps
     tools: ToolDeps
     contexts: ContextHandlers
     always: Sequence[Handler] = ()
     """Handlers that run whatever agents there are."""
     unhurried: Sequence[Handler] = ()
-    """Such that can wait: they leave most of the time to the others."""
+    """Handlers that can wait: they leave most of the time to the others."""
 
 
 @dataclass(slots=True)
@@ -71,36 +80,39 @@ class _Running:
 
 
 class Runtime:
-    """Runs what the trail defines. Made by `clew.app`."""
+    """Runs the agents, tools and workflows that the trail defines. Made by `clew.app`."""
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         self._worker = worker_name()
         self._running: dict[str, _Running] = {}
+        self._yields = asyncio.Event()
+        """Set while another process, which has a model, does the steps of agents."""
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Work while the context is open. What is written once it is entered will be handled; at its end unfinished
-        events are given back."""
+        """Work while the context is open. Events written after it is entered are handled; at its end unfinished events
+        are released."""
         parts = self.parts
         await free_the_dead(parts.trail, by=parts.by)
         head = await parts.trail.log.head()
         await parts.registry.load()
         followers: list[asyncio.Task[None]] = []
-        try:  # who is interrupted while it begins leaves no worker behind either
+        try:  # an interruption during the start leaves no worker behind either
+            await parts.hosts.announce()
             await self._start("tools", tools_handlers(parts.tools), concurrency=CALLS)
             await self._start("always", parts.always)
             await self._start("unhurried", parts.unhurried, share=UNHURRIED)
-            known = {each.consumer.name for each in await parts.trail.deliveries.consumers(by=parts.by)}
-            for entry in list(parts.registry.entries()):
-                await self._begin(entry, known)
+            if not parts.hosts.has_model and await parts.hosts.has_peer():
+                self._yields.set()
+            await self._start_entries()
             followers += [
                 asyncio.create_task(parts.registry.follow(head, self._changed)),
                 asyncio.create_task(parts.cancelling.follow(head)),
-                asyncio.create_task(self._beat()),
+                asyncio.create_task(self._renew() if parts.hosts.has_model else self._yield_to_peers()),
             ]
             for task in followers:
-                task.add_done_callback(_tell_of_failure)
+                task.add_done_callback(_log_failure)
             yield
         finally:
             for task in followers:
@@ -108,18 +120,66 @@ class Runtime:
             await asyncio.gather(*followers, return_exceptions=True)
             for name in list(self._running):
                 await self._halt(name)
+            await parts.hosts.withdraw()
 
-    async def _beat(self) -> None:
-        """Say again and again which agents are at work here; one whose worker has ended falls silent."""
-        health = self.parts.guard.health
+    async def _start_entries(self) -> None:
+        """Start the handlers of all definitions; those of agents unless another process does their steps."""
+        parts = self.parts
+        if not self._yields.is_set():
+            await self._start(MODELS, self._yielding(model_handlers(parts.tools)), concurrency=CALLS)
+        known = {each.consumer.name for each in await parts.trail.deliveries.consumers(by=parts.by)}
+        for entry in list(parts.registry.entries()):
+            await self._begin(entry, known)
+
+    # -- processes with a model, and those without --------------------------------------------------------
+
+    async def _renew(self) -> None:
+        """Keep the record of this process from expiring."""
         while True:
-            for name, running in self._running.items():
-                if not running.task.done():
-                    health.beat(name)
-            await asyncio.sleep(health.interval)
+            await asyncio.sleep(RENEWAL)
+            await outlast(self.parts.hosts.announce, "model hosts")
+
+    async def _yield_to_peers(self) -> None:
+        """Stop the steps of agents while another process has a model, and start them again when none has."""
+        while True:
+            await self._yields.wait()
+            for name in [MODELS, *(each.name for each in self.parts.registry.entries() if each.agent is not None)]:
+                await self._halt(name)
+            await self._wait_for_peers()
+            self._yields.clear()
+            await self._start_entries()
+
+    async def _wait_for_peers(self) -> None:
+        """Return when no other process has a model. The end of a killed process brings no event, so this polls."""
+        has_peer = True
+
+        async def look() -> None:
+            nonlocal has_peer
+            has_peer = await self.parts.hosts.has_peer()
+
+        while has_peer:
+            await asyncio.sleep(PEER_CHECK)
+            await outlast(look, "model hosts")
+
+    def _yielding(self, handlers: Sequence[Handler]) -> list[Handler]:
+        """The handlers, which in a process without a model release their events when another process has one."""
+        if self.parts.hosts.has_model:
+            return list(handlers)
+        return [replace(each, function=self._unless_peer(each)) for each in handlers]
+
+    def _unless_peer(self, handler: Handler) -> Callable[[Event, Any], Any]:
+        async def handle(event: Event, deps: Any) -> Sequence[Draft] | None:
+            if await self.parts.hosts.has_peer():
+                self._yields.set()
+                raise NotNow(0.0)
+            return await handler.function(event, deps)
+
+        return handle
+
+    # -- definitions --------------------------------------------------------------------------------------
 
     async def _changed(self, before: Entry | None, after: Entry | None) -> None:
-        """Follow one change of a definition. What it has no use for any more is forgotten."""
+        """Follow one change of a definition, and unregister the consumers that it no longer needs."""
         stopped = await self._halt(before.name) if before is not None else ()
         if after is None:
             await self._forget(stopped)
@@ -129,6 +189,8 @@ class Runtime:
             await self._forget([name for name in stopped if name not in running.consumers])
 
     async def _begin(self, entry: Entry, known: set[str]) -> None:
+        if entry.name in self._running or (entry.agent is not None and self._yields.is_set()):
+            return
         handlers = self._handlers(entry, entry.seq)
         if entry.seq is None and any(each.name not in known for each in handlers):
             handlers = self._handlers(entry, await self._seq_of(entry))
@@ -136,22 +198,23 @@ class Runtime:
 
     def _handlers(self, entry: Entry, after: int | None) -> list[Handler]:
         if entry.workflow is not None:
-            deps = WorkflowDeps(trail=self.parts.trail, flow=self.parts.flow, by=self.parts.by)
+            parts = self.parts
+            deps = WorkflowDeps(trail=parts.trail, flow=parts.flow, by=parts.by, runs=parts.agents.runs)
             return workflow_executor(entry.workflow, deps).handlers(entry.name, after=after)
         agent = entry.agent
         assert agent is not None
         own = agent_executor(agent, self.parts.agents).handlers(entry.name, after=after, agent_id=agent.agent_id)
         contexts = [replace(self._bounded(each, agent), after=after) for each in self.parts.contexts(agent)]
-        return [*own, *contexts]
+        return self._yielding([*own, *contexts])
 
     def _bounded(self, handler: Handler, agent: AgentDefinition) -> Handler:
-        """The handler that begins runs of an agent, for what may begin one."""
+        """The handler that starts runs of an agent, within the limits of runs."""
         beginnings = Beginnings(self.parts.trail, self.parts.flow, by=self.parts.by)
         name = agent.agent_id
         return bounded(handler, self.parts.flow, lambda trigger: beginnings.judge_agent(trigger, name), lambda _: name)
 
     async def _seq_of(self, entry: Entry) -> int | None:
-        """The event that brought a definition which nobody has worked for yet: what came after it waits."""
+        """The event that brought a definition without consumers: events after it are pending."""
         schema = self.parts.flow.workflow if entry.workflow is not None else self.parts.flow.agent
         after, head = 0, await self.parts.trail.log.head()
         while after < head:
@@ -162,6 +225,8 @@ class Runtime:
                 if event.breadcrumb_id == entry.record_id:
                     return event.seq
         return None
+
+    # -- workers ------------------------------------------------------------------------------------------
 
     async def _start(
         self, name: str, handlers: Sequence[Handler], share: float = 1.0, concurrency: int = CONCURRENCY
@@ -178,13 +243,13 @@ class Runtime:
             share=share,
         )
         try:
-            with contextlib.suppress(StorageError):  # which the worker waits out
+            with contextlib.suppress(StorageError):  # the worker retries
                 await worker.register()
-        except ClewError as error:  # one definition must not keep the others from their work
+        except ClewError as error:  # one definition must not stop the others
             _log.warning("%s does not run: %s", name, error)
             return
         task = asyncio.create_task(worker.run())
-        task.add_done_callback(_tell_of_failure)
+        task.add_done_callback(_log_failure)
         self._running[name] = _Running(worker, task, tuple(each.name for each in handlers))
 
     async def _halt(self, name: str) -> tuple[str, ...]:
@@ -197,10 +262,10 @@ class Runtime:
 
     async def _forget(self, consumers: Sequence[str]) -> None:
         for name in consumers:
-            with contextlib.suppress(NotFound):  # another runtime was as quick
+            with contextlib.suppress(NotFound):  # another runtime was faster
                 await self.parts.trail.deliveries.unregister(name, by=self.parts.by)
 
 
-def _tell_of_failure(task: asyncio.Task[None]) -> None:
+def _log_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         _log.error("a part of the runtime failed: %s", error)

@@ -76,6 +76,17 @@ class Models:
             role = self._given_to(role)
         return role is not None
 
+    def has_any(self) -> bool:
+        """Whether at least one role leads to a model that can be asked."""
+        return bool(self._given) or any(map(self._is_usable, (*ROLES, *self._config.models.roles)))
+
+    def _is_usable(self, role: str) -> bool:
+        try:
+            self.resolve(role)
+        except ModelError:
+            return False
+        return True
+
     def names(self) -> tuple[str, ...]:
         """All that can be asked for: roles, then models of the catalogue."""
         return (*ROLES, *self._config.models.roles, *self._given, *self._catalogue.names())

@@ -17,6 +17,8 @@ from clew.llm.requests import Answer, ModelRequest, OnText
 from clew.llm.tokens import estimate_tokens
 
 MAX_SHOWN = 300
+MAX_REQUESTS = 1_000
+"""How many requests a model keeps for tests: 1,000 with the tools of an agent take about 30 MB."""
 HEADING = "# Message to answer"
 """Below it stands, in the context of an agent, what the context is for."""
 _PIECE = re.compile(r"\s*\S+|\s+\Z")
@@ -48,7 +50,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 class ScriptedModel:
     """Answers as its script says. Raises ModelError, of the kind malformed, when the conversation leaves the script;
-    `requests` are all that came, for tests to look at."""
+    `requests` are the newest that came, for tests to look at."""
 
     def __init__(self, turns: Sequence[Turn], name: str = "scripted") -> None:
         if not turns:
@@ -61,6 +63,7 @@ class ScriptedModel:
     async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> Answer:
         """As promised by `Model`, word by word."""
         self.requests.append(request)
+        del self.requests[:-MAX_REQUESTS]
         exchange = self._exchange_of(request.messages)
         number = sum(each.role == "assistant" for each in request.messages)
         turns = self._exchanges[exchange]

@@ -186,8 +186,9 @@ class Deliveries(Protocol):
         ...
 
     async def abandon(self, worker: str, *, by: Principal) -> int:
-        """Make what a worker that is known to be dead holds claimable at once, and tell how much that is. The attempts
-        count. One that lives after all finds that it has lost its leases."""
+        """Make the claims of a worker that is known to be dead claimable at once; returns how many. A death does not
+        count as a failed attempt; too many of them make a dead letter. A worker that lives after all has lost its
+        leases."""
         ...
 
     async def due_in(self, consumer: str, *, by: Principal) -> float | None:

@@ -72,7 +72,8 @@ def test_a_replaced_record_moves_to_a_new_slot_and_leaves_the_old_one_empty() ->
     (slot,) = columns.put([row(1, "ship", audience=3, vector=[0.0, -1.0])]).tolist()
     assert (columns.find(1), columns.size) == (slot, 3)
     assert (columns.rid[0], columns.audience[0], columns.expires[0]) == (-1, -1, 0)
-    assert columns.vectors[:3].tolist() == [[0, 0], [0, 1], [0, -1]]
+    assert columns.has_vector(np.arange(3)).tolist() == [False, True, True]
+    assert columns.cosines(np.array([0.0, 1.0], np.float32), np.arange(3)).tolist() == [0, 1, -1]
     assert columns.totals([1]) == (1, 1.0)
     assert columns.totals([3]) == (1, 1.0)
 
@@ -161,8 +162,9 @@ def test_a_thousand_random_changes_leave_what_a_plain_dictionary_has() -> None:
         audience, vector = held[rid]
         assert columns.find(rid) == slot
         assert columns.audience[slot] == audience
-        assert columns.vectors[slot].tolist() == pytest.approx(vector, abs=1e-6)
-        assert columns.signs[:, slot].tolist() == sign_codes(np.array(vector))[0].tolist()
+        place = columns.vector_row[slot]
+        assert columns.vectors[place].tolist() == pytest.approx(vector, abs=1e-6)
+        assert columns.signs[:, place].tolist() == sign_codes(np.array(vector))[0].tolist()
     assert columns.totals([1, 2, 3])[0] == len(held)
 
 
@@ -171,17 +173,32 @@ def test_vectors_may_come_late_and_some_may_lack_them() -> None:
     columns.put([row(1), row(2)])
     assert columns.vectors.shape == (0, 0)
     columns.put([row(3, vector=[0.6, 0.8]), row(4)])
-    assert columns.has_vector[:4].tolist() == [False, False, True, False]
-    assert columns.vectors[:4].tolist() == pytest.approx(np.array([[0, 0], [0, 0], [0.6, 0.8], [0, 0]]))
+    assert columns.has_vector(np.arange(4)).tolist() == [False, False, True, False]
+    query = np.array([0.6, 0.8], np.float32)
+    assert columns.cosines(query, np.arange(4)).tolist() == pytest.approx([0, 0, 1, 0])
     columns.put([row(number, vector=[1.0, 0.0]) for number in range(10, 3_000)])
-    assert columns.vectors[2].tolist() == pytest.approx([0.6, 0.8])
-    assert len(columns.vectors) == len(columns.rid) == columns.signs.shape[1]
+    assert columns.nearest(query, np.arange(2, 3, dtype=np.int64), 1, more=0, roughly=False).tolist() == [2]
+    assert len(columns.vectors) == columns.signs.shape[1]
+
+
+def test_records_without_a_vector_take_no_room_among_the_vectors() -> None:
+    columns = Columns()
+    columns.put([row(1, vector=[0.6, 0.8])])
+    columns.put([row(number) for number in range(2, 10_000)])
+    assert len(columns.vectors) < 1_000
+
+
+def test_columns_whose_records_were_mostly_replaced_are_sparse() -> None:
+    columns = Columns()
+    for _ in range(3):
+        assert not columns.is_sparse
+        columns.put([row(number) for number in range(1, 3_000)])
+    assert columns.is_sparse
 
 
 def test_a_vector_of_another_width_counts_as_none() -> None:
     columns = Columns()
     columns.put([row(1, vector=[1.0, 0.0]), row(2, vector=[1.0, 0.0, 0.0])])
-    assert columns.vectors[1].tolist() == [0.0, 0.0]
-    assert columns.has_vector[:2].tolist() == [True, False]
+    assert columns.has_vector(np.arange(2)).tolist() == [True, False]
     columns.drop([1])
-    assert columns.has_vector[:2].tolist() == [False, False]
+    assert columns.has_vector(np.arange(2)).tolist() == [False, False]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clew.access import Principal
+from clew.agents.runs.model_hosts import has_model_host
 from clew.catalog.catalog import Catalog
 from clew.catalog.operations.answers import Answer, Entry, Question
 from clew.context.definition import AgentDefinition
@@ -23,8 +24,8 @@ EXAMPLES = 10
 async def find_missing_model(
     trail: Trail, flow: Flow, models: Models, agent: AgentDefinition, *, by: Principal
 ) -> ModelError | None:
-    """Why an agent has no model, with how to add one; None where it has one, or a breadcrumb configures it. Raises
-    ModelError where one is configured that cannot be used."""
+    """Why an agent has no model, with how to add one; None where it has one, a breadcrumb configures it, or another
+    process that runs has a model. Raises ModelError where one is configured that cannot be used."""
     try:
         models.for_agent(agent.agent_id, agent.model or "")
     except ModelError as error:
@@ -35,7 +36,7 @@ async def find_missing_model(
             return None
         if models.is_configured(agent.agent_id, agent.model or ""):
             raise
-        return error
+        return None if await has_model_host(trail, flow, by=by) else error
     return None
 
 

@@ -16,10 +16,11 @@ from clew.agents.runs.cancellation import cancel_called
 from clew.agents.runs.executor import Gather, Gathered, UniversalExecutor
 from clew.agents.runs.loop_detection import find_loop
 from clew.agents.runs.model_messages import gathered_message, turn_fingerprint, turn_messages
-from clew.agents.runs.prompts import Snapshot, keep_snapshot, model_input, read_run, source_of
+from clew.agents.runs.prompts import Snapshot, keep_snapshot, model_input, source_of
 from clew.agents.runs.requests import TURN_TAG, ToolResponse, read_response, request_draft, response_draft
 from clew.agents.runs.run_limits import is_early_end
 from clew.agents.runs.run_origin import TRIGGER_TAG, trigger_tags
+from clew.agents.runs.run_records import RunRecords
 from clew.agents.runs.run_state import RunState, Turn, calls_of, read_state
 from clew.agents.runs.stop_records import Stop, stop_for_budget, stop_for_loop, stop_for_turns, stopped_draft
 from clew.clock import Clock
@@ -55,6 +56,7 @@ class AgentDeps:
     specs: ToolSpecs
     hooks: HookChain
     budget_of: BudgetOf
+    runs: RunRecords
     gather: Gather | None = None
 
 
@@ -84,11 +86,10 @@ class AgentRunner:
 
     async def execute(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
         run = find_run(trigger) or trigger.id
-        records = await read_run(self._deps.trail, self._flow, run, by=self._deps.by)
-        state = read_state(self._flow, records, self._agent.agent_id)
-        if state.is_ended:
-            return ()
-        drafts = await self._step(trigger, gathered, state)
+        state = read_state(self._flow, await self._deps.runs.read(run), self._agent.agent_id)
+        drafts = () if state.is_ended else await self._step(trigger, gathered, state)
+        if state.is_ended or any(each.schema_name == self._flow.answer for each in drafts):
+            self._deps.runs.forget(run)
         return [_with_run(draft, run) for draft in drafts]
 
     async def _step(self, trigger: Breadcrumb, gathered: Gathered, state: RunState) -> Sequence[Draft]:

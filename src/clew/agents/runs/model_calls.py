@@ -17,6 +17,7 @@ from clew.agents.budgets.amounts import Amount
 from clew.agents.budgets.budget_tree import Budgets, Reservation
 from clew.agents.runs.prompts import Prompt, read_input, rebuild_prompt
 from clew.agents.runs.requests import ToolRequest
+from clew.agents.runs.run_records import RunRecords
 from clew.clock import Clock
 from clew.llm.ledger import usage_draft, usage_record
 from clew.llm.model import Models
@@ -43,6 +44,7 @@ class ModelCalls:
     clock: Clock
     models: Models
     budgets: Budgets
+    runs: RunRecords
     by: Principal
 
     async def call(
@@ -51,7 +53,9 @@ class ModelCalls:
         """What the model answered, and a record of what that took. Raises ModelError, BudgetExceeded, InvalidInput."""
         input = read_input(request.input)
         model, info = self.models.for_agent(request.requested_by, str(config.get("model") or input.model))
-        prompt = await rebuild_prompt(self.trail, self.flow, record, by=self.by)
+        run = find_run(record)
+        known = await self.runs.read(run) if run else {}
+        prompt = await rebuild_prompt(self.trail, self.flow, record, by=self.by, known=known)
         settings = {**config, **input.settings}
         asked = ModelRequest(
             messages=prompt.messages,

@@ -15,14 +15,15 @@ import msgspec
 
 from clew.access import Principal
 from clew.agents.runs.requests import read_request
+from clew.agents.runs.run_records import read_run
 from clew.decode_errors import in_plain_words
 from clew.errors import AlreadyExists, InvalidInput, NotFound
 from clew.llm.messages import Message, Source, ToolSpec, prompt_digest
 from clew.trail.model.breadcrumb import NEVER, Breadcrumb, Draft, encode_canonical
 from clew.trail.model.flow import Flow
-from clew.trail.model.selector import MISSING, Selector, find_value, split_path
+from clew.trail.model.selector import MISSING, find_value, split_path
 from clew.trail.store import Trail
-from clew.trail.work.correlation import find_run, run_tag
+from clew.trail.work.correlation import find_run
 
 MAX_STEPS = 10_000
 """How many requests one run may have."""
@@ -115,22 +116,6 @@ async def rebuild_prompt(
     snapshot = msgspec.convert(record.context, Snapshot)
     system = (Message(role="system", content=snapshot.system),) if snapshot.system else ()
     return Prompt(messages=(*system, *filled), tools=snapshot.tools)
-
-
-async def read_run(trail: Trail, flow: Flow, run: str, *, by: Principal) -> dict[str, Breadcrumb]:
-    """What a run has written so far, in order, by id."""
-    if not run:
-        return {}
-    schemas = (flow.message, flow.context, flow.request, flow.response, flow.answer, flow.cancel)
-    selector = Selector(schema_names=schemas, all_tags=(run_tag(run),))
-    found: dict[str, Breadcrumb] = {}
-    cursor = None
-    while True:
-        page = await trail.records.list(selector, by=by, limit=500, cursor=cursor, oldest_first=True)
-        found.update((each.id, each) for each in page.items)
-        cursor = page.cursor
-        if cursor is None:
-            return found
 
 
 async def _chain(

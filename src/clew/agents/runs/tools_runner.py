@@ -57,7 +57,7 @@ UNASKED_SECONDS = 60.0
 ATTEMPTS = 3
 """How often a call that failed for a passing reason is made in all."""
 PATIENCE = RetryPolicy(attempts=20, backoff=0.5, backoff_limit=30.0)
-"""Beyond the attempts at a call: deaths of the process."""
+"""Beyond the attempts at a call: failures of the storage."""
 
 MAX_WHY = 500
 
@@ -87,21 +87,26 @@ class ToolDeps:
     desk: RepairDesk
 
 
+def model_handlers(deps: ToolDeps) -> list[Handler]:
+    """The handlers of requests to models."""
+    return _request_handlers(MODELS, deps, "eq", ToolsRunner(deps))
+
+
 def tools_handlers(deps: ToolDeps) -> list[Handler]:
-    """What handles requests, side by side, and the answers of users to what they were asked."""
+    """The handlers of requests to tools, and of the answers of users to questions for permission."""
     runner = ToolsRunner(deps)
-    models = UniversalExecutor([_requests(deps.flow, "eq")], runner.on_request).handlers(
-        MODELS, ordered=False, retry=PATIENCE
-    )
-    tools = UniversalExecutor([_requests(deps.flow, "ne")], ToolsRunner(deps).on_request).handlers(
-        RUNNER, ordered=False, retry=PATIENCE
-    )
-    requests = [replace(each, refused=runner.on_refused) for each in (*models, *tools)]
+    requests = _request_handlers(RUNNER, deps, "ne", runner)
     answers = UniversalExecutor([Subscription(schema_name=deps.flow.permission_answer)], runner.on_permission).handlers(
         f"{RUNNER}/permissions", ordered=False, retry=PATIENCE
     )
     withdrawn = withdrawn_handler(f"{RUNNER}/withdrawn", deps.trail, deps.flow, by=deps.by, retry=PATIENCE)
     return [*requests, *answers, withdrawn]
+
+
+def _request_handlers(name: str, deps: ToolDeps, op: Literal["eq", "ne"], runner: ToolsRunner) -> list[Handler]:
+    executor = UniversalExecutor([_requests(deps.flow, op)], runner.on_request)
+    handlers = executor.handlers(name, ordered=False, retry=PATIENCE)
+    return [replace(each, refused=runner.on_refused) for each in handlers]
 
 
 def _requests(flow: Flow, op: Literal["eq", "ne"]) -> Subscription:

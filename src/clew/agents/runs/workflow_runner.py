@@ -13,10 +13,10 @@ import msgspec
 
 from clew.access import Principal
 from clew.agents.runs.executor import Gathered, UniversalExecutor
-from clew.agents.runs.prompts import read_run
 from clew.agents.runs.requests import ToolResponse, read_response, request_draft
 from clew.agents.runs.run_limits import Beginnings, begun, refused
 from clew.agents.runs.run_origin import TRIGGER_TAG
+from clew.agents.runs.run_records import RunRecords
 from clew.context.definition import Subscription, check_trigger
 from clew.decode_errors import in_plain_words
 from clew.errors import InvalidInput
@@ -108,6 +108,7 @@ class WorkflowDeps:
     trail: Trail
     flow: Flow
     by: Principal
+    runs: RunRecords
 
 
 def workflow_executor(workflow: Workflow, deps: WorkflowDeps) -> UniversalExecutor:
@@ -144,7 +145,7 @@ class WorkflowRunner:
 
     async def _further(self, trigger: Breadcrumb, *, is_response: bool) -> list[Draft]:
         run = (find_run(trigger) if is_response else None) or trigger.id
-        records = await read_run(self._deps.trail, self._flow, run, by=self._deps.by)
+        records = await self._deps.runs.read(run)
         started = trigger if not is_response else await self._deps.trail.records.get(run, by=self._deps.by)
         asked, done = self._standing(records)
         if not is_response and asked:

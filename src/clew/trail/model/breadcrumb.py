@@ -133,10 +133,12 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """One page of a listing; `cursor` continues it, and is None at the end."""
+    """One page of a listing; `cursor` continues it, and is None at the end. `end` is the place after the last item:
+    a listing with the oldest first goes on from there when more has been written."""
 
     items: tuple[Breadcrumb, ...]
     cursor: str | None
+    end: str | None = None
 
 
 def session_of(tags: Sequence[str]) -> str | None:

@@ -31,9 +31,14 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int = 0
 
 
+MAX_DEATHS = 10
+"""An event becomes a dead letter when so many workers died while they handled it."""
+
+
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How often and how long a failing event is tried: `attempts` in all, waiting `backoff` seconds, doubled
-    each time up to `backoff_limit` and spread by jitter; never after `deadline` seconds from its first claim."""
+    each time up to `backoff_limit` and spread by jitter; never after `deadline` seconds from its first claim. A death
+    of the worker is no failed attempt; `MAX_DEATHS` limits deaths."""
 
     attempts: int = 3
     backoff: float = 2.0

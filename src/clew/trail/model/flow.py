@@ -43,6 +43,7 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: str
     started: str
     checkpoint: str
+    host: str = "runtime.host.v1"
     model_tool: str = "llm"
     """No schema, but a tool: the one whose responses are the answers of models."""
 

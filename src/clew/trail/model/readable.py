@@ -133,6 +133,12 @@ def find_words(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFKC", text))
 
 
+def is_recurring(word: str) -> bool:
+    """Whether a word is worth a place in a cache of words. Those with digits are mostly ids, which never come again and
+    would fill it."""
+    return word.replace("_", "").isalpha()
+
+
 class _Pointers(dict[str, tuple[str, ...]]):
     """What each word met so far points with: itself in lower case, and its parts where it is an identifier."""
 
@@ -143,7 +149,7 @@ class _Pointers(dict[str, tuple[str, ...]]):
             found = ()
         elif "_" in word or (word[1:] != lower[1:] and not word.isupper()):
             found = (lower, *_parts(word, lower))
-        if len(self) < MAX_KNOWN_WORDS and len(word) <= MAX_WORD:
+        if len(self) < MAX_KNOWN_WORDS and len(word) <= MAX_WORD and is_recurring(word):
             self[word] = found
         return found
 

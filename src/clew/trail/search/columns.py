@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from clew.trail.search.ranking import Floats, Ints, Words, ranges
 from clew.trail.search.text import HEADER
-from clew.trail.search.vectors import sign_codes
+from clew.trail.search.vectors import cosines, nearest, sign_codes
 
 FOREVER = np.iinfo(np.int64).max
 NONE = -1
+SPARSE_FROM = 4_096
+"""Fewer slots are never too many."""
 RARITY_BITS = 22
 RARITY_BUCKETS = 1 << RARITY_BITS
 COLUMNS = (
@@ -25,14 +27,14 @@ COLUMNS = (
     ("expires", np.int64),
     ("at", np.int64),
     ("name", np.uint32),
-    ("has_vector", np.bool_),
+    ("vector_row", np.int32),
 )
 
 Bools = npt.NDArray[np.bool_]
 
 
 class Columns:
-    """Row id, audience, expiry, packed terms and vector of every record, by slot."""
+    """Row id, audience, expiry and packed terms of every record, by slot; vectors of the records that have one."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -43,11 +45,14 @@ class Columns:
         self.expires: Ints = np.zeros(0, np.int64)
         self.at: Ints = np.zeros(0, np.int64)
         self.name: Words = np.zeros(0, np.uint32)
-        self.has_vector: Bools = np.zeros(0, np.bool_)
+        self.vector_row: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+        """The row of each slot in `vectors`. Row 0 is of no record: a slot without a vector has it."""
         self.heap: Words = np.zeros(HEADER, np.uint32)
         self.heap_size = HEADER
         self.vectors: Floats = np.zeros((0, 0), np.float32)
         self.signs: npt.NDArray[np.uint64] = np.zeros((0, 0), np.uint64)
+        self.vector_count = 1
+        self._slot_of_row: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._slot_of: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._document_frequency = np.zeros(RARITY_BUCKETS, np.int32)
         self._totals: dict[int, tuple[int, float]] = {}
@@ -87,9 +92,7 @@ class Columns:
         self._count(slots, -1)
         for column, nothing in ((self.rid, -1), (self.audience, -1), (self.expires, 0), (self.name, 0), (self.at, 0)):
             column[slots] = nothing
-        self.has_vector[slots] = False
-        if len(self.vectors):
-            self.vectors[slots] = 0
+        self.vector_row[slots] = 0
 
     def expire(self, rids: Any) -> None:
         """Note that records cannot be read any more, though they are still there: their reads are used up."""
@@ -102,16 +105,17 @@ class Columns:
             room = max(needed, int(room * 1.25), 1_024)
             for name, kind in COLUMNS:
                 setattr(self, name, _grown(getattr(self, name), room, kind))
-            self._reserve_vectors(room)
 
-    def _reserve_vectors(self, room: int) -> None:
-        dimension = self.vectors.shape[1]
-        if dimension:
-            vectors = np.zeros((room, dimension), np.float32)
-            vectors[: self.size] = self.vectors[: self.size]
-            signs = np.zeros((len(self.signs), room), np.uint64)
-            signs[:, : self.size] = self.signs[:, : self.size]
-            self.vectors, self.signs = vectors, signs
+    def _reserve_vectors(self, needed: int) -> None:
+        if needed <= len(self.vectors):
+            return
+        room, used = max(needed, int(len(self.vectors) * 1.25), 256), self.vector_count
+        vectors = np.zeros((room, self.vectors.shape[1]), np.float32)
+        vectors[:used] = self.vectors[:used]
+        signs = np.zeros((len(self.signs), room), np.uint64)
+        signs[:, :used] = self.signs[:, :used]
+        self.vectors, self.signs = vectors, signs
+        self._slot_of_row = _grown(self._slot_of_row, room, np.int32)
 
     def _reserve_heap(self, needed: int) -> None:
         if needed > len(self.heap):
@@ -139,16 +143,20 @@ class Columns:
         if not size:
             return
         if not self.vectors.shape[1]:
-            self.vectors = np.zeros((len(self.rid), size), np.float32)
-            self.signs = np.zeros((-(-size // 64), len(self.rid)), np.uint64)
+            self.vectors = np.zeros((1, size), np.float32)
+            self.signs = np.zeros((-(-size // 64), 1), np.uint64)
         width = self.vectors.shape[1]
         fits = [blob is not None and len(blob) == 4 * width for blob in blobs]
         placed = slots[np.array(fits, np.bool_)]
         packed = b"".join(blob for blob, is_fit in zip(blobs, fits, strict=True) if blob is not None and is_fit)
         vectors = np.frombuffer(packed, "<f4").reshape(-1, width)
-        self.vectors[placed] = vectors
-        self.signs[:, placed] = sign_codes(vectors).T
-        self.has_vector[placed] = True
+        first, last = self.vector_count, self.vector_count + len(placed)
+        self._reserve_vectors(last)
+        self.vectors[first:last] = vectors
+        self.signs[:, first:last] = sign_codes(vectors).T
+        self._slot_of_row[first:last] = placed
+        self.vector_row[placed] = np.arange(first, last)
+        self.vector_count = last
 
     def _count(self, slots: Ints, sign: int) -> None:
         """Keep document frequencies and the totals of each audience."""
@@ -179,6 +187,28 @@ class Columns:
         found = self._slot_of[wanted[wanted < len(self._slot_of)]].astype(np.int64)
         placed: Ints = found[found != NONE]
         return placed
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether most slots are those of records that were changed or deleted: loading all again frees them."""
+        live = sum(number for number, _ in self._totals.values())
+        return self.size > SPARSE_FROM and self.size > 2 * live
+
+    def has_vector(self, slots: Ints) -> Bools:
+        """For each slot whether its record has a vector."""
+        found: Bools = self.vector_row[slots] > 0
+        return found
+
+    def cosines(self, query: Floats, slots: Ints) -> Floats:
+        """The cosines of a query with the vectors of these slots; 0 where there is none."""
+        return cosines(query, self.vectors, self.vector_row[slots].astype(np.int64))
+
+    def nearest(self, query: Floats, slots: Ints, k: int, *, more: int, roughly: bool) -> Ints:
+        """Of these slots, which have vectors, the nearest to a query. See `vectors.nearest`."""
+        used, rows = self.vector_count, self.vector_row[slots].astype(np.int64)
+        found, _ = nearest(query, self.vectors[:used], self.signs[:, :used], rows, k, more=more, roughly=roughly)
+        places: Ints = self._slot_of_row[found].astype(np.int64)
+        return places
 
     def totals(self, audiences: Sequence[int]) -> tuple[int, float]:
         """How many records these audiences have, and their mean length in words."""

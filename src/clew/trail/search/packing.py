@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clew.trail.model.readable import MAX_KNOWN_WORDS, Readable, find_words
+from clew.trail.model.readable import MAX_KNOWN_WORDS, Readable, find_words, is_recurring
 from clew.trail.search.text import HEADER, MAX_KNOWN_LENGTH, MAX_PARTS, SPREAD, STOP, name_id, split_word, term_id
 
 MAX_WORDS_PER_FIELD = 2_000
@@ -61,7 +61,7 @@ class _Aside(dict[str, tuple[int, ...]]):
 
 
 def _known(words: dict[str, tuple[int, ...]], word: str, ids: tuple[int, ...]) -> tuple[int, ...]:
-    if len(words) < MAX_KNOWN_WORDS and len(word) <= MAX_KNOWN_LENGTH:
+    if len(words) < MAX_KNOWN_WORDS and len(word) <= MAX_KNOWN_LENGTH and is_recurring(word):
         words[word] = ids
     return ids
 

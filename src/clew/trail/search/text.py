@@ -15,7 +15,7 @@ from functools import lru_cache
 import msgspec
 import Stemmer
 
-from clew.trail.model.readable import find_words
+from clew.trail.model.readable import find_words, is_recurring
 
 MAX_KNOWN_LENGTH = 64
 MAX_QUERY_CHARS = 4_000
@@ -58,13 +58,19 @@ class Words(msgspec.Struct):
     compounds: list[str]
 
 
-@lru_cache(1 << 16)
 def split_word(word: str) -> tuple[str, ...]:
     """`fooBar_baz2` → foo, bar, baz, 2; one part for each CJK character; lower case without accents."""
+    return _split_known(word) if is_recurring(word) else _split(word)
+
+
+def _split(word: str) -> tuple[str, ...]:
     return tuple(
         part.lower() if part.isascii() else _MARKS.sub("", unicodedata.normalize("NFKD", part)).casefold()
         for part in _PART.findall(word)
     )
+
+
+_split_known = lru_cache(1 << 16)(_split)
 
 
 def split_text(text: str) -> Words:
@@ -73,10 +79,16 @@ def split_text(text: str) -> Words:
     return Words([part for parts in pieces for part in parts], compounds)
 
 
-@lru_cache(1 << 17)
 def term_id(word: str, salt: int) -> int:
     """The 32-bit id of a word's stem for one owner."""
+    return _known_term_id(word, salt) if is_recurring(word) else _term_id(word, salt)
+
+
+def _term_id(word: str, salt: int) -> int:
     return zlib.crc32(_stemmer.stemWord(word).encode(), salt)
+
+
+_known_term_id = lru_cache(1 << 17)(_term_id)
 
 
 @lru_cache(1 << 10)

@@ -368,13 +368,13 @@ class SqliteRecords:
             values["after"] = after
         order = "ASC" if oldest_first else "DESC"
         items: list[Breadcrumb] = []
-        room, last = MAX_BYTES, 0
+        room, last = MAX_BYTES, after or 0
         for row in connection.execute(f"{CURRENT} WHERE {where} ORDER BY b.rid {order} LIMIT {limit + 1}", values):
             if len(items) == limit or room <= 0:
-                return Page(items=tuple(items), cursor=_pack_cursor(last))
+                return Page(items=tuple(items), cursor=_pack_cursor(last), end=_pack_cursor(last))
             items.append(to_breadcrumb(row, self._audiences.of(connection, row[2])))
             last, room = row[0], room - len(row[6])
-        return Page(items=tuple(items), cursor=None)
+        return Page(items=tuple(items), cursor=None, end=_pack_cursor(last) if last else None)
 
     async def history(self, id: str, *, by: Principal) -> Sequence[VersionInfo]:
         by.require("read")

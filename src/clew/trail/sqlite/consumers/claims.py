@@ -13,7 +13,7 @@ import msgspec
 
 from clew.clock import Clock
 from clew.errors import Corrupted
-from clew.trail.model.event import Claim, Event
+from clew.trail.model.event import MAX_DEATHS, Claim, Event
 from clew.trail.model.selector import matches_envelope
 from clew.trail.sqlite.consumers import lanes
 from clew.trail.sqlite.consumers.claim_orders import Order
@@ -112,20 +112,21 @@ class Claiming:
         return _to_claim(stored, event, attempt=1, until=until, token=token) if is_claimed else None
 
     def _take(self, writing: Writing, stored: Stored, order: Order, row: Due) -> Claim | None:
-        """Claim one row, or bury it when its attempts or its time are used up (a worker died with it)."""
-        seq, lane, attempts, first_at = row
-        event = self._load(writing, stored, seq)
+        """Claim one row, or bury it when too many workers died with it or its time is used up."""
+        event = self._load(writing, stored, row.seq)
         if event is None:
-            lanes.leave(writing, stored.cid, seq, lane)
+            lanes.leave(writing, stored.cid, row.seq, row.lane)
             return None
-        retry, first_at = stored.consumer.retry_policy, first_at or writing.now
-        if attempts >= retry.attempts or is_late(retry.deadline, first_at, writing.now):
-            reason = "the workers that claimed it did not finish" if attempts >= retry.attempts else "past its deadline"
-            lanes.bury(writing, stored.cid, seq, lane, reason)
+        has_died = row.state == lanes.CLAIMED
+        first_at = row.first_at or writing.now
+        deaths, attempt = row.deaths + has_died, row.attempts + (not has_died)
+        if deaths >= MAX_DEATHS or is_late(stored.consumer.retry_policy.deadline, first_at, writing.now):
+            reason = f"{deaths} workers died with it" if deaths >= MAX_DEATHS else "past its deadline"
+            lanes.bury(writing, stored.cid, row.seq, row.lane, reason)
             return None
         until, token = writing.now + order.lease, self._clock.new_id()
-        lanes.hold(writing, stored.cid, seq, until=until, first_at=first_at, token=token, worker=order.worker)
-        return _to_claim(stored, event, attempt=attempts + 1, until=until, token=token)
+        lanes.hold(writing, stored.cid, row.seq, until=until, first_at=first_at, token=token, worker=order.worker)
+        return _to_claim(stored, event, attempt=attempt, until=until, token=token)
 
     def _load(self, writing: Writing, stored: Stored, seq: int) -> Event | None:
         """The event of a row that has waited, or None when its scopes were narrowed meanwhile."""

@@ -32,7 +32,9 @@ class Due(NamedTuple):
 
     seq: int
     lane: str
+    state: int
     attempts: int
+    deaths: int
     first_at: int
 
 
@@ -60,16 +62,18 @@ def enter(writing: Writing, cid: int, seq: int, lane: str, *, until: int, token:
 def find_due(writing: Writing, cid: int, limit: int) -> list[Due]:
     """What waits, is to be retried, or was left by a worker whose lease has ended."""
     rows = writing.execute(
-        "SELECT seq, lane, attempts, first_at FROM deliveries WHERE cid = ? AND state < 2 AND due_at <= ?"
-        " ORDER BY due_at, seq LIMIT ?",
+        "SELECT seq, lane, state, attempts, deaths, first_at FROM deliveries"
+        " WHERE cid = ? AND state < 2 AND due_at <= ? ORDER BY due_at, seq LIMIT ?",
         (cid, writing.now, limit),
     )
     return [Due(*row) for row in rows]
 
 
 def hold(writing: Writing, cid: int, seq: int, *, until: int, first_at: int, token: str, worker: str) -> None:
+    """Claim a row. The worker of a row that is still claimed has died, and its attempt counts as a death instead."""
     writing.execute(
-        "UPDATE deliveries SET state = 1, attempts = attempts + 1, due_at = ?, first_at = ?, token = ?, worker = ?"
+        "UPDATE deliveries SET attempts = attempts + (state = 0), deaths = deaths + (state = 1), state = 1,"
+        " due_at = ?, first_at = ?, token = ?, worker = ?"
         " WHERE cid = ? AND seq = ?",
         (until, first_at, token, worker[:200], cid, seq),
     )
@@ -85,9 +89,10 @@ def wait_again(writing: Writing, cid: int, seq: int, *, due_at: int, reason: str
 
 
 def abandon(writing: Writing, owner_id: str, worker: str) -> list[int]:
-    """End the leases of a worker. The consumers that have something to claim now."""
+    """End the leases of a worker that died. The consumers that have something to claim now."""
     rows = writing.execute(
-        "UPDATE deliveries SET state = 0, due_at = ?, token = NULL, worker = NULL WHERE state = 1 AND worker = ?"
+        "UPDATE deliveries SET state = 0, attempts = attempts - 1, deaths = deaths + 1, due_at = ?, token = NULL,"
+        " worker = NULL WHERE state = 1 AND worker = ?"
         " AND cid IN (SELECT cid FROM consumers WHERE owner_id = ?) RETURNING cid",
         (writing.now, worker[:200], owner_id),
     )
@@ -117,7 +122,7 @@ def bury(writing: Writing, cid: int, seq: int, lane: str, reason: str) -> None:
 def revive(writing: Writing, cid: int, seq: int) -> None:
     """Put a dead letter into its place in the line. Where a later event of its lane is claimed, it comes after that."""
     lane = writing.execute(
-        "UPDATE deliveries SET state = 3, attempts = 0, due_at = ?, first_at = 0 WHERE cid = ? AND seq = ?"
+        "UPDATE deliveries SET state = 3, attempts = 0, deaths = 0, due_at = ?, first_at = 0 WHERE cid = ? AND seq = ?"
         " RETURNING lane",
         (writing.now, cid, seq),
     ).get

@@ -14,7 +14,6 @@ import numpy as np
 
 from clew.trail.model.query import Hit, SearchRequest
 from clew.trail.search.ranking import Corpus, Floats, Ints, Question, best_by_words, relevance, score_lexical, weigh
-from clew.trail.search.vectors import cosines, nearest
 from clew.trail.sqlite.index.masks import Allowed
 from clew.trail.sqlite.index.search_index import Index
 
@@ -114,18 +113,13 @@ class Candidates:
 
     def _by_vector(self) -> Ints:
         assert self._query is not None
-        columns, size, limit = self._columns, self._columns.size, self._request.limit
-        vectors, signs = columns.vectors[:size], columns.signs[:, :size]
-        found, _ = nearest(
+        return self._columns.nearest(
             self._query,
-            vectors,
-            signs,
             self._allowed.with_vector,
-            limit,
+            self._request.limit,
             more=VECTOR_CANDIDATES,
             roughly=self._request.ranking != "vector",
         )
-        return found
 
     def _find_exact(self) -> Ints:
         """Records whose whole name is the query, or an identifier in it."""
@@ -153,13 +147,13 @@ class Candidates:
     def score_vector(self) -> Floats:
         if self._query is None:
             return np.zeros(len(self.slots), np.float32)
-        return cosines(self._query, self._columns.vectors, self.slots)
+        return self._columns.cosines(self._query, self.slots)
 
     def keep(self, score: Floats, lexical: Floats, cosine: Floats) -> Ints:
         """Keep candidates that an arm of this ranking found at all; their places, best first: exact names, then by
         score, then by creation."""
         is_exact = np.isin(self.slots, self._exact)
-        is_found = self._columns.has_vector[self.slots] & (self._query is not None)
+        is_found = self._columns.has_vector(self.slots) & (self._query is not None)
         if self._request.ranking != "vector":
             is_found |= is_exact | (lexical > 0)
         kept = np.flatnonzero(is_found)

@@ -92,7 +92,7 @@ class Masks:
             mask &= selected
         mask &= columns.expires[:size] > now
         slots = np.flatnonzero(mask)
-        has_vector = columns.has_vector[slots]
+        has_vector = columns.has_vector(slots)
         return _Known(
             columns=columns,
             seq=self._index.seq,

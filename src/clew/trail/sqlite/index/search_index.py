@@ -72,7 +72,7 @@ class Index:
         before = self.changes
         head = read_head(connection)
         epoch = str(connection.execute("SELECT value FROM meta WHERE key = 'vectors_epoch'").get)
-        if self.seq < 0 or epoch != self._epoch:
+        if self.seq < 0 or epoch != self._epoch or self.columns.is_sparse:
             self._load(connection)
         else:
             self._note_changes(connection, head, visible)

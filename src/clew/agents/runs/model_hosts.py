@@ -1,0 +1,75 @@
+"""Which processes have a model. A process without one leaves the steps of agents to those that have one."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import timedelta
+
+from clew.access import Principal
+from clew.agents.runs.workers import is_dead, worker_name
+from clew.clock import Clock
+from clew.errors import Conflict, NotFound
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Ttl
+from clew.trail.model.flow import Flow
+from clew.trail.model.selector import Selector
+from clew.trail.store import Trail
+
+LIFETIME = timedelta(minutes=10)
+"""A record that its process does not renew for this long expires. It bounds the trust in a host of another machine."""
+RENEWAL = LIFETIME.total_seconds() / 3
+_LIMIT = 200
+
+
+class ModelHosts:
+    """Announces this process on the trail while it runs with a model, and finds other such processes."""
+
+    def __init__(self, trail: Trail, flow: Flow, clock: Clock, *, by: Principal, has_model: bool) -> None:
+        self._records = trail.records
+        self._trail = trail
+        self._flow = flow
+        self._clock = clock
+        self._by = by
+        self._own: Breadcrumb | None = None
+        self.has_model = has_model
+
+    async def announce(self) -> None:
+        """Write or renew the record of this process. A process without a model writes none."""
+        if not self.has_model:
+            return
+        ttl = Ttl(kind="datetime", expires_at=self._clock.now() + LIFETIME)
+        if self._own is not None:
+            with contextlib.suppress(NotFound, Conflict):
+                self._own = await self._records.update(
+                    self._own.id, Change(ttl=ttl), expect=self._own.version, by=self._by
+                )
+                return
+        draft = Draft(
+            title="A process with a model",
+            schema_name=self._flow.host,
+            context={"worker": worker_name()},
+            ttl=ttl,
+            embed="never",
+        )
+        self._own = await self._records.create(draft, by=self._by)
+
+    async def withdraw(self) -> None:
+        """Delete the record of this process."""
+        own, self._own = self._own, None
+        if own is not None:
+            with contextlib.suppress(NotFound):
+                await self._records.delete(own.id, by=self._by)
+
+    async def has_peer(self) -> bool:
+        """Whether another process that runs has a model."""
+        return await has_model_host(self._trail, self._flow, by=self._by, beside=self._own)
+
+
+async def has_model_host(trail: Trail, flow: Flow, *, by: Principal, beside: Breadcrumb | None = None) -> bool:
+    """Whether a process that runs, `beside` the one of this record, has a model. Records of other writers than Clew
+    do not count."""
+    page = await trail.records.list(Selector(schema_name=flow.host), by=by, limit=_LIMIT)
+    own = beside.id if beside is not None else None
+    return any(
+        each.id != own and each.created_by == by.agent_id and not is_dead(str(each.context.get("worker")))
+        for each in page.items
+    )
