@@ -87,6 +87,38 @@ async def test_what_went_wrong_has_a_kind(box: Box, failure: str) -> None:
     assert outcome.kind == KINDS.get(failure, "runtime")
 
 
+DENIALS = {
+    "relative path": "open('../../../../etc/shadow')",
+    "bytes": "open(b'/etc/shadow')",
+    "link": "open(i['folder'] + '/link')",
+    "rename": "import os; os.rename(i['folder'] + '/link', '/root/link')",
+    "loopback": "import socket; socket.create_connection(('127.0.0.1', 9), timeout=5)",
+    "unix socket": "import socket; socket.socket(socket.AF_UNIX).connect('/run/none.sock')",
+    "cause": "\n    try: open('/etc/shadow')\n    except OSError as e: raise ValueError('no settings') from e",
+    "group": "\n    try: open('/etc/shadow')\n    except OSError as e: raise ExceptionGroup('both', [e])",
+}
+
+
+@pytest.mark.req("RCR-42")
+@pytest.mark.parametrize("denial", DENIALS)
+@pytest.mark.parametrize("wall", ["bubblewrap python", "landlock python"])
+async def test_a_denial_is_of_the_kind_permission_whatever_its_errno(wall: str, denial: str, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/etc/shadow")
+    code = f"def run(i, c):\n    {DENIALS[denial]}"
+    confinement = Confinement(seconds=20, read=(str(tmp_path),))
+    outcome = await open_box(wall).call(code, "", confinement, folder=str(tmp_path))
+    assert isinstance(outcome, ToolFailure)
+    assert outcome.kind == "permission"
+
+
+async def test_a_file_that_is_missing_where_the_program_may_read_is_no_denial(tmp_path: Path) -> None:
+    code = "def run(i, c):\n    open(i['folder'] + '/missing')"
+    confinement = Confinement(seconds=20, read=(str(tmp_path),))
+    outcome = await open_box("bubblewrap python").call(code, "", confinement, folder=str(tmp_path))
+    assert isinstance(outcome, ToolFailure)
+    assert outcome.kind == "runtime"
+
+
 CHANGES = """
 import ctypes, os
 ATTEMPTS = {
