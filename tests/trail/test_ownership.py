@@ -10,7 +10,7 @@ from clew.access import Principal
 from clew.config import Config
 from clew.errors import ConfigError
 from clew.trail import open_trail
-from clew.trail.breadcrumb import Draft
+from clew.trail.model.breadcrumb import Draft
 from clew.trail.ownership import open_owned
 from clew.trail.store import Trail
 from clew.trust import Trust
