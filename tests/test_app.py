@@ -13,12 +13,16 @@ from pathlib import Path
 import pytest
 
 from clew.app import App, open_app
+from clew.catalog.consent.consent import read_wishes
 from clew.catalog.operations.answers import Item
 from clew.clock import ManualClock
 from clew.config import Config, HygieneConfig, WebhookConfig
 from clew.errors import ConfigError
 from clew.knowledge.base import Knowledge
+from clew.llm.model import open_models
+from clew.llm.scripted import ScriptedModel, Turn
 from clew.trail.model.event import Consumer
+from clew.trail.model.selector import Selector
 from tests.trusting import trust_all
 
 PATIENCE = 60.0
@@ -246,3 +250,25 @@ async def test_what_runs_in_the_background_has_ended_before_what_it_uses_is_clos
     with pytest.raises(asyncio.CancelledError):
         await serving
     assert ended.is_set()
+
+
+@pytest.mark.req("PLA-24")
+async def test_a_server_with_sampling_asks_the_model_of_the_settings_and_is_in_the_ledger(
+    tmp_path: Path, trust_file: Path
+) -> None:
+    folder = tmp_path / ".clew"
+    folder.mkdir()
+    fixture = Path(__file__).parent / "catalog" / "servers" / "fixtures" / "asker.py"
+    command = [sys.executable, str(fixture), "2025-11-25", "sample"]
+    entry = {"command": command[0], "args": command[1:], "features": {"sampling": True}}
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"asker": entry}}))
+    config = Config(folder=folder)
+    assert "asks your model" in next(each.summary for each in read_wishes(config) if each.name == "asker")
+    trust_all(folder)
+    async with open_app(config) as app:
+        app._models = open_models(config).with_model("*", ScriptedModel([Turn(user="colour", say="Blue")]))
+        workspace = await app.workspace()
+        result = await workspace.servers.connection("asker").call_tool("book", {})
+        assert "Blue" in result.content[0].text
+        [used] = (await app.trail.records.list(Selector(schema_name="usage.v1"), by=app.me)).items
+        assert used.context["agent_id"] == "mcp-asker"

@@ -36,7 +36,7 @@ def main() -> None:
         venv.create(directory, with_pip=True)
     install = find_installer(directory, uv)
     run([*install, "--require-hashes", "--no-deps", "-r", str(lock)], packages)
-    run([*install, "--no-deps", "-e", "."], 1)
+    run([*install, "--no-deps", "--no-build-isolation", "-e", "."], 1)  # the build backend is in the lock, too
     stamp.write_text(digest)
     print(f"Installed in {time.monotonic() - began:.0f} s.\n", flush=True)
 

@@ -83,7 +83,9 @@ class App:
             if self._workspace is None:
                 from clew.catalog.workspace.workspace import open_workspace  # commands on the trail alone do without
 
-                self._workspace = await open_workspace(self.trail, self.clock, self.config, self.me)
+                self._workspace = await open_workspace(
+                    self.trail, self.clock, self.config, self.me, model_for=self._model_for_server
+                )
                 await self._offer_knowledge(self._workspace)
             return self._workspace
 
@@ -139,6 +141,20 @@ class App:
             "knowledge",
             lambda found: found.resolve(name),
             lambda: models or self._own_models(open_models),
+            self.trail,
+            self.ownership,
+            self.me,
+        )
+
+    def _model_for_server(self, server: str) -> RecordedModel:
+        """The default model, for the requests of an MCP server; the ledger names the server."""
+        from clew.llm.model import open_models  # models are for servers that may ask one
+        from clew.llm.recorded_model import RecordedModel
+
+        return RecordedModel(
+            f"mcp-{server}",
+            lambda found: found.resolve(),
+            lambda: self._own_models(open_models),
             self.trail,
             self.ownership,
             self.me,

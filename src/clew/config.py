@@ -157,9 +157,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def trail_file(self) -> Path | None:
-        """The file that holds the trail, or None where it is not in a file."""
+        """The file that holds the trail, or None if it is in memory or on a server."""
         scheme, _, place = self.trail_url.partition("://")
-        return Path(place) if scheme == "sqlite" and place != ":memory:" else None
+        return Path(place) if scheme == "sqlite" and not self.is_in_memory else None
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether the trail ends with the process."""
+        return self.trail_url == "sqlite://:memory:"
 
 
 CHOICES = {"embedder": ("wordllama", "minilm", "hash", "none")}

@@ -121,3 +121,20 @@ def test_a_trail_that_is_a_link_is_refused(clew: Clew, folder: Path, tmp_path: P
     (folder / "trail.db").symlink_to(tmp_path / "other.db")
     result = clew("trail", "put", "--title", "x")
     assert (result.code, "is a link" in result.err, (tmp_path / "other.db").exists()) == (1, True, False)
+
+
+def test_a_trail_on_a_server_waits_for_consent(clew: Clew, folder: Path) -> None:
+    plant(folder, 'trail = "postgresql://me@db.example/clew"\n', keys=False)
+    result = clew("trail", "put", "--title", "x")
+    assert (result.code, "puts the trail outside" in result.err) == (1, True)
+    assert "trail" in [each["name"] for each in clew("trust", "--json").json["awaiting"]]
+
+
+def test_an_empty_trail_file_is_said(clew: Clew, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "trail.db").touch()
+    assert clew("trail", "put", "--title", "x").code == 0
+    assert "trail.db is empty (0 bytes): a new trail starts in it" in caplog.text
+    caplog.clear()
+    assert clew("trail", "put", "--title", "y").code == 0
+    assert "0 bytes" not in caplog.text

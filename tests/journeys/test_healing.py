@@ -113,6 +113,29 @@ async def test_the_debugger_is_shown_the_error_a_guide_to_its_class_and_the_tool
         assert {each.id for each in guides} <= set(items)
 
 
+HIDDEN = {
+    "a hidden file": "open('/etc/shadow')",
+    "a relative path": "open('../../../../etc/shadow')",
+    "the network": "__import__('socket').create_connection(('127.0.0.1', 9), timeout=5)",
+}
+
+
+@pytest.mark.req("RCR-42")
+@pytest.mark.req("RCR-45")
+@pytest.mark.parametrize("denied", HIDDEN)
+async def test_a_denial_of_the_sandbox_is_error_permission_and_no_repair_starts(
+    trail: Trail, clock: ManualClock, me: Principal, tmp_path: Path, denied: str
+) -> None:
+    asking: list[dict[str, Any]] = [{**ASKING[0]}, {"say": "The adder may not do that."}]
+    async with healing(trail, clock, me, tmp_path, asking) as run:
+        await run.define(run.flow.tool, **{**ADDER, "code": f"def run(input, context):\n    {HIDDEN[denied]}\n"})
+        await define_asker(run)
+        await run.say("add one and two", agent="asker")
+        [error] = await run.until(Selector(schema_name=run.flow.error))
+        assert "error:permission" in error.tags
+        assert WANTED not in error.tags
+
+
 @pytest.mark.req("RCR-45")
 @pytest.mark.req("O16")
 async def test_what_cannot_be_repaired_is_given_up_at_the_limit(

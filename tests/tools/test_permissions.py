@@ -314,6 +314,14 @@ def test_what_settings_forbid_holds_at_once_and_what_they_allow_waits_for_consen
     assert permissions_wish(PermissionsConfig(deny=("exec",), allow=("read-file",)), tmp_path) is None
 
 
+def test_a_whole_tool_in_the_settings_replaces_the_default_but_not_its_denials() -> None:
+    policy = policy_of(PermissionsConfig(allow=("exec", "read-file"), ask=("grep",)), is_granted=True)
+    assert (run(policy, "make test"), verdict(policy, "grep", pattern="x")) == ("allow", "ask")
+    assert verdict(policy, "read-file", file_path=".env") == "deny"
+    assert verdict(policy, "write-file", file_path="a.txt") == "ask"
+    assert verdict(policy_of(PermissionsConfig(ask=("*",)), is_granted=True), "read-file", file_path="a") == "ask"
+
+
 def test_permissions_are_read_from_the_settings_of_a_folder(tmp_path: Path) -> None:
     plant(tmp_path, {"config.toml": '[permissions]\nallow = ["exec(make *)"]\ndeny = ["write-file(vendor/**)"]\n'})
     settings = read_config(tmp_path).permissions

@@ -79,7 +79,7 @@ def _reaching(config: Config) -> dict[str, Any]:
 
 def _is_outside(config: Config) -> bool:
     file = config.trail_file
-    if not config.trail or config.trail == "sqlite://:memory:":
+    if not config.trail or config.is_in_memory:
         return False
     inside = Path(os.path.realpath(config.folder))
     return file is None or not Path(os.path.realpath(file)).is_relative_to(inside)

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -55,7 +56,7 @@ class Ownership:
         if await self.holds():
             self._tell_problem()
             return
-        error = ConfigError(f"{self._config.trail_file} is a trail that you did not make: nothing runs on it")
+        error = ConfigError(f"{_place(self._config)} is a trail that you did not make: nothing runs on it")
         error.hint = "`clew trust` shows what it brings"
         raise error
 
@@ -95,14 +96,15 @@ class Ownership:
             self.problem = str(error)
 
     async def _bare_wish(self) -> Wish:
-        file = self._config.trail_file or Path(":memory:")
-        inside = file.absolute().parent == self._config.folder.absolute()
+        file, place = self._config.trail_file, _place(self._config)
+        is_inside = file is not None and file.absolute().parent == self._config.folder.absolute()
+        whole = os.fsencode(os.path.realpath(file) if file is not None else place)
         identity = await self._trail.upkeep.identity()
         return Wish(
             folder=real_folder(self._config.folder.absolute().parent),
             kind=KIND,
-            name=printable(file.name if inside else str(file)).strip() or "''",
-            digest=digest_parts([os.fsencode(os.path.realpath(file)), identity.encode("utf-8", "backslashreplace")]),
+            name=printable(file.name if file is not None and is_inside else place).strip() or "''",
+            digest=digest_parts([whole, identity.encode("utf-8", "backslashreplace")]),
         )
 
     async def _summary(self, by: Principal) -> str:
@@ -135,16 +137,22 @@ class Ownership:
 
 
 async def open_owned(config: Config, opening: Callable[[], Awaitable[Trail]]) -> tuple[Trail, Ownership]:
-    """Open the trail of a configuration. One that is not there yet is the user's from its beginning on: other processes
-    see it as such as soon as they see it. Raises as `open_trail`."""
+    """Open the trail of a configuration. A trail that this call creates belongs to the user at once, for all processes.
+
+    Raises as `open_trail`, and ConfigError for a link in place of the trail.
+    """
     file = config.trail_file
-    if file is not None and not config.trail and file.is_symlink():
+    if file is None:
+        return await _open_without_file(config, opening)
+    if not config.trail and file.is_symlink():
         error = ConfigError(f"{file} is a link: the trail of another folder would be written")
         error.hint = "Remove the link, or name the trail yourself: CLEW_TRAIL=sqlite://PATH"
         raise error
-    if file is None or _is_there(file):
+    if _is_there(file):
+        if await asyncio.to_thread(_stays_empty, file):
+            _log.warning("%s is empty (0 bytes): a new trail starts in it. If it held records, restore a copy", file)
         trail = await opening()
-        return trail, Ownership(trail, config, is_made=file is None)
+        return trail, Ownership(trail, config, is_made=False)
     with contextlib.ExitStack() as stack:
         trust, problem = None, ""
         try:
@@ -160,9 +168,39 @@ async def open_owned(config: Config, opening: Callable[[], Awaitable[Trail]]) ->
         return trail, ownership
 
 
+async def _open_without_file(config: Config, opening: Callable[[], Awaitable[Trail]]) -> tuple[Trail, Ownership]:
+    """Open a trail in memory, or on a server: there the user made it if nothing was ever written to it."""
+    trail = await opening()
+    if config.is_in_memory or await trail.log.head() > 0:
+        return trail, Ownership(trail, config, is_made=config.is_in_memory)
+    ownership = Ownership(trail, config, is_made=True)
+    await ownership.remember(Trust.open())
+    return trail, ownership
+
+
+def _place(config: Config) -> str:
+    """The file of a trail, or its address without a password."""
+    if config.trail_file is not None:
+        return str(config.trail_file)
+    return re.sub(r"(://[^/@:]*):[^/@]*@", r"\1@", config.trail_url)
+
+
 def _is_there(file: Path) -> bool:
-    """Whether there is anything of a trail, be it a link to nowhere."""
-    return any(os.path.lexists(file.with_name(file.name + suffix)) for suffix in _COMPANIONS)
+    """Whether a file of the trail exists, even a link to nowhere."""
+    return any(os.path.lexists(each) for each in _parts(file))
+
+
+def _stays_empty(file: Path) -> bool:
+    """Whether a trail has no byte in any of its files, and no process is creating it now."""
+    if any(each.exists() and each.stat().st_size for each in _parts(file)):
+        return False
+    with contextlib.suppress(ConfigError, ReadOnly), Trust.open().making():
+        return not any(each.exists() and each.stat().st_size for each in _parts(file))
+    return True
+
+
+def _parts(file: Path) -> list[Path]:
+    return [file.with_name(file.name + suffix) for suffix in _COMPANIONS]
 
 
 def _count(number: int, thing: str) -> str:

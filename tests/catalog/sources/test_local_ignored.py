@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from clew.catalog.sources.local import LocalSource
 from clew.errors import NotFound
-from clew.tools.search.gitignore import MAX_LINES
+from clew.tools.search.gitignore import MAX_LINES, MAX_RULES
 from tests.catalog.sources.folders import ids, put
 
 
@@ -172,6 +172,33 @@ async def test_only_so_many_rules_of_a_file_count_and_none_that_is_longer_than_a
     put(tmp_path, {".gitignore": "\n".join(rules), "a.md": "x", "b.md": "x", "c.md": "x"})
 
     assert ids(await LocalSource(tmp_path).list_documents()) == [".gitignore", "b.md", "c.md"]
+
+
+async def test_one_walk_applies_a_bounded_number_of_rules_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    many = "".join(f"unused{at}\n" for at in range(MAX_LINES - 1)) + "*.log\n"
+    folders = [tmp_path.joinpath(*["deeper"] * depth) for depth in range(MAX_RULES // MAX_LINES + 2)]
+    for folder in folders:
+        put(folder, {".gitignore": many if folder != tmp_path else "", "here.log": "x"})
+
+    found = ids(await LocalSource(tmp_path).list_documents())
+
+    assert "here.log" in found
+    assert "deeper/here.log" not in found
+    assert f"{'deeper/' * (len(folders) - 1)}here.log" not in found, "rules above apply below"
+    assert "over 5,000 ignore rules" in caplog.text
+
+
+async def test_rules_beyond_the_bound_of_a_walk_ignore_nothing(tmp_path: Path) -> None:
+    many = "".join(f"unused{at}\n" for at in range(MAX_LINES))
+    deepest = tmp_path
+    for _ in range(MAX_RULES // MAX_LINES + 1):
+        put(deepest, {".gitignore": many})
+        deepest = deepest / "deeper"
+    put(deepest, {".gitignore": "*.log\n", "here.log": "x"})
+
+    assert f"{deepest.relative_to(tmp_path)}/here.log" in ids(await LocalSource(tmp_path).list_documents())
 
 
 async def test_a_range_that_makes_no_sense_ignores_nothing(tmp_path: Path) -> None:

@@ -117,6 +117,18 @@ def test_rules_about_no_tool_and_rules_that_wait_for_consent_are_told(say: Say, 
     assert (folder.parent / "out.txt").exists()
 
 
+@pytest.mark.parametrize("rule", ["write-file", "write-*", "*"])
+def test_a_whole_tool_that_the_settings_allow_runs_unasked_after_consent(
+    say: Say, clew: Clew, folder: Path, rule: str
+) -> None:
+    folder.mkdir()
+    (folder / "config.toml").write_text(f'[permissions]\nallow = ["{rule}"]\n')
+    assert "Denied: write-file" in say("write it down").err
+    assert f"lets agents do without asking: {rule}" in clew("trust", "--yes").out
+    assert "Denied" not in say("write it down").err
+    assert (folder.parent / "out.txt").read_text() == "kettle"
+
+
 def test_a_run_that_was_left_is_finished_by_whoever_takes_the_session_up(script: Path, clew: Clew) -> None:
     process = start("chat", "slowly", "--json", "--script", str(script))
     assert process.stdout is not None

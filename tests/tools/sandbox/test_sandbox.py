@@ -87,6 +87,84 @@ async def test_what_went_wrong_has_a_kind(box: Box, failure: str) -> None:
     assert outcome.kind == KINDS.get(failure, "runtime")
 
 
+DENIALS = {
+    "relative path": "open('../../../../etc/shadow')",
+    "bytes": "open(b'/etc/shadow')",
+    "link": "open(i['folder'] + '/link')",
+    "rename": "import os; os.rename(i['folder'] + '/link', '/root/link')",
+    "loopback": "import socket; socket.create_connection(('127.0.0.1', 9), timeout=5)",
+    "unix socket": "import socket; socket.socket(socket.AF_UNIX).connect('/run/none.sock')",
+    "cause": "\n    try: open('/etc/shadow')\n    except OSError as e: raise ValueError('no settings') from e",
+    "group": "\n    try: open('/etc/shadow')\n    except OSError as e: raise ExceptionGroup('both', [e])",
+}
+
+
+@pytest.mark.req("RCR-42")
+@pytest.mark.parametrize("denial", DENIALS)
+@pytest.mark.parametrize("wall", ["bubblewrap python", "landlock python"])
+async def test_a_denial_is_of_the_kind_permission_whatever_its_errno(wall: str, denial: str, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/etc/shadow")
+    code = f"def run(i, c):\n    {DENIALS[denial]}"
+    confinement = Confinement(seconds=20, read=(str(tmp_path),))
+    outcome = await open_box(wall).call(code, "", confinement, folder=str(tmp_path))
+    assert isinstance(outcome, ToolFailure)
+    assert outcome.kind == "permission"
+
+
+async def test_a_file_that_is_missing_where_the_program_may_read_is_no_denial(tmp_path: Path) -> None:
+    code = "def run(i, c):\n    open(i['folder'] + '/missing')"
+    confinement = Confinement(seconds=20, read=(str(tmp_path),))
+    outcome = await open_box("bubblewrap python").call(code, "", confinement, folder=str(tmp_path))
+    assert isinstance(outcome, ToolFailure)
+    assert outcome.kind == "runtime"
+
+
+CHANGES = """
+import ctypes, os
+ATTEMPTS = {
+    "chmod": lambda path: os.chmod(path, 0o777),
+    "chown": lambda path: os.chown(path, os.getuid(), os.getgid()),
+    "touch": lambda path: os.utime(path, (1, 1)),
+    "setxattr": lambda path: os.setxattr(path, "user.mark", b"1"),
+}
+def run(input, context):
+    done = []
+    for name, attempt in ATTEMPTS.items():
+        try:
+            attempt(input["path"])
+            done.append(name)
+        except OSError:
+            pass
+    return done
+"""
+
+
+@pytest.mark.req("PLA-25")
+@pytest.mark.parametrize("wall", ["bubblewrap python", "landlock python"])
+async def test_a_program_changes_no_metadata_of_files_outside(wall: str, tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    canary.write_text("")
+    canary.chmod(0o600)
+    before = canary.stat()
+    confinement = Confinement(seconds=20)
+    assert await open_box(wall).call(CHANGES, "", confinement, path=str(canary)) == []
+    after = canary.stat()
+    assert (after.st_mode, after.st_mtime_ns, after.st_ctime_ns) == (
+        before.st_mode,
+        before.st_mtime_ns,
+        before.st_ctime_ns,
+    )
+
+
+@pytest.mark.req("PLA-25")
+async def test_under_landlock_a_program_that_may_write_sets_modes_but_no_owners(tmp_path: Path) -> None:
+    own = tmp_path / "script.sh"
+    own.write_text("")
+    confinement = Confinement(seconds=20, write=(str(tmp_path),))
+    done = await open_box("landlock python").call(CHANGES, "", confinement, path=str(own))
+    assert done == ["chmod", "touch"]
+
+
 async def test_the_stack_shows_the_tools_own_lines_and_no_path_of_this_machine(box: Box) -> None:
     outcome = await box.call(
         "import json\n\ndef inner(_):\n    raise ValueError('why')\n\n"

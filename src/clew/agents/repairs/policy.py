@@ -156,9 +156,9 @@ class RepairDesk:
 
 
 def is_of_code(error: BaseException) -> bool:
-    """Whether an error comes from the code of a tool, rather than from who may call it, with what, and when."""
+    """Whether the code of a tool caused an error. Denials of the sandbox and wrong settings are not errors of code."""
     if isinstance(error, ToolFailure):
-        return error.kind != "config"
+        return error.kind not in ("config", "permission")
     return isinstance(error, TimeoutError) or not isinstance(error, ClewError)
 
 

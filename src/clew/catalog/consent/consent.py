@@ -215,6 +215,8 @@ def _describe(server: ServerConfig, project: Path) -> str:
         parts = [f"runs {shlex.join(_plain_command(server.command))}{place}"]
         if server.env:
             parts.append(f"sets {', '.join(server.env)}")
+    if server.features.sampling:
+        parts.append("asks your model")
     named = sorted({name for value in _values(server) for name in _references(value)})
     return "; ".join([*parts, *([f"gives it {', '.join(named)}"] if named else [])])
 

@@ -17,6 +17,7 @@ from clew.access import Principal
 from clew.catalog.servers.config import ServerConfig
 from clew.catalog.servers.connections.connection import ServerConnection
 from clew.catalog.servers.connections.hooks import HookChain, Hooks
+from clew.catalog.servers.connections.sampling import ModelFor
 from clew.catalog.servers.entries.entries import KINDS, SCHEMAS, About, Kind, ServerEntry
 from clew.catalog.servers.entries.entry_kinds import Match, Prompts, Resources, Tools
 from clew.catalog.servers.entries.entry_store import EntryStore, Synced
@@ -65,7 +66,7 @@ class ServerRegistry:
         clock: Clock | None = None,
         chance: random.Random | None = None,
         environ: Mapping[str, str] | None = None,
-        sampler: Any = None,
+        model_for: ModelFor | None = None,
         on_update: OnUpdate | None = None,
         allows: Callable[[ServerConfig], bool] = lambda config: True,
     ) -> None:
@@ -76,7 +77,7 @@ class ServerRegistry:
             "clock": clock or SystemClock(),
             "chance": chance,
             "environ": environ,
-            "sampler": sampler,
+            "model_for": model_for,
         }
         self.on_update = on_update
         self.allows = allows

@@ -21,6 +21,7 @@ from clew.catalog.indexing.lifecycle import Lifecycle
 from clew.catalog.indexing.pipeline import Progress, Report
 from clew.catalog.operations.dead_ends import find_dead_ends
 from clew.catalog.servers.config import ServerConfig, read_servers
+from clew.catalog.servers.connections.sampling import ModelFor
 from clew.catalog.servers.domain import build_domain
 from clew.catalog.servers.registry import ServerRegistry, open_registry
 from clew.catalog.skills.definitions import Definitions
@@ -253,7 +254,13 @@ class Workspace:
 
 
 async def open_workspace(
-    trail: Trail, clock: Clock, config: Config, owner: Principal, trust: Trust | None = None
+    trail: Trail,
+    clock: Clock,
+    config: Config,
+    owner: Principal,
+    trust: Trust | None = None,
+    *,
+    model_for: ModelFor | None = None,
 ) -> Workspace:
     """The workspace of a configuration. No source is read yet, and no foreign server started; what the user has not
     agreed to is left out. Raises ConfigError."""
@@ -261,7 +268,9 @@ async def open_workspace(
     catalog = Catalog(trail, clock, owner=owner, strict=chosen.strict, shared=chosen.shared)
     waiting = Waiting(Consent(project, trust))
     known = [_placed(each, project) for each in read_servers(config.folder)]
-    servers = await open_registry(trail, known, by=owner, clock=clock, allows=waiting.consent.allows_server)
+    servers = await open_registry(
+        trail, known, by=owner, clock=clock, allows=waiting.consent.allows_server, model_for=model_for
+    )
     definitions = Definitions(definers_of(config), waiting.consent)
     tables = SourceTables(trail, project, owner)
     embedder = open_embedder(config.embedder)

@@ -92,9 +92,8 @@ def _agree(config: Config, names: Sequence[str], *, yes: bool, as_json: bool) ->
 
 
 async def _read_trail(config: Config) -> list[Wish]:
-    """What the trail of the folder would bring. None where there is no trail; one that cannot be opened, of which
-    `clew doctor` tells, brings nothing."""
-    if config.trail_file is None or not config.trail_file.exists():
+    """Return the wish of the folder's trail. A missing trail, or one that cannot be opened, brings none."""
+    if config.is_in_memory or (config.trail_file is not None and not config.trail_file.exists()):
         return []
     with contextlib.suppress(StorageError, ConfigError):
         async with open_app(config) as app:

@@ -11,7 +11,7 @@ import msgspec
 from clew.config import PermissionsConfig
 from clew.decode_errors import suggest
 from clew.errors import ConfigError, InvalidInput
-from clew.tools.permissions.policy import DEFAULT, Policy, extend
+from clew.tools.permissions.policy import DEFAULT, Policy
 from clew.tools.permissions.rules import Rule, Verdict, parse_rule, wild_matches
 from clew.trust import Wish, digest_parts, printable, real_folder
 
@@ -27,9 +27,7 @@ def rules_of(settings: PermissionsConfig) -> tuple[Rule, ...]:
 def widening(rules: Sequence[Rule], base: Policy = DEFAULT) -> tuple[Rule, ...]:
     """Those of the rules that allow more than a policy does. Only what allows can: asking and denying never do, for
     what denies holds whatever else is said."""
-    allowed = {
-        rule.tool for rule in base.rules if rule.verdict == "allow" and not (rule.path or rule.command or rule.domain)
-    }
+    allowed = {rule.tool for rule in base.rules if rule.verdict == "allow" and not rule.conditions}
     return tuple(rule for rule in rules if rule.verdict == "allow" and rule.tool not in allowed)
 
 
@@ -48,12 +46,22 @@ def permissions_wish(settings: PermissionsConfig, project: Path) -> Wish | None:
 
 
 def policy_of(settings: PermissionsConfig, *, is_granted: bool) -> Policy:
-    """The policy; without the user's consent to `permissions_wish`, the rules that it is about only wait.
-    Raises ConfigError."""
+    """Return the policy of a folder. Rules that need consent stay pending until the user agrees to `permissions_wish`.
+
+    A rule about a whole tool replaces what the default says about that tool; denials of the default stay.
+    Raises ConfigError.
+    """
     rules = rules_of(settings)
-    wider = () if is_granted else widening(rules)
-    policy = extend(DEFAULT, [rule for rule in rules if rule not in wider])
-    return msgspec.structs.replace(policy, waiting=wider)
+    pending = () if is_granted else widening(rules)
+    counting = [rule for rule in rules if rule not in pending]
+    whole = [rule.tool for rule in counting if not rule.conditions]
+    kept = [rule for rule in DEFAULT.rules if rule.verdict == "deny" or not _is_named(rule.tool, whole)]
+    policy = msgspec.structs.replace(DEFAULT, rules=(*kept, *counting))
+    return msgspec.structs.replace(policy, waiting=pending)
+
+
+def _is_named(tool: str, patterns: Sequence[str]) -> bool:
+    return any(wild_matches(pattern, tool) for pattern in patterns)
 
 
 def find_strays(settings: PermissionsConfig, tools: Collection[str]) -> list[str]:

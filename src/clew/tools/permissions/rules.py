@@ -63,17 +63,20 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
         )
 
     @property
+    def conditions(self) -> tuple[str, ...]:
+        """The patterns that a call must match beside the tool."""
+        return tuple(each for each in (self.path, self.command, self.domain) if each is not None)
+
+    @property
     def specificity(self) -> tuple[int, int, int]:
-        """How closely it says what it means: by the number of its conditions, whether it names one tool, and how many
-        letters are no wildcards."""
-        conditions = [each for each in (self.path, self.command, self.domain) if each is not None]
-        letters = sum(len(each) - each.count("*") - each.count("?") for each in (self.tool, *conditions))
-        return len(conditions), "*" not in self.tool, letters
+        """The sort key of rules: number of conditions, whether it names one tool, number of letters that are no
+        wildcards."""
+        letters = sum(len(each) - each.count("*") - each.count("?") for each in (self.tool, *self.conditions))
+        return len(self.conditions), "*" not in self.tool, letters
 
     def as_text(self) -> str:
-        """As people write it; rules with several conditions have no such form and show them all."""
-        conditions = [each for each in (self.path, self.command, self.domain) if each is not None]
-        return f"{self.tool}({', '.join(conditions)})" if conditions else self.tool
+        """Return the rule as people write it, with all conditions in the brackets."""
+        return f"{self.tool}({', '.join(self.conditions)})" if self.conditions else self.tool
 
     def _matches_path(self, path: str | None) -> bool:
         if path is None or self.path is None:

@@ -24,9 +24,15 @@ function fail(kind, error) {
   print(stringify({ error: { kind, type: named.name, message, stack: tidy(named.stack).slice(0, 8000) } }));
 }
 
-function kindOf(error) {
-  if (error instanceof errors.NotCapable || error instanceof errors.PermissionDenied) return "permission";
-  return /Requires \w+ access to /.test(String(error?.message)) ? "permission" : "runtime";
+function isDenial(error) {
+  const denials = [errors.NotCapable, errors.PermissionDenied];
+  return denials.some((kind) => error instanceof kind) || /Requires \w+ access to /.test(String(error?.message));
+}
+
+function kindOf(error, depth = 0) {
+  if (isDenial(error)) return "permission";
+  const inner = [error?.cause, ...(error instanceof AggregateError ? error.errors : [])].filter(Boolean);
+  return depth < 20 && inner.some((each) => kindOf(each, depth + 1) === "permission") ? "permission" : "runtime";
 }
 
 try {

@@ -1,6 +1,6 @@
-"""Runs inside the sandbox: reads one call from stdin, runs the tool's code, writes the result to a pipe of its own.
+"""Runs inside the sandbox: reads one call from stdin, runs the tool's code, writes the result to a separate pipe.
 
-Started as a text, without any package: only the standard library is here, and each import is paid with every call.
+The sandbox passes this file as text. Only the standard library is available, and every call pays for each import.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls, check-untyped-defs=False
@@ -10,7 +10,12 @@ import os
 import sys
 
 FILE = "tool.py"
-REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENETUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL}
+REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
+NO_NETWORK = {
+    *(errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT),
+    *(errno.ECONNREFUSED, errno.ENOTCONN, errno.ETIMEDOUT, errno.ENOENT),
+}
+MOST_ERRORS = 20
 
 
 def main():
@@ -38,7 +43,7 @@ def answer_to(call):
     except MemoryError:
         return {"error": {"kind": "memory", "type": "MemoryError", "message": "", "stack": ""}}
     except BaseException as error:
-        return {"error": {"kind": kind_of(error, call["allowed"]), **describe(error, call)}}
+        return {"error": {"kind": kind_of(error, call), **describe(error, call)}}
 
 
 def run(call):
@@ -59,7 +64,7 @@ def run(call):
 
 
 class Context(dict[str, object]):
-    """`context.secrets` and `context["secrets"]` are the same."""
+    """Gives `context.secrets` the value of `context["secrets"]`."""
 
     __getattr__ = dict.__getitem__
 
@@ -81,21 +86,43 @@ def describe(error, call):
     }
 
 
-def kind_of(error, allowed):
+def kind_of(error, call):
     if isinstance(error, LookupError) and str(error).startswith("clew: no function"):
         return "config"
+    return "permission" if any(is_denial(each, call) for each in related(error)) else "runtime"
+
+
+def related(error):
+    """The error and the errors that led to it, nearest first."""
+    waiting, seen = [error], []
+    while waiting and len(seen) < MOST_ERRORS:
+        each = waiting.pop(0)
+        if isinstance(each, BaseException) and each not in seen:
+            seen.append(each)
+            waiting += [getattr(each, "reason", None), each.__cause__]
+            waiting += [] if each.__suppress_context__ else [each.__context__]
+            waiting += getattr(each, "exceptions", ())
+    return seen
+
+
+def is_denial(error, call):
+    """Whether the sandbox caused an error: it refused the call, hid the path, or has no network."""
     if not isinstance(error, OSError):
-        return "runtime"
-    inner = getattr(error, "reason", error)
-    if getattr(inner, "errno", None) in REFUSED or type(inner).__name__ == "gaierror":
-        return "permission"
-    place = error.filename
-    is_outside = (
-        isinstance(place, str)
-        and place.startswith("/")
-        and not any(place == root or place.startswith(root + "/") for root in [*allowed, "/tmp"])
-    )
-    return "permission" if is_outside else "runtime"
+        return False
+    if error.errno in REFUSED:
+        return True
+    paths = [each for each in (error.filename, error.filename2) if isinstance(each, (str, bytes))]
+    if not paths:
+        is_of_network = error.errno in NO_NETWORK or type(error).__name__ == "gaierror"
+        return is_of_network and not call["has_network"]
+    roots = [*call["allowed"], "/tmp"]
+    return not all(any(is_below(path, root) for root in roots) for path in paths)
+
+
+def is_below(path, root):
+    """Whether a path, with its links followed, lies in a folder."""
+    real, root = os.path.realpath(os.fsdecode(path)), os.path.realpath(root)
+    return real == root or real.startswith(root.rstrip("/") + "/")
 
 
 if __name__ == "__main__":

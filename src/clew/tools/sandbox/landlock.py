@@ -1,7 +1,9 @@
-"""The second wall, where bubblewrap cannot run: Landlock for files and TCP, seccomp for system calls.
+"""The wall for machines without bubblewrap: Landlock for files and TCP, seccomp for system calls.
 
-It is lower: the program sees the names and the ids of other processes, there is no new /tmp, and a folder that holds
-what is masked or kept takes no new files, since Landlock can only allow, and then all that is below.
+It isolates less. The program sees the names and ids of other processes, and it gets no /tmp of its own. A folder that
+holds a masked or a protected path takes no new files, because Landlock rules cover whole trees. Landlock does not check
+chmod, chown and utimensat: seccomp refuses them, except chmod and utimensat for programs that may write somewhere,
+because compilers and installers need them.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ _FOR_NET = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl/ce
 
 @cache
 def find_landlock() -> int:
-    """The version of Landlock that the kernel has; 0 where it has none, or the machine is of another kind."""
+    """Return the Landlock version of the kernel, or 0 if it has none or the architecture is unknown."""
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
         return 0
     found = ctypes.CDLL(None, use_errno=True).syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)
@@ -52,7 +54,7 @@ def find_landlock() -> int:
 
 
 class LandlockWall:
-    """Files and network are shut off by the kernel, the program's descendants stay in one group that is killed."""
+    """The kernel shuts off files and network. Descendants stay in one process group, which is killed at the end."""
 
     name = "landlock"
 
@@ -64,7 +66,7 @@ class LandlockWall:
         shares_net = bool(confinement.net)
         if shares_net and EVERYWHERE not in confinement.net and not command.confines_itself:
             raise ToolFailure("permission", "a network of some hosts only can be given to JavaScript and TypeScript")
-        # no AF_UNIX: sockets of the machine's services are files that Landlock does not keep from being connected to
+        # no AF_UNIX: Landlock does not stop connections to the sockets of the machine's services
         families = (AF_INET, AF_INET6, AF_NETLINK) if shares_net else ()
         place = files("clew.tools.sandbox").joinpath("launcher.py")
         with (
@@ -82,7 +84,9 @@ class LandlockWall:
                 ],
                 "write": [*around(grants.write, (*grants.masked, *grants.kept)), *_DEVICES, home],
                 "net": shares_net,
-                "filter": (build_filter(families=families, stays_in_group=True) or b"").hex(),
+                "filter": (
+                    build_filter(families=families, under_landlock=True, keeps_metadata=not grants.write) or b""
+                ).hex(),
                 "cwd": grants.cwd if grants.cwd != "/tmp" else home,
             }
             described = _describe(stack, msgspec.json.encode(policy))
@@ -98,7 +102,7 @@ class LandlockWall:
 
 
 def _describe(stack: ExitStack, policy: bytes) -> int:
-    """An open file with the policy, which may be too long for an argument."""
+    """Return an open file with the policy, which may be too long for an argument."""
     fd = os.memfd_create("policy", os.MFD_CLOEXEC)
     stack.callback(os.close, fd)
     with open(fd, "wb", closefd=False) as file:
@@ -108,7 +112,7 @@ def _describe(stack: ExitStack, policy: bytes) -> int:
 
 
 def _processes(confinement: Confinement) -> int | None:
-    """The limit counts all processes of the user, so it stands above those that there are; root has none."""
+    """Return the process limit, or None for root. It counts all processes of the user, so it adds the present ones."""
     if os.geteuid() == 0:
         return None
     mine = os.geteuid()

@@ -21,7 +21,10 @@ from clew.tools.sandbox.sandbox import Sandbox
 What = Literal["filesystem", "network", "processes", "memory", "time", "syscalls"]
 _PROCESSES = 24
 _MEMORY_MB = 128
-_LANDLOCK = "Landlock, under which a folder takes no new files where it holds secrets or a repository"
+_LANDLOCK = (
+    "Landlock; folders that hold secrets or a repository take no new files, and a program that may write somewhere"
+    " can chmod and touch your other files"
+)
 _BY = {
     "bubblewrap": {
         "filesystem": "mount namespace",

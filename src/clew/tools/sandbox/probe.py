@@ -12,7 +12,7 @@ NEW_USER = 0x10000000
 
 def run(input, context):
     return {
-        "filesystem": not reads(input["canary"]) and not writes(input["canary"]),
+        "filesystem": not any(attempt(input["canary"]) for attempt in (reads, writes, changes)),
         "network": not reaches(input["port"]),
         "processes": forks(input["processes"] * 3) < input["processes"] * 3,
         "memory": not takes(input["memory_mb"] * 4),
@@ -32,6 +32,14 @@ def writes(path):
     try:
         with open(path, "a"):
             return True
+    except OSError:
+        return False
+
+
+def changes(path):
+    try:
+        os.chmod(path, 0o600)
+        return True
     except OSError:
         return False
 

@@ -48,7 +48,12 @@ def _call(program: Program, confinement: Confinement) -> dict[str, object]:
 
 
 def _python(program: Program, confinement: Confinement, grants: Grants, result_to: int) -> Command:
-    call = {**_call(program, confinement), "result_to": result_to, "allowed": [*grants.read, *grants.write]}
+    call = {
+        **_call(program, confinement),
+        "result_to": result_to,
+        "allowed": [*grants.read, *grants.write],
+        "has_network": bool(confinement.net),
+    }
     interpreter, needs = find_python()
     return Command(
         argv=(interpreter, "-I", "-S", "-B", "-X", "utf8", "-c", _harness("harness.py")),

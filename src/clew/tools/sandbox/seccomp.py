@@ -1,6 +1,6 @@
-"""A filter of system calls, assembled by hand: what a tool has no use for and an escape begins with.
+"""The seccomp filter of the sandbox: it refuses system calls that no tool needs and that escapes start with.
 
-Refused calls fail with EPERM, so that libraries go on without them. See seccomp(2) and linux/filter.h.
+A refused call fails with EPERM, so libraries go on without it. See seccomp(2) and linux/filter.h.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache
 
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 
-# name → number on x86_64, on aarch64 (-1: there is none)
+# name → number on x86_64, number on aarch64 (-1: the call does not exist there)
 _REFUSED = {
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
@@ -65,10 +65,38 @@ _REFUSED = {
     "ioperm": (173, -1),
     "modify_ldt": (154, -1),
 }
+_METADATA = {
+    "chmod": (90, -1),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "utime": (132, -1),
+    "utimes": (235, -1),
+    "futimesat": (261, -1),
+    "utimensat": (280, 88),
+}
+"""Modes and times of files. Landlock does not check these calls."""
+_OWNERSHIP = {
+    "chown": (92, -1),
+    "lchown": (94, -1),
+    "fchown": (93, 55),
+    "fchownat": (260, 54),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "setxattrat": (463, 463),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
+}
+"""Owners, extended attributes and flags of files. Landlock does not check these calls either."""
 _STAY_IN_GROUP = {"setsid": (112, 157), "setpgid": (109, 154)}
 _CLONE, _CLONE3, _IOCTL, _SOCKET = (56, 220), (435, 435), (16, 29), (41, 198)
 _NEW_NAMESPACES = 0x7E020000
-_TYPES_INTO_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
+_REFUSED_IOCTLS = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: they type into the terminal
+_FLAG_IOCTLS = (0x40086602, 0x40046602, 0x401C5820)  # FS_IOC_SETFLAGS, FS_IOC32_SETFLAGS, FS_IOC_FSSETXATTR
 _X32 = 0x40000000
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 
@@ -78,16 +106,24 @@ _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 
 
 @cache
-def build_filter(*, families: tuple[int, ...], stays_in_group: bool = False) -> bytes | None:
-    """The program for this machine, or None where its kind is not known.
+def build_filter(
+    *, families: tuple[int, ...], under_landlock: bool = False, keeps_metadata: bool = False
+) -> bytes | None:
+    """Return the filter for this machine, or None for an unknown architecture.
 
-    Sockets can be made of the families only: a name space of networks does not cover all of them (vsock, for one).
+    Only sockets of `families` can be opened: a network namespace does not cover all of them (vsock, for one). With
+    `under_landlock` the program stays in its process group and cannot change owners or attributes of files; with
+    `keeps_metadata` it cannot change their modes and times either.
     """
     machine = platform.machine()
     if machine not in _ARCHITECTURES:
         return None
     architecture, column = _ARCHITECTURES[machine]
-    refused = {**_REFUSED, **(_STAY_IN_GROUP if stays_in_group else {})}
+    refused = {
+        **_REFUSED,
+        **({**_STAY_IN_GROUP, **_OWNERSHIP} if under_landlock else {}),
+        **(_METADATA if keeps_metadata else {}),
+    }
     parts = [
         _op(_LOAD, _ARCHITECTURE),
         _op(_EQUAL, architecture, 1, 0),
@@ -98,19 +134,17 @@ def build_filter(*, families: tuple[int, ...], stays_in_group: bool = False) -> 
         parts += [_op(_AT_LEAST, _X32, 0, 1), _refuse()]
     for number in sorted(each[column] for each in refused.values() if each[column] >= 0):
         parts += [_op(_EQUAL, number, 0, 1), _refuse()]
-    parts += [
-        _op(_EQUAL, _CLONE3[column], 0, 1),
-        _refuse(errno.ENOSYS),
-    ]  # its flags cannot be seen; clone is tried next
+    # the filter cannot read the flags of clone3; libraries fall back to clone
+    parts += [_op(_EQUAL, _CLONE3[column], 0, 1), _refuse(errno.ENOSYS)]
     parts += _on_argument(_CLONE[column], 0, [_op(_ANY_BIT, _NEW_NAMESPACES, 0, 1), _refuse()])
-    for request in _TYPES_INTO_TERMINAL:
+    for request in (*_REFUSED_IOCTLS, *(_FLAG_IOCTLS if under_landlock else ())):
         parts += _on_argument(_IOCTL[column], 1, [_op(_EQUAL, request, 0, 1), _refuse()])
     parts += _on_argument(_SOCKET[column], 0, [*_only(families), _refuse()])
     return b"".join([*parts, _op(_RETURN, _ALLOW)])
 
 
 def _on_argument(number: int, argument: int, checks: list[bytes]) -> Iterator[bytes]:
-    """Checks of the lower half of one argument of a call; after them the number of the call is loaded again."""
+    """Check the lower half of one argument of a call, then load the number of the call again."""
     yield _op(_EQUAL, number, 0, len(checks) + 2)
     yield _op(_LOAD, _ARGUMENTS + 8 * argument)
     yield from checks
@@ -118,7 +152,7 @@ def _on_argument(number: int, argument: int, checks: list[bytes]) -> Iterator[by
 
 
 def _only(values: tuple[int, ...]) -> Iterator[bytes]:
-    """Jumps over the refusal that follows for each of the values."""
+    """Jump over the refusal that follows if the value is one of `values`."""
     for at, value in enumerate(values):
         yield _op(_EQUAL, value, len(values) - at, 0)
 

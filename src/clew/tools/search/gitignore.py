@@ -1,10 +1,12 @@
-"""What git ignores: the `.gitignore` files from the top of the repository downward, and `.git/info/exclude`.
+"""The paths that git ignores: by `.gitignore` files from the top of the repository down, and `.git/info/exclude`.
 
-The deepest file that says anything about a path decides. Rules of the user's own account have no part in it.
+The deepest file with a rule about a path decides. Global rules of the user's account do not count. Limits keep a
+hostile `.gitignore` from slowing every command down: rules beyond them are not applied, with a warning.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import stat
@@ -17,14 +19,16 @@ import msgspec
 
 from clew.tools.search.backtracking import without_backtracking
 
-MAX_RULES = 1_000_000
-"""Of a longer file of rules, only so many bytes are read."""
-
-MAX_LINES = 10_000
-"""Of a file with more lines, only the first so many count."""
+MAX_BYTES = 200_000
+MAX_LINES = 2_000
+"""Limits of one file. The rest of a longer file is not read."""
 
 MAX_LINE = 4_096
-"""A longer rule ignores nothing: no path is as long."""
+MAX_STARS = 32
+"""A longer rule, or one with more stars, ignores nothing."""
+
+MAX_RULES = 5_000
+"""Rules of all files together that one walk applies."""
 
 IGNORE_FILE = ".gitignore"
 
@@ -32,18 +36,20 @@ NEVER_READ = frozenset((".git", ".clew"))
 TOOLS_OWN = frozenset(
     ("node_modules", "__pycache__", ".venv", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache")
 )
-"""Folders that tools fill, and that nobody means by their project."""
+"""Folders that tools fill. They are not part of a project's own files."""
+
+_log = logging.getLogger(__name__)
 
 
 class _Rule(msgspec.Struct, frozen=True):
-    """One line: whether it ignores or takes back, and what."""
+    """One line of a file. A line that starts with `!` does not ignore, it takes an earlier rule back."""
 
     pattern: re.Pattern[str]
     ignores: bool
     folders_only: bool
 
     def decides(self, path: str, *, is_folder: bool) -> bool:
-        """Whether it is about this very path, and not only about a folder above it."""
+        """Whether the rule matches this path itself, rather than a folder above it."""
         return (is_folder or not self.folders_only) and self.pattern.match(path) is not None
 
 
@@ -54,16 +60,37 @@ class _File(msgspec.Struct, frozen=True):
     rules: Sequence[_Rule]
 
 
-class Rules:
-    """The rules that hold in one folder. Paths are absolute."""
+class _Allowance:
+    """The number of rules that a walk may still take on."""
 
-    def __init__(self, files: Sequence[_File] = ()) -> None:
+    def __init__(self, rules: int) -> None:
+        self.left = rules
+
+    def take(self, file: _File) -> _File | None:
+        """Return the file with as many of its rules as are left, or None if it has none."""
+        kept = file.rules[-self.left :] if self.left else ()
+        if len(kept) < len(file.rules):
+            _log.warning(
+                "%s: this folder has over %s ignore rules; the rest is not applied", file.folder, f"{MAX_RULES:,}"
+            )
+        self.left -= len(kept)
+        return _File(file.folder, kept) if kept else None
+
+
+class Rules:
+    """The rules that apply in one folder. Paths are absolute."""
+
+    def __init__(self, files: Sequence[_File] = (), allowance: _Allowance | None = None) -> None:
+        self._allowance = allowance or _Allowance(MAX_RULES)
         self._files = tuple(files)
 
     def entering(self, folder: str) -> Rules:
-        """The rules below `folder`, with those that it brings itself."""
+        """Return the rules below `folder`, including those of its own `.gitignore`."""
+        if self._allowance.left <= 0:
+            return self
         found = _read_rules(os.path.join(folder, IGNORE_FILE), folder)
-        return Rules((*self._files, found)) if found else self
+        taken = self._allowance.take(found) if found else None
+        return Rules((*self._files, taken), self._allowance) if taken else self
 
     def ignores(self, path: str, *, is_folder: bool) -> bool:
         """Whether a path in the folder is ignored; none of the folders above it is."""
@@ -76,7 +103,7 @@ class Rules:
 
 
 def rules_above(root: Path) -> Rules:
-    """The rules that a folder inherits from the repository around it; none when it is itself ignored there."""
+    """Return the rules that a folder inherits from the repository around it, or none if that ignores the folder."""
     top = next((place for place in (root, *root.parents) if os.path.lexists(place / ".git")), None)
     if top is None:
         return Rules()
@@ -93,7 +120,7 @@ def rules_above(root: Path) -> Rules:
 
 
 def _git_folder(top: Path) -> Path:
-    """What the work trees of a repository share; in a work tree and in a submodule, a file leads there."""
+    """Return the git folder that all work trees share. In a work tree or submodule, `.git` is a file that names it."""
     git = top / ".git"
     if git.is_dir():
         return git
@@ -111,16 +138,18 @@ def _first_line(path: Path) -> str:
 
 
 def _read_rules(path: str, folder: str) -> _File | None:
-    """The rules of a file; None when there is none. As in git, a link is not followed."""
+    """Return the rules of a file, or None if it does not exist. As in git, a link is not followed."""
     try:
-        content = _read_file(path, MAX_RULES, getattr(os, "O_NOFOLLOW", 0))
+        content = _read_file(path, MAX_BYTES + 1, getattr(os, "O_NOFOLLOW", 0))
     except OSError:
         return None
-    return _File(folder, _parse(content.decode("utf-8-sig", errors="surrogateescape")))
+    if len(content) > MAX_BYTES or content.count(b"\n") > MAX_LINES:
+        _log.warning("%s: only its first %s lines or %s bytes count", path, f"{MAX_LINES:,}", f"{MAX_BYTES:,}")
+    return _File(folder, _parse(content[:MAX_BYTES].decode("utf-8-sig", errors="surrogateescape")))
 
 
 def _read_file(path: str | Path, limit: int, flags: int = 0) -> bytes:
-    """The beginning of a regular file. Raises OSError for anything else, without waiting for a writer of a pipe."""
+    """Return the first bytes of a regular file. Raises OSError for anything else, and never waits for a pipe."""
     flags |= os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with open(os.open(path, flags), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -130,7 +159,7 @@ def _read_file(path: str | Path, limit: int, flags: int = 0) -> bytes:
 
 @lru_cache(maxsize=256)
 def _parse(text: str) -> Sequence[_Rule]:
-    """The rules in a text, the last first; a line that is none counts for nothing, as in git."""
+    """Return the rules in a text, last first. As in git, a line that is no rule is skipped."""
     rules = (_parse_line(line.removesuffix("\r")) for line in text.split("\n", MAX_LINES)[:MAX_LINES])
     return tuple(rule for rule in rules if rule is not None)[::-1]
 
@@ -141,7 +170,7 @@ def _parse_line(line: str) -> _Rule | None:
     trimmed = line.rstrip(" ")
     if trimmed.endswith("\\") and trimmed != line:
         trimmed += " "
-    if len(trimmed) > MAX_LINE:
+    if len(trimmed) > MAX_LINE or trimmed.count("*") > MAX_STARS:
         return None
     try:
         expression, ignores = GitIgnoreSpecPattern.pattern_to_regex(trimmed.removesuffix("/"))

@@ -16,6 +16,7 @@ from clew.catalog.servers.connections.elicitation import Asking
 from clew.catalog.servers.connections.hooks import HookChain, LogLine
 from clew.catalog.servers.connections.notifications import Watchers
 from clew.catalog.servers.connections.request_timeouts import Patience
+from clew.catalog.servers.connections.sampling import ModelFor, Sampling
 from clew.catalog.servers.connections.server_errors import Faults, flatten
 from clew.catalog.servers.launch_values import Values
 from clew.catalog.servers.login.request_auth import Access
@@ -35,14 +36,16 @@ class Opener:
         access: Access,
         patience: Patience,
         watchers: Watchers,
-        sampler: Any,
+        model_for: ModelFor | None,
     ) -> None:
         self._config = config
         self._hooks = hooks
         self._access = access
         self._patience = patience
         self._watchers = watchers
-        self._sampler = sampler if config.features.sampling else None
+        self._sampling = (
+            Sampling(model_for(config.id), patience) if model_for is not None and config.features.sampling else None
+        )
 
     @asynccontextmanager
     async def open(self, values: Values, faults: Faults) -> AsyncIterator[Client]:
@@ -56,7 +59,7 @@ class Opener:
             cache=None,
             logging_callback=self._log,
             log_level="debug" if self._config.features.logging else None,
-            sampling_callback=self._sampler,
+            sampling_callback=self._sampling,
             elicitation_callback=asking,
             message_handler=self._watchers.handle,
             client_info=Implementation(name="clew", version=clew.__version__),

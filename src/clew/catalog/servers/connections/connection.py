@@ -19,6 +19,7 @@ from clew.catalog.servers.connections.client_task import Link, describe
 from clew.catalog.servers.connections.hooks import HookChain, Request, Response, Token
 from clew.catalog.servers.connections.notifications import Watchers
 from clew.catalog.servers.connections.request_timeouts import Patience
+from clew.catalog.servers.connections.sampling import ModelFor
 from clew.catalog.servers.connections.server_errors import Faults, LostSession, Paused, Refusal, flatten
 from clew.catalog.servers.entries.entries import MAX_KEPT, About
 from clew.catalog.servers.entries.listing import Listing, ListKind, offers, read_listing, read_page
@@ -66,7 +67,7 @@ class ServerConnection:
         on_start: Callable[[], None] = lambda: None,
         on_change: Callable[[], None] = lambda: None,
         on_end: OnEnd | None = None,
-        sampler: Any = None,
+        model_for: ModelFor | None = None,
         browser: Browser | None = None,
     ) -> None:
         self.config = config
@@ -83,7 +84,7 @@ class ServerConnection:
         asking = self._hooks if config.auth.type != "none" else HookChain()
         tokens = Tokens(config.id, asking, self._configured_token)
         self._access = Access(config, tokens, self._vault, self._clock, browser)
-        self._opener = Opener(config, self._hooks, self._access, self._patience, self._watchers, sampler)
+        self._opener = Opener(config, self._hooks, self._access, self._patience, self._watchers, model_for)
         self._link: Link | None = None
         self._starting = asyncio.Lock()
         self._failures = 0
