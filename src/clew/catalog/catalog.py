@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.answers import Answer, Cited, Entry, Item, Known, Question, Results
+from clew.catalog.answers import Answer, Cited, Entry, Item, Known, MalformedItem, Question, Results
 from clew.catalog.ask import STILL_READING, Asking, check_question, tell_awaiting, with_hint, with_known
 from clew.catalog.bringing import Bringing, Brought, bring_nothing
 from clew.catalog.defined import with_defined
@@ -144,9 +144,14 @@ class Catalog:
         return with_hint(answer, tell_awaiting(self.awaiting)) if self.awaiting and is_first else answer
 
     async def get(
-        self, items: Sequence[Item], *, by: Principal, handle: str | None = None, report: Report | None = None
+        self,
+        items: Sequence[Item | MalformedItem],
+        *,
+        by: Principal,
+        handle: str | None = None,
+        report: Report | None = None,
     ) -> Results:
-        """Do these, side by side. What goes wrong with one entry is in its result. Raises InvalidInput, TooLarge,
+        """Run these entries side by side. A failure of one entry is in its result. Raises InvalidInput, TooLarge,
         HandleRefused, AccessDenied."""
         by.require("read")
         if self.keep_up is not None:

@@ -14,7 +14,7 @@ from clew.catalog.route import parse_route
 from clew.catalog.tool_index import TOOL_SCHEMA
 from clew.errors import InvalidInput
 from clew.trail.breadcrumb import Breadcrumb
-from clew.trail.closeness import closeness
+from clew.trail.closeness import EXACT, closeness
 from clew.trail.query import MAX_LIMIT, Hit, SearchRequest
 from clew.trail.selector import ContextMatch, Selector
 from clew.trail.store import Trail
@@ -34,6 +34,15 @@ class Found(msgspec.Struct, kw_only=True):
     tools: dict[str, float] = {}
     resources: list[Hit] = []
     relevance: float = 0.0
+
+    def put_tool_first(self, route: str) -> None:
+        self.tools = {route: EXACT} | {each: close for each, close in self.tools.items() if each != route}
+        self.relevance = EXACT
+
+    def put_resource_first(self, record: Breadcrumb, most: int) -> None:
+        others = [hit for hit in self.resources if hit.breadcrumb.id != record.id]
+        self.resources = [Hit(breadcrumb=record, score=EXACT, exact=True), *others][:most]
+        self.relevance = EXACT
 
 
 class Discovery:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from clew.access import Principal
 from clew.adapters.mcp.calls import Report
-from clew.catalog.answers import Answer, Entry, Item, Question, Results
+from clew.catalog.answers import Answer, Entry, Item, MalformedItem, Question, Results
 from clew.catalog.skills.files import SkillFiles
 
 
@@ -17,7 +17,12 @@ class Offering(Protocol):
     async def ask(self, question: Question, *, by: Principal) -> Answer: ...
 
     async def get(
-        self, items: Sequence[Item], *, by: Principal, handle: str | None = None, report: Report | None = None
+        self,
+        items: Sequence[Item | MalformedItem],
+        *,
+        by: Principal,
+        handle: str | None = None,
+        report: Report | None = None,
     ) -> Results: ...
 
     async def instructions(self, *, by: Principal) -> str:
