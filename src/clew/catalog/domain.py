@@ -12,8 +12,8 @@ from clew.catalog.resource import Pipeline, Resource
 from clew.catalog.route import HIDDEN, Route, check_domain_name
 from clew.errors import InvalidInput
 from clew.tools import Tool
-from clew.trail.breadcrumb import encode_canonical
-from clew.trail.selector import MAX_TERMS
+from clew.trail.model.breadcrumb import encode_canonical
+from clew.trail.model.selector import MAX_TERMS
 
 Field = Literal["description", "name", "content"]
 FIELDS: tuple[Field, ...] = ("description", "name", "content")

@@ -29,9 +29,9 @@ from clew.adapters.mcp.calls import (
     read_question,
     rising,
 )
+from clew.adapters.mcp.catalog_interface import Offering
 from clew.adapters.mcp.listing import ASK, GET, INPUT_SCHEMAS, LISTING, TEMPLATES, TOOLS
-from clew.adapters.mcp.offering import Offering
-from clew.catalog.answers import read_items
+from clew.catalog.operations.answers import read_items
 from clew.errors import ClewError
 
 Context = ServerRequestContext[Any, Any]
