@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from clew.decode_errors import in_plain_words
 from clew.errors import InvalidInput
 from clew.tools import GuidedContent
-from clew.wording import in_plain_words
 
 MAX_QUESTION = 4_000
 MAX_PER_DOMAIN = 50
