@@ -164,20 +164,16 @@ class Catalog:
         by.require("read")
         return await self._for(by).lookup.read(parse_route(route), by=self._reader(by))
 
-    async def list_resources(
-        self, *, by: Principal, cursor: str | None = None, limit: int = 100
-    ) -> tuple[list[Entry], str | None]:
-        """One page of the resources that the caller may see, newest first, and the cursor of the next. Raises
-        InvalidInput for a cursor that is none."""
+    async def list_resources(self, *, by: Principal, limit: int = 100) -> list[Entry]:
+        """The newest resources that the caller may see. `ask` finds all others."""
         by.require("read")
         selector = Selector(schema_name=RESOURCE_SCHEMA)
-        page = await self._trail.records.list(selector, by=self._reader(by), limit=limit, cursor=cursor)
-        entries = [
+        page = await self._trail.records.list(selector, by=self._reader(by), limit=limit)
+        return [
             Entry(route=each.context["uri"], description=inline(each.context["description"] or each.title))
             for each in page.items
             if is_sound(each)
         ]
-        return entries, page.cursor
 
     async def skill_files(self, *, by: Principal) -> SkillFiles | None:
         """The files of skills that the caller may have; None where the folder defines no skills for it."""

@@ -16,7 +16,7 @@ from mcp_types import CallToolResult, TextContent, TextResourceContents
 
 from clew.access import Principal
 from clew.adapters.mcp.listing import LISTING
-from clew.adapters.mcp.resources import HANDLE, PAGE
+from clew.adapters.mcp.resources import HANDLE, MAX_LISTED
 from clew.adapters.mcp.server import build_server
 from clew.catalog.catalog import Catalog
 from clew.catalog.domain import Domain
@@ -286,24 +286,21 @@ def ask_in(refusal: str) -> dict[str, str]:
     return {"query": found[1], "domain": found[2]}
 
 
-async def test_resources_are_listed_page_by_page_and_none_twice(tmp_path: Path, era: str) -> None:
+@pytest.mark.req("BEY-01")
+async def test_the_listing_of_resources_does_not_grow_with_the_catalog(tmp_path: Path, era: str) -> None:
     async def fetch(client: Any) -> str:
         return "text"
 
     many = tuple(
         Resource(path=f"page-{number}", name=f"Page {number}", description="A page", fetch=fetch)
-        for number in range(PAGE + 5)
+        for number in range(MAX_LISTED + 5)
     )
     domain = Domain(name="book", description="A book", resources=many)
-    found: list[str] = []
     async with open_catalog(tmp_path, domain) as catalog, connect(catalog, era) as client:
-        cursor, pages = None, 0
-        while pages == 0 or cursor is not None:
-            page = await client.list_resources(cursor=cursor)
-            found += [each.uri for each in page.resources]
-            cursor, pages = page.next_cursor, pages + 1
-    assert pages == 2
-    assert sorted(found) == sorted(f"book://resources/page-{number}" for number in range(PAGE + 5))
+        page = await client.list_resources()
+        assert (len({each.uri for each in page.resources}), page.next_cursor) == (MAX_LISTED, None)
+        unlisted = {f"book://resources/{each.path}" for each in many} - {each.uri for each in page.resources}
+        assert (await client.read_resource(min(unlisted))).contents
 
 
 @pytest.mark.parametrize(

@@ -29,11 +29,8 @@ class Offering(Protocol):
         """What a model is told when `by` connects, made of the catalog as it is now."""
         ...
 
-    async def list_resources(
-        self, *, by: Principal, cursor: str | None = None, limit: int = 100
-    ) -> tuple[Sequence[Entry], str | None]:
-        """One page of the resources that `by` may see, and the cursor of the next. Raises InvalidInput for a cursor
-        that is none."""
+    async def list_resources(self, *, by: Principal, limit: int = 100) -> Sequence[Entry]:
+        """The newest resources that `by` may see."""
         ...
 
     async def skill_files(self, *, by: Principal) -> SkillFiles | None:
