@@ -91,8 +91,8 @@ async def test_instructions_count_what_the_registries_hold(tmp_path: Path) -> No
         workspace = await app.workspace()
         await workspace.lifecycle().restart()
         registry = workspace.catalog.registry
-        listed, cursor = await workspace.catalog.list_resources(by=app.me, limit=100)
-        assert (len(listed) >= 3, cursor) == (True, None)
+        listed = await workspace.catalog.list_resources(by=app.me, limit=100)
+        assert 3 <= len(listed) < 100
         counts = await workspace.catalog.counts()
         assert (counts.domain_count, counts.route_count) == (len(registry.all_domains()), registry.count_routes())
         assert (counts.resource_count, list(counts.domains)) == (len(listed), ["repo", "code", "history", "reference"])

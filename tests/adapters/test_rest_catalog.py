@@ -117,6 +117,19 @@ async def test_what_waits_for_consent_is_listed_for_who_looks_after_the_server_a
             assert not {"far", "notes"} & set(seen)
 
 
+@pytest.mark.req("ERN-12")
+@pytest.mark.req("ERN-08")
+async def test_a_malformed_entry_of_a_get_leaves_the_others_alone(site: Site) -> None:
+    tool = {"route": "warehouse://tools/analyst", "params": {"text": "x"}}
+    async with site.client() as http:
+        got = (await http.post("/get", json={"routes": [{"rout": "x"}, tool, {**tool, "params": 5}]})).json()
+        assert [each["success"] for each in got["results"]] == [False, True, False]
+        assert (await http.post("/ask", json={"query": "payments", "perDomain": 2})).status_code == 200
+        both = await http.post("/ask", json={"query": "payments", "perDomain": 2, "per_domain": 3})
+        assert both.status_code == 422
+        assert "perDomain: is another spelling of per_domain" in both.text
+
+
 @pytest.mark.req("ERN-24")
 async def test_it_asks_gets_and_refreshes(site: Site, tmp_path: Path) -> None:
     async with site.client() as http:
@@ -245,7 +258,7 @@ async def test_the_command_and_the_api_give_the_same_answer_to_why(
         ("POST", "/ask", {"query": "x", "surplus": 1}, 422),
         ("POST", "/get", {"routes": []}, 422),
         ("POST", "/get", {"routes": [{"route": "x"}] * 51}, 413),
-        ("POST", "/get", {"routes": [{"params": {}}]}, 422),
+        ("POST", "/get", {"routes": {"params": {}}}, 422),
         ("POST", "/sources/refresh", {"source": "nowhere"}, 404),
         ("GET", "/why", None, 422),
         ("GET", "/why?route=nonsense", None, 422),

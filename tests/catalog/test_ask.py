@@ -110,6 +110,42 @@ async def test_a_hit_in_the_description_outranks_the_same_hit_in_the_content(tmp
 
 
 @pytest.mark.req("ERN-06")
+@pytest.mark.parametrize("embedder", ["", "wordllama"])
+async def test_only_the_fields_that_query_by_names_are_searched(tmp_path: Path, embedder: str) -> None:
+    told, plain = "settlement delay rules", "a page about nothing much"
+    pages = (document("body", plain, told, "One"), document("head", told, plain, "Two"))
+    named = document("name", plain, plain, told)
+    for field, route in (("description", "head"), ("content", "body"), ("name", "name")):
+        domain = docs(*pages, named, search=SearchConfig(query_by=(field,)))  # type: ignore[arg-type]  # a field's name
+        (tmp_path / field).mkdir()
+        async with catalog_at(tmp_path / field, domain, embedder=embedder) as (catalog, _):
+            answer = await ask(catalog, told)
+        assert resources_of(answer) == [f"docs://resources/{route}"]
+
+
+@pytest.mark.req("ERN-08")
+async def test_a_question_shows_up_to_ten_resources_of_each_domain_unless_it_says_otherwise(tmp_path: Path) -> None:
+    pages = [document(f"fraud/{at}", f"Fraud rules, part {at}") for at in range(14)]
+    async with catalog_at(tmp_path, docs(*pages)) as (catalog, _):
+        assert len(resources_of(await ask(catalog, "fraud rules", budget=5_000))) == 10
+
+
+@pytest.mark.req("ERN-09")
+async def test_entry_points_that_had_no_room_are_counted_and_the_answer_says_how_to_see_them(tmp_path: Path) -> None:
+    tools = [some_tool(f"a-tool-with-a-rather-long-name-number-{at}") for at in range(200)]
+    domain = Domain(name="area", description="An area", tools=tools)
+    async with catalog_at(tmp_path, domain) as (catalog, _):
+        for question in (NONSENSE, "does one thing well"):
+            answer = await ask(catalog, question, domain="area", budget=1_000)
+            left = 200 - len(routes_of(answer))
+            assert left > 0
+            assert f"{left} entry points of area" in answer.cut
+            assert "Ask with a `domain`, in words closer to what you need" in answer.markdown
+        last = await ask(catalog, "area://tools/a-tool-with-a-rather-long-name-number-199", budget=1_000)
+        assert routes_of(last)[0].endswith("-199")
+
+
+@pytest.mark.req("ERN-06")
 async def test_weights_turn_the_order_around(tmp_path: Path) -> None:
     told, plain = "settlement delay rules", "a page about nothing much"
     config = SearchConfig(query_by=("content", "name", "description"), weights=(4, 2, 1))

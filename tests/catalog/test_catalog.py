@@ -64,6 +64,7 @@ async def test_a_strict_catalog_runs_only_what_was_shown(tmp_path: Path) -> None
 async def test_every_unrevealed_route_is_refused_and_the_named_question_reveals_it(tmp_path: Path) -> None:
     tools = [some_tool(f"group-{at % 7}/tool-{at}", f"Does thing {at}.") for at in range(200)]
     pages = [page(f"guide/page-{at}", f"Explains matter {at}", f"Page {at}") for at in range(30)]
+    pages += [page(f"part-{at}/index", "Start here", "Welcome") for at in range(60)]
     domain = Domain(name="big", description="Many things", tools=tools, resources=pages)
     async with catalog_at(tmp_path, domain, WAREHOUSE, strict=True) as (catalog, _):
         routes = [
@@ -78,6 +79,18 @@ async def test_every_unrevealed_route_is_refused_and_the_named_question_reveals_
             query, _, rest = advice.partition('", domain="')
             answer = await ask(catalog, query, domain=rest.partition('")')[0])
             assert codes_of(await get(catalog, route, handle=answer.handle)) == ["ok"], f"{query} reveals {route}"
+
+
+@pytest.mark.req("BEY-01")
+async def test_the_refusal_of_a_hidden_tool_names_the_entry_point_whose_guidance_reveals_it(tmp_path: Path) -> None:
+    others = [some_tool(f"other-{at}") for at in range(9)]
+    domain = msgspec.structs.replace(WAREHOUSE, tools=[*others, *WAREHOUSE.tools])
+    async with catalog_at(tmp_path, domain, strict=True) as (catalog, _):
+        (message,) = messages_of(await get(catalog, USER, user_id="u1"))
+        assert f'call ask(query="{ANALYST}", domain="warehouse"), then get {ANALYST} and follow' in message
+        handle = (await ask(catalog, ANALYST, domain="warehouse")).handle
+        handle = (await get(catalog, ANALYST, handle=handle)).handle
+        assert codes_of(await get(catalog, USER, handle=handle, user_id="u1")) == ["ok"]
 
 
 @pytest.mark.req("ERN-15")

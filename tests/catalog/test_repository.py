@@ -125,7 +125,7 @@ async def test_what_tells_agents_what_to_do_is_no_document_of_the_repository(
     domain = build_repository(tmp_path, trail, me.owner_id)
     await catalog.add(domain)
     await Lifecycle(trail, [domain], by=me, clock=clock).restart()
-    routes = {entry.route.partition("#")[0] for entry in (await catalog.list_resources(by=me))[0]}
+    routes = {entry.route.partition("#")[0] for entry in await catalog.list_resources(by=me)}
     assert {f"repo://resources/{path}" for path in kept} <= routes
     assert not [
         route for route in routes if route.removeprefix("repo://resources/") in (*DEFINITIONS, "linked/more.md")

@@ -12,7 +12,7 @@ from clew.catalog.domain import Domain
 from clew.catalog.indexing.code_resources import with_defined
 from clew.catalog.indexing.document_nodes import SCHEMA as RESOURCE_SCHEMA
 from clew.catalog.indexing.tool_index import drop_domain, index_domain, keeper_of
-from clew.catalog.operations.answers import Answer, Cited, Entry, Item, Known, Question, Results
+from clew.catalog.operations.answers import Answer, Cited, Entry, Item, Known, MalformedItem, Question, Results
 from clew.catalog.operations.ask import STILL_READING, Asking, check_question, tell_awaiting, with_hint, with_known
 from clew.catalog.operations.discovery import Discovery, is_sound
 from clew.catalog.operations.get import Getting, Report
@@ -144,9 +144,14 @@ class Catalog:
         return with_hint(answer, tell_awaiting(self.awaiting)) if self.awaiting and is_first else answer
 
     async def get(
-        self, items: Sequence[Item], *, by: Principal, handle: str | None = None, report: Report | None = None
+        self,
+        items: Sequence[Item | MalformedItem],
+        *,
+        by: Principal,
+        handle: str | None = None,
+        report: Report | None = None,
     ) -> Results:
-        """Do these, side by side. What goes wrong with one entry is in its result. Raises InvalidInput, TooLarge,
+        """Run these entries side by side. A failure of one entry is in its result. Raises InvalidInput, TooLarge,
         HandleRefused, AccessDenied."""
         by.require("read")
         if self.keep_up is not None:
@@ -159,20 +164,16 @@ class Catalog:
         by.require("read")
         return await self._for(by).lookup.read(parse_route(route), by=self._reader(by))
 
-    async def list_resources(
-        self, *, by: Principal, cursor: str | None = None, limit: int = 100
-    ) -> tuple[list[Entry], str | None]:
-        """One page of the resources that the caller may see, newest first, and the cursor of the next. Raises
-        InvalidInput for a cursor that is none."""
+    async def list_resources(self, *, by: Principal, limit: int = 100) -> list[Entry]:
+        """The newest resources that the caller may see. `ask` finds all others."""
         by.require("read")
         selector = Selector(schema_name=RESOURCE_SCHEMA)
-        page = await self._trail.records.list(selector, by=self._reader(by), limit=limit, cursor=cursor)
-        entries = [
+        page = await self._trail.records.list(selector, by=self._reader(by), limit=limit)
+        return [
             Entry(route=each.context["uri"], description=inline(each.context["description"] or each.title))
             for each in page.items
             if is_sound(each)
         ]
-        return entries, page.cursor
 
     async def skill_files(self, *, by: Principal) -> SkillFiles | None:
         """The files of skills that the caller may have; None where the folder defines no skills for it."""

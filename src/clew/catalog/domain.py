@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -11,14 +12,17 @@ from clew.catalog.resource import Pipeline, Resource
 from clew.catalog.route import HIDDEN, Route, check_domain_name
 from clew.errors import InvalidInput
 from clew.tools import Tool
+from clew.trail.model.breadcrumb import encode_canonical
+from clew.trail.model.selector import MAX_TERMS
 
 Field = Literal["description", "name", "content"]
 FIELDS: tuple[Field, ...] = ("description", "name", "content")
 MAX_DESCRIPTION = 1_000
+MAX_WEIGHT = 100
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of the results with a limit of its own: resources of these types, or below these first path parts."""
+    """A part of the results with its own limit: resources of these types, or below these first path parts."""
 
     name: str
     types: Sequence[str] = ()
@@ -27,26 +31,66 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = 1
     """Lower comes first."""
 
+    def __post_init__(self) -> None:
+        _check_texts("Segment.name", [self.name])
+        for field in ("types", "path_segments"):
+            _check_texts(f"Segment.{field}", getattr(self, field))
+        if not _is_number(self.limit, int) or self.limit < 1:
+            raise InvalidInput("Segment.limit", f"of {self.name} must be a whole number from 1 on")
+        if not _is_number(self.priority, int):
+            raise InvalidInput("Segment.priority", f"of {self.name} must be a whole number")
+
 
 class SearchConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """How a domain's resources are searched: fields in order, what each counts, and segments."""
+    """How `ask` searches the resources of a domain.
+
+    `query_by` names the fields that are searched, and no others are. `weights` gives each of them a weight from 0 to
+    100; without weights the defaults of the trail hold. Raises InvalidInput when a value cannot be used.
+    """
 
     query_by: Sequence[Field] = FIELDS
     weights: Sequence[float] = ()
-    """One for each field of `query_by`; without any, the trail's own weights hold."""
     segments: Sequence[Segment] = ()
 
     def __post_init__(self) -> None:
+        _check_texts("SearchConfig.query_by", self.query_by)
         for field in self.query_by:
             if field not in FIELDS:
-                raise InvalidInput("query_by", f"{field!r} is not a field", hint=f"Fields are {', '.join(FIELDS)}")
+                hint = f"Fields are {', '.join(FIELDS)}"
+                raise InvalidInput("SearchConfig.query_by", f"{field!r} is not a field", hint=hint)
+        if not self.query_by or len(set(self.query_by)) < len(self.query_by):
+            raise InvalidInput("SearchConfig.query_by", "must name at least one field, each once")
+        self._check_weights()
+        if not all(isinstance(each, Segment) for each in self.segments):
+            raise InvalidInput("SearchConfig.segments", "must be a list of Segment")
+
+    def _check_weights(self) -> None:
+        if isinstance(self.weights, str):
+            raise InvalidInput("SearchConfig.weights", "must be a list of numbers", hint="For example [4, 2, 1]")
         if self.weights and len(self.weights) != len(self.query_by):
-            raise InvalidInput("weights", f"has {len(self.weights)} numbers for {len(self.query_by)} fields")
+            counts = f"has {len(self.weights)} numbers for {len(self.query_by)} fields"
+            raise InvalidInput("SearchConfig.weights", counts)
+        if not all(_is_number(each, int | float) and 0 <= each <= MAX_WEIGHT for each in self.weights):
+            raise InvalidInput("SearchConfig.weights", f"must be numbers between 0 and {MAX_WEIGHT}")
+        if self.weights and not any(self.weights):
+            raise InvalidInput("SearchConfig.weights", "are all 0, so nothing would be found")
+
+
+def _check_texts(field: str, given: object) -> None:
+    """Raise InvalidInput unless this is a list of texts that a search can filter by."""
+    if not isinstance(given, Sequence) or isinstance(given, str) or not all(isinstance(each, str) for each in given):
+        raise InvalidInput(field, "must be a list of texts", hint=f"For example {list(FIELDS[:2])}")
+    if len(given) > MAX_TERMS:
+        raise InvalidInput(field, f"has over {MAX_TERMS} entries")
+    encode_canonical(list(given), field)
+
+
+def _is_number(given: object, kind: Any) -> bool:
+    return isinstance(given, kind) and not isinstance(given, bool)
 
 
 class Domain(msgspec.Struct, frozen=True, kw_only=True):
-    """A plain object: loading it registers all its routes. `client` is what its tools reach the outside with; they get
-    it as `context.client`."""
+    """A plain object. Adding it to a catalog registers all its routes. Its tools get `client` as `context.client`."""
 
     name: str
     description: str
@@ -57,7 +101,7 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
     scopes: frozenset[str] = frozenset()
     client: Any = None
     is_foreign: bool = False
-    """Whether its texts were written by somebody whom the user did not choose to trust with instructions."""
+    """Whether an untrusted author wrote its texts, which are then quoted as data."""
 
     def __post_init__(self) -> None:
         check_domain_name(self.name)
@@ -69,6 +113,8 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
             if not isinstance(each, Tool):
                 name = getattr(each, "__name__", repr(each)[:60])
                 raise InvalidInput("tools", f"of domain {self.name}: {name} is not a tool", hint="Write @tool above it")
+        if not isinstance(self.search, SearchConfig):
+            raise InvalidInput("search", f"of domain {self.name} must be a SearchConfig")
         if len(self.description) > MAX_DESCRIPTION:
             raise InvalidInput("description", f"of domain {self.name} is over {MAX_DESCRIPTION:,} characters")
         sources = [pipeline.source.id for pipeline in self.extractors]
@@ -79,3 +125,40 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
 
     def route_of(self, tool: Tool) -> Route:
         return Route(self.name, "tools", tool.name if tool.searchable else f"{HIDDEN}{tool.name}")
+
+
+def without_duplicates(domain: Domain) -> tuple[Domain, list[str]]:
+    """The domain with the first tool and resource of each route, and a line for each one that was left out."""
+    tools: dict[str, Tool] = {}
+    resources: dict[str, Resource] = {}
+    problems: list[str] = []
+    for tool in domain.tools:
+        route = str(domain.route_of(tool))
+        if route in tools:
+            problems.append(_duplicate(route, tools[route].call, tool.call))
+        tools.setdefault(route, tool)
+    for each in domain.resources:
+        if each.path in resources:
+            route = f"{domain.name}://resources/{each.path}"
+            problems.append(_duplicate(route, resources[each.path].fetch, each.fetch))
+        resources.setdefault(each.path, each)
+    if not problems:
+        return domain, []
+    kept_only = msgspec.structs.replace(domain, tools=tuple(tools.values()), resources=tuple(resources.values()))
+    return kept_only, problems
+
+
+def _duplicate(route: str, first: Callable[..., Any], second: Callable[..., Any]) -> str:
+    places = f"at {_defined_at(first)} and at {_defined_at(second)}"
+    return f"{route} is defined twice, {places}: the first is used. Rename or remove one"
+
+
+def _defined_at(call: Callable[..., Any]) -> str:
+    """Where the function behind a call is defined, as `module:line`."""
+    function = inspect.unwrap(call)
+    for cell in getattr(function, "__closure__", None) or ():
+        if inspect.iscoroutinefunction(cell.cell_contents):  # `@tool` wraps the function that the author wrote
+            function = inspect.unwrap(cell.cell_contents)
+    code = getattr(function, "__code__", None)
+    line = f":{code.co_firstlineno}" if code is not None else ""
+    return f"{getattr(function, '__module__', type(function).__name__)}{line}"

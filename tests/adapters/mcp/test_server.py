@@ -16,7 +16,7 @@ from mcp_types import CallToolResult, TextContent, TextResourceContents
 
 from clew.access import Principal
 from clew.adapters.mcp.listing import LISTING
-from clew.adapters.mcp.resources import HANDLE, PAGE
+from clew.adapters.mcp.resources import HANDLE, MAX_LISTED
 from clew.adapters.mcp.server import build_server
 from clew.catalog.catalog import Catalog
 from clew.catalog.domain import Domain
@@ -120,8 +120,9 @@ async def test_ask_then_get_leads_by_the_handle_to_the_guided_step(tmp_path: Pat
         ("ask", {"query": "x", "handle": "h" * 5_000}, "handle"),
         ("get", {}, "routes: is missing"),
         ("get", {"routes": []}, "routes"),
-        ("get", {"routes": ["fraud://tools/investigate"]}, 'For example {"routes": [{"route"'),
-        ("get", {"routes": [{"route": "a", "args": {}}]}, "Parameters are: route, params"),
+        ("get", {"routes": "fraud://tools/investigate"}, 'For example {"routes": [{"route"'),
+        ("ask", {"query": "x", "per_domain": 3, "perDomain": 4}, "perDomain: is another spelling of per_domain"),
+        ("ask", {"query": "x", "perDomain": 0}, "perDomain"),
         ("get", {"routes": [{"route": "fraud://tools/wait"}] * 51}, "routes"),
     ],
 )
@@ -134,6 +135,39 @@ async def test_wrong_arguments_are_answered_in_one_line_that_the_model_reads(
     assert said in text_of(result)
     assert "\n" not in text_of(result)
     assert len(text_of(result)) < 500
+
+
+@pytest.mark.req("ERN-12")
+async def test_a_malformed_entry_has_an_error_of_its_own_and_the_others_run(catalog: Catalog, era: str) -> None:
+    entries = [
+        {"route": "fraud://resources/handbook", "params": None},
+        "fraud://tools/investigate",
+        {"route": "fraud://tools/investigate", "params": [7]},
+        {"route": "fraud://tools/investigate", "args": {"user_id": 7}},
+        {"params": {"user_id": 7}},
+        {"route": "fraud://tools/investigate", "params": {"user_id": 7}},
+    ]
+    async with connect(catalog, era) as client:
+        result = await client.call_tool("get", {"routes": entries})
+    assert not result.is_error
+    assert result.structured_content is not None
+    found = result.structured_content["results"]
+    assert [each["success"] for each in found] == [True, False, False, False, False, True]
+    codes = [each["error"]["code"] for each in found[1:5]]
+    assert codes == ["INVALID_ROUTE", "INVALID_PARAMS", "INVALID_PARAMS", "INVALID_ROUTE"]
+    assert [each["route"] for each in found[1:5]] == [*["fraud://tools/investigate"] * 3, "routes[4]"]
+    assert "entry: must be an object, not text" in found[1]["error"]["message"]
+    assert "params: must be an object or null, not a list" in found[2]["error"]["message"]
+    assert "args: is not a parameter here. Did you mean params?" in found[3]["error"]["message"]
+    assert "route: is missing" in found[4]["error"]["message"]
+    assert result.structured_content["summary"] == {"total": 6, "success": 2, "failed": 4}
+
+
+@pytest.mark.req("ERN-08")
+async def test_per_domain_has_two_spellings(catalog: Catalog, era: str) -> None:
+    async with connect(catalog, era) as client:
+        for arguments in ({"per_domain": 3}, {"perDomain": 3}, {"per_domain": 3, "perDomain": 3}):
+            assert not (await client.call_tool("ask", {"query": "fraud", **arguments})).is_error
 
 
 async def test_a_number_that_came_as_text_is_taken(catalog: Catalog, era: str) -> None:
@@ -252,24 +286,21 @@ def ask_in(refusal: str) -> dict[str, str]:
     return {"query": found[1], "domain": found[2]}
 
 
-async def test_resources_are_listed_page_by_page_and_none_twice(tmp_path: Path, era: str) -> None:
+@pytest.mark.req("BEY-01")
+async def test_the_listing_of_resources_does_not_grow_with_the_catalog(tmp_path: Path, era: str) -> None:
     async def fetch(client: Any) -> str:
         return "text"
 
     many = tuple(
         Resource(path=f"page-{number}", name=f"Page {number}", description="A page", fetch=fetch)
-        for number in range(PAGE + 5)
+        for number in range(MAX_LISTED + 5)
     )
     domain = Domain(name="book", description="A book", resources=many)
-    found: list[str] = []
     async with open_catalog(tmp_path, domain) as catalog, connect(catalog, era) as client:
-        cursor, pages = None, 0
-        while pages == 0 or cursor is not None:
-            page = await client.list_resources(cursor=cursor)
-            found += [each.uri for each in page.resources]
-            cursor, pages = page.next_cursor, pages + 1
-    assert pages == 2
-    assert sorted(found) == sorted(f"book://resources/page-{number}" for number in range(PAGE + 5))
+        page = await client.list_resources()
+        assert (len({each.uri for each in page.resources}), page.next_cursor) == (MAX_LISTED, None)
+        unlisted = {f"book://resources/{each.path}" for each in many} - {each.uri for each in page.resources}
+        assert (await client.read_resource(min(unlisted))).contents
 
 
 @pytest.mark.parametrize(

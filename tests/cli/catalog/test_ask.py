@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.cli.catalog.conftest import resources, settings
 from tests.cli.conftest import PATIENCE, Clew, start
+from tests.trusting import trust_all
 
 
 @pytest.mark.req("BEY-11")
@@ -127,3 +129,93 @@ def test_a_folder_that_cannot_be_made_is_one_line_that_names_a_way_out(clew: Cle
     result = clew(*command, "--folder", "/proc/nobody/.clew")  # where not even root can make one
     assert (result.code, result.out, len(result.err.splitlines())) == (1, "", 1)
     assert result.err.endswith("Name a folder that you may write: --folder or CLEW_FOLDER\n")
+
+
+SHELVES = """
+from clew.catalog.domain import Domain, SearchConfig, Segment
+from clew.tools import tool
+
+@tool
+async def lend(title: str) -> str:
+    "Lend a book."
+    return title
+
+@tool(name="lend")
+async def lend_again(title: str) -> str:
+    "Lend a book once more."
+    return "again"
+
+good = Domain(name="good", description="Books.", tools=(lend,))
+twice = Domain(name="twice", description="Books twice.", tools=(lend, lend_again))
+
+def with_search(**given):
+    return Domain(name="bad", description="Films.", tools=(lend,), search=SearchConfig(**given))
+
+bad = {
+    "negative": lambda: with_search(weights=(4, -2, 1)),
+    "nan": lambda: with_search(weights=(4, float("nan"), 1)),
+    "texts": lambda: with_search(weights="4,2,1"),
+    "few": lambda: with_search(weights=(4, 2)),
+    "joined": lambda: with_search(query_by="description,name"),
+    "unknown": lambda: with_search(query_by=("title",)),
+    "priority": lambda: with_search(segments=[Segment(name="s", priority=None), Segment(name="t")]),
+    "limit": lambda: with_search(segments=[Segment(name="s", limit="5")]),
+    "type": lambda: with_search(segments=[Segment(name="s", types=["\\ud800"])]),
+    "segment": lambda: with_search(segments=["tables"]),
+}
+globals().update(bad)
+"""
+BAD = {
+    "negative": "SearchConfig.weights: must be numbers between 0 and 100",
+    "nan": "SearchConfig.weights: must be numbers between 0 and 100",
+    "texts": "SearchConfig.weights: must be a list of numbers",
+    "few": "SearchConfig.weights: has 2 numbers for 3 fields",
+    "joined": "SearchConfig.query_by: must be a list of texts",
+    "unknown": "SearchConfig.query_by: 'title' is not a field",
+    "priority": "Segment.priority: of s must be a whole number",
+    "limit": "Segment.limit: of s must be a whole number from 1 on",
+    "type": "Segment.types: holds half of a surrogate pair",
+    "segment": "SearchConfig.segments: must be a list of Segment",
+}
+
+
+@pytest.fixture
+def shelves(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Settings that name domains of a module."""
+
+    def write(*names: str) -> None:
+        code = folder.parent / "code"
+        code.mkdir()
+        (code / "shelves.py").write_text(SHELVES)
+        monkeypatch.setenv("PYTHONPATH", str(code))
+        monkeypatch.syspath_prepend(str(code))
+        named = ", ".join(f'"shelves:{name}"' for name in names)
+        settings(folder, f"[catalog]\nrepository = false\ndomains = [{named}]\n")
+        trust_all(folder)
+
+    return write
+
+
+@pytest.mark.req("ERN-06")
+def test_a_bad_search_configuration_leaves_out_its_domain_alone_and_is_named_in_one_line(
+    clew: Clew, shelves: Callable[..., None]
+) -> None:
+    shelves(*BAD, "good")
+    found = clew("ask", "lend a book", "--json")
+    assert found.code == 0, found.err
+    assert (found.code, [each["domain"] for each in found.json["sections"]]) == (0, ["good"])
+    for name, told in BAD.items():
+        (line,) = [line for line in found.err.splitlines() if f"shelves:{name} " in line]
+        assert told in line
+
+
+@pytest.mark.req("ERN-01")
+def test_a_tool_that_a_domain_has_twice_is_used_once_and_told_with_both_places(
+    clew: Clew, shelves: Callable[..., None]
+) -> None:
+    shelves("twice", "good")
+    found = clew("ask", "lend a book", "--json")
+    assert (found.code, sorted(each["domain"] for each in found.json["sections"])) == (0, ["good", "twice"])
+    (line,) = [line for line in found.err.splitlines() if "twice" in line]
+    assert "twice://tools/lend is defined twice, at shelves:5 and at shelves:10: the first is used" in line
+    assert clew("get", "twice://tools/lend", "title=Moby", "--json").json["results"][0]["data"]["content"] == "Moby"

@@ -125,8 +125,8 @@ def test_strict_settings_make_get_refuse_what_was_not_shown_and_name_the_ask(
     refused = clew("get", "warehouse://tools/hidden/query", "sql=x", "--json")
     failure = refused.json["results"][0]["error"]
     assert (refused.code, failure["code"]) == (1, "NOT_REVEALED")
-    assert 'ask(query="query", domain="warehouse")' in failure["message"]
-    handle = clew("ask", "payments", "--json").json["handle"]
+    assert 'ask(query="warehouse://tools/analyst", domain="warehouse")' in failure["message"]
+    handle = clew("ask", "warehouse://tools/analyst", "--domain", "warehouse", "--json").json["handle"]
     guided = clew("get", "warehouse://tools/analyst", "--handle", handle)
     assert guided.code == 0
     assert clew("get", "warehouse://tools/hidden/query", "sql=x", "--handle", handle).code == 0

@@ -15,9 +15,10 @@ from clew.catalog.operations.answers import (
     MAX_PER_DOMAIN,
     MAX_QUESTION,
     Answer,
-    Item,
+    GivenItem,
     Question,
     Results,
+    choose_per_domain,
 )
 from clew.decode_errors import in_plain_words
 from clew.errors import ClewError, InvalidInput
@@ -27,6 +28,7 @@ MAX_HANDLE = 1_000
 Report = Callable[[float, float | None, str], Awaitable[None]]
 
 _Handle = Annotated[str, Meta(max_length=MAX_HANDLE)] | None
+_PerDomain = Annotated[int, Meta(ge=1, le=MAX_PER_DOMAIN)]
 
 
 class AskArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,14 +36,15 @@ class AskArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     query: Annotated[str, Meta(max_length=MAX_QUESTION)]
     domain: str | None = None
-    per_domain: Annotated[int, Meta(ge=1, le=MAX_PER_DOMAIN)] = DEFAULT_PER_DOMAIN
+    per_domain: _PerDomain = DEFAULT_PER_DOMAIN
+    other_per_domain: _PerDomain | None = msgspec.field(default=None, name="perDomain")
     handle: _Handle = None
 
 
 class GetArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What `get` takes."""
 
-    routes: Annotated[list[Item], Meta(min_length=1, max_length=MAX_ITEMS)]
+    routes: Annotated[list[GivenItem], Meta(min_length=1, max_length=MAX_ITEMS)]
     handle: _Handle = None
 
 
@@ -68,7 +71,8 @@ def read_question(given: Mapping[str, Any] | None) -> Question:
     found = read_arguments(given, AskArguments)
     if not found.query.strip():
         raise InvalidInput("query", "is empty", hint="Say what you want to do or know")
-    return Question(query=found.query, domain=found.domain, per_domain=found.per_domain, handle=found.handle)
+    per_domain = choose_per_domain(found.per_domain, found.other_per_domain)
+    return Question(query=found.query, domain=found.domain, per_domain=per_domain, handle=found.handle)
 
 
 def ask_result(answer: Answer) -> CallToolResult:

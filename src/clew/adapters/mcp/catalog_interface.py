@@ -7,7 +7,7 @@ from typing import Protocol
 
 from clew.access import Principal
 from clew.adapters.mcp.calls import Report
-from clew.catalog.operations.answers import Answer, Entry, Item, Question, Results
+from clew.catalog.operations.answers import Answer, Entry, Item, MalformedItem, Question, Results
 from clew.catalog.skills.files import SkillFiles
 
 
@@ -17,18 +17,20 @@ class Offering(Protocol):
     async def ask(self, question: Question, *, by: Principal) -> Answer: ...
 
     async def get(
-        self, items: Sequence[Item], *, by: Principal, handle: str | None = None, report: Report | None = None
+        self,
+        items: Sequence[Item | MalformedItem],
+        *,
+        by: Principal,
+        handle: str | None = None,
+        report: Report | None = None,
     ) -> Results: ...
 
     async def instructions(self, *, by: Principal) -> str:
         """What a model is told when `by` connects, made of the catalog as it is now."""
         ...
 
-    async def list_resources(
-        self, *, by: Principal, cursor: str | None = None, limit: int = 100
-    ) -> tuple[Sequence[Entry], str | None]:
-        """One page of the resources that `by` may see, and the cursor of the next. Raises InvalidInput for a cursor
-        that is none."""
+    async def list_resources(self, *, by: Principal, limit: int = 100) -> Sequence[Entry]:
+        """The newest resources that `by` may see."""
         ...
 
     async def skill_files(self, *, by: Principal) -> SkillFiles | None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from mcp_types import ListResourceTemplatesResult, ListToolsResult, ResourceTemplate, Tool, ToolAnnotations
 
-from clew.catalog.operations.answers import DEFAULT_PER_DOMAIN, MAX_ITEMS, MAX_PER_DOMAIN
+from clew.catalog.operations.answers import DEFAULT_PER_DOMAIN, ITEM_SCHEMA, MAX_ITEMS, MAX_PER_DOMAIN
 
 ASK: Final = "ask"
 GET: Final = "get"
@@ -35,15 +35,7 @@ _GET_INPUT: dict[str, Any] = {
             "type": "array",
             "minItems": 1,
             "maxItems": MAX_ITEMS,
-            "items": {
-                "type": "object",
-                "properties": {
-                    "route": {"type": "string"},
-                    "params": {"type": "object", "description": "Arguments of a tool route"},
-                },
-                "required": ["route"],
-                "additionalProperties": False,
-            },
+            "items": ITEM_SCHEMA,
         },
         "handle": _HANDLE,
     },

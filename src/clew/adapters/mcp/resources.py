@@ -1,4 +1,4 @@
-"""Resources of the catalog as MCP resources: pages of a listing, and the text behind one route."""
+"""Resources of the catalog as MCP resources: a bounded listing, and the text behind one route."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from clew.catalog.route import parse_route
 from clew.catalog.skills.files import SCHEME
 from clew.errors import InvalidInput, NotFound
 
-PAGE = 100
+MAX_LISTED = 100
 MARKDOWN = "text/markdown"
 HANDLE = "clew/handle"
 """The key of `_meta` under which a request that has no arguments sends its handle."""
@@ -32,14 +32,16 @@ _NOT_FOUND_BEFORE_2026 = -32002
 
 
 async def list_resources(catalog: Offering, by: Principal, cursor: str | None) -> ListResourcesResult:
-    """One page: the resources of the catalog, then the files of skills. Raises InvalidInput for a cursor that this
-    server did not give."""
-    if cursor is not None and cursor.startswith(SCHEME):
+    """The newest resources of the catalog, at most MAX_LISTED, then pages of the files of skills.
+
+    The listing does not grow with the catalog: `ask` finds all other resources. Raises InvalidInput for a cursor that
+    this server did not give.
+    """
+    if cursor is not None:
         files, further = await skills.list_files(catalog, by, cursor if cursor != SCHEME else None)
         return ListResourcesResult(resources=files, next_cursor=further)
-    entries, more = await catalog.list_resources(by=by, cursor=cursor, limit=PAGE)
-    if more is None and await catalog.skill_files(by=by) is not None:
-        more = SCHEME
+    entries = await catalog.list_resources(by=by, limit=MAX_LISTED)
+    more = SCHEME if await catalog.skill_files(by=by) is not None else None
     return ListResourcesResult(resources=[_shown(each) for each in entries], next_cursor=more)
 
 

@@ -31,6 +31,7 @@ from clew.adapters.mcp.calls import (
 )
 from clew.adapters.mcp.catalog_interface import Offering
 from clew.adapters.mcp.listing import ASK, GET, INPUT_SCHEMAS, LISTING, TEMPLATES, TOOLS
+from clew.catalog.operations.answers import read_items
 from clew.errors import ClewError
 
 Context = ServerRequestContext[Any, Any]
@@ -105,7 +106,9 @@ class _Door:
     async def _get(self, context: Context, arguments: dict[str, Any] | None) -> types.CallToolResult:
         wanted = read_arguments(arguments, GetArguments)
         by, report = self._principal_of(context), rising(context.session.report_progress)
-        return get_result(await self._catalog.get(wanted.routes, by=by, handle=wanted.handle, report=report))
+        return get_result(
+            await self._catalog.get(read_items(wanted.routes), by=by, handle=wanted.handle, report=report)
+        )
 
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None

@@ -48,7 +48,7 @@ async def ask_instead(catalog: Catalog, text: str, *, by: Principal) -> str:
     domains = [f"- **{each.name}**: {each.description}" for each in catalog.domains(by=by)]
     if not domains:
         return "Nothing here is close to that; there is nothing yet that could be."
-    found, _ = await catalog.list_resources(by=by, limit=EXAMPLES)
+    found = await catalog.list_resources(by=by, limit=EXAMPLES)
     parts = ["Nothing here is close to that. What there is:", "\n".join(domains)]
     if found:
         parts.append("\n".join(("Some of the documents:", "", *_lines(found))))

@@ -9,14 +9,21 @@ from msgspec import Meta
 
 from clew.access import Principal
 from clew.catalog.catalog import Catalog
-from clew.catalog.operations.answers import DEFAULT_PER_DOMAIN, MAX_ITEMS, MAX_PER_DOMAIN, Item, Question
+from clew.catalog.operations.answers import (
+    DEFAULT_PER_DOMAIN,
+    MAX_ITEMS,
+    MAX_PER_DOMAIN,
+    GivenItem,
+    Question,
+    read_items,
+)
 from clew.tools.tool import Effects, Limits, Tool, ToolContext, tool
 
 OpenCatalog = Callable[[], Awaitable[Catalog]]
 """The catalog, which is opened when it is first needed."""
 
 PerDomain = Annotated[int, Meta(ge=1, le=MAX_PER_DOMAIN)]
-Routes = Annotated[list[Item], Meta(min_length=1, max_length=MAX_ITEMS)]
+Routes = Annotated[list[GivenItem], Meta(min_length=1, max_length=MAX_ITEMS)]
 
 
 def catalog_tools(open_catalog: OpenCatalog) -> tuple[Tool, ...]:
@@ -44,7 +51,7 @@ def catalog_tools(open_catalog: OpenCatalog) -> tuple[Tool, ...]:
             routes: each with its route, and params where it is a tool
         """
         catalog = await open_catalog()
-        return (await catalog.get(routes, by=context.by, handle=_handle(context.by))).markdown
+        return (await catalog.get(read_items(routes), by=context.by, handle=_handle(context.by))).markdown
 
     return ask, get
 

@@ -30,6 +30,8 @@ FOLDED_SHARE = 0.4
 """The part of the budget that one line a domain may take, where there are many."""
 LINES = ((100, FEW), (60, 1), (0, 0))
 """Ways of folding, from long to short: characters of the description, entry points by name."""
+HOW_TO_SEE = "Ask with a `domain`, in words closer to what you need, or with a larger budget."
+"""What a caller can do about a cut."""
 LEAST = 60
 """Tokens below which no domain is worth showing in full."""
 
@@ -60,9 +62,9 @@ def lay_out(
         room -= size - cost
         shown.append((section, size))
     kept, missing = _drop_last(shown, budget - OVERHEAD, budget // 10)
-    cut = _tell(kept, missing, len(_first(missing, budget // 10)), wanted, is_relevant=is_relevant)
     left = budget - OVERHEAD - sum(size for _, size in shown)
-    return (kept if missing else _name_more(kept, ordered, found, left)), cut
+    sections = kept if missing else _name_more(kept, ordered, found, left)
+    return sections, _tell(sections, missing, len(_first(missing, budget // 10)), wanted, is_relevant=is_relevant)
 
 
 # -- one line a domain ------------------------------------------------------------------------------------
@@ -238,12 +240,18 @@ def _drop_last(shown: Sequence[tuple[Section, int]], room: int, for_names: int) 
 def _tell(
     kept: Sequence[Section], missing: Sequence[str], named: int, wanted: Mapping[str, Found], *, is_relevant: bool
 ) -> str:
-    """What a larger budget would show: domains, and resources of the domains that are `wanted` in full."""
+    """What a larger budget would show: entry points and resources of the domains in full, and further domains."""
+    parts = [_count(each.more, "entry point", each.domain) for each in kept if each.more and not each.is_folded]
     left = sum(len(_resources(found)) for found in wanted.values())
     left -= sum(len(each.resources) for each in kept)
-    parts = [f"{left} resource{'' if left == 1 else 's'}"] if left and is_relevant else []
+    if left and is_relevant:
+        parts.append(_count(left, "resource"))
     if missing:
         more = f"{len(missing) - named} {'more' if named else 'domains'}" if named < len(missing) else ""
         names = f"the domains {', '.join(missing[:named])}" if named else ""
         parts.append(" and ".join(filter(None, (names, more))))
-    return f"Cut for the token budget: {', '.join(parts)}. Name a domain, or give a larger budget." if parts else ""
+    return f"Cut for the token budget: {', '.join(parts)}. {HOW_TO_SEE}" if parts else ""
+
+
+def _count(number: int, noun: str, domain: str = "") -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}" + (f" of {domain}" if domain else "")

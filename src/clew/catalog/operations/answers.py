@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
+from clew.decode_errors import in_plain_words
+from clew.errors import InvalidInput
 from clew.tools import GuidedContent
 
 MAX_QUESTION = 4_000
 MAX_PER_DOMAIN = 50
 MAX_ITEMS = 50
-DEFAULT_PER_DOMAIN = 5
+DEFAULT_PER_DOMAIN = 10
 DEFAULT_BUDGET = 2_000
+MAX_SHOWN_ROUTE = 200
+ITEM_EXAMPLE = 'For example {"route": "warehouse://tools/analyst", "params": {}}'
 
 Code = Literal["INVALID_ROUTE", "NOT_FOUND", "ACCESS_DENIED", "NOT_REVEALED", "INVALID_PARAMS", "EXECUTION_ERROR"]
 
@@ -26,6 +31,26 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     per_domain: int = DEFAULT_PER_DOMAIN
     handle: str | None = None
     budget: int = DEFAULT_BUDGET
+
+
+class AskBody(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question as a client sends it. `perDomain` is another spelling of `per_domain`."""
+
+    other_per_domain: int | None = msgspec.field(default=None, name="perDomain")
+
+    def to_question(self) -> Question:
+        """Raises InvalidInput where the two spellings disagree."""
+        per_domain = choose_per_domain(self.per_domain, self.other_per_domain)
+        return Question(
+            query=self.query, domain=self.domain, per_domain=per_domain, handle=self.handle, budget=self.budget
+        )
+
+
+def choose_per_domain(per_domain: int, other: int | None) -> int:
+    """The number that `per_domain` or `perDomain` gives. Raises InvalidInput where they disagree."""
+    if other is not None and per_domain not in (DEFAULT_PER_DOMAIN, other):
+        raise InvalidInput("perDomain", "is another spelling of per_domain", hint="Give one of them")
+    return per_domain if other is None else other
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -100,16 +125,56 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     markdown: str = ""
 
 
+ITEM_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "route": {"type": "string"},
+        "params": {"type": "object", "description": "Arguments of a tool route"},
+    },
+    "required": ["route"],
+    "additionalProperties": False,
+}
+GivenItem = Annotated[Any, Meta(extra_json_schema=ITEM_SCHEMA)]
+"""One entry of a `get` as a client sends it; `read_items` checks each by itself."""
+
+
 class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One entry of a `get`."""
+    """One entry of a `get`. `params: null` means the same as no `params`."""
 
     route: str
-    params: dict[str, Any] = {}
+    params: dict[str, Any] | None = None
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
     code: Code
     message: str
+
+
+class MalformedItem(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of a `get` that cannot be read. Its result is the failure, and the other entries run."""
+
+    route: str
+    failure: Failure
+
+
+def read_items(given: Sequence[Any]) -> list[Item | MalformedItem]:
+    """The entries of a `get`, each checked by itself."""
+    return [_read_item(entry, at) for at, entry in enumerate(given)]
+
+
+def _read_item(entry: Any, at: int) -> Item | MalformedItem:
+    try:
+        return msgspec.convert(entry, Item, strict=False)
+    except msgspec.ValidationError as error:
+        problem = in_plain_words(error, Item, "entry", called="parameter")
+    route = entry.get("route") if isinstance(entry, dict) else entry
+    is_named = isinstance(route, str)
+    code: Code = "INVALID_PARAMS" if is_named and isinstance(entry, dict) else "INVALID_ROUTE"
+    problem.hint = ". ".join(filter(None, (problem.hint, ITEM_EXAMPLE)))
+    return MalformedItem(
+        route=route[:MAX_SHOWN_ROUTE] if is_named else f"routes[{at}]",
+        failure=Failure(code=code, message=str(problem)),
+    )
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

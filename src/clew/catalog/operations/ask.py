@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import re
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from clew.access import Principal
 from clew.catalog.domain import Domain
 from clew.catalog.indexing.document_nodes import SCHEMA as RESOURCE_SCHEMA
+from clew.catalog.indexing.resource_queries import find_resource
 from clew.catalog.indexing.tool_index import TOOL_SCHEMA
 from clew.catalog.operations.answer_layout import lay_out
 from clew.catalog.operations.answers import MAX_PER_DOMAIN, MAX_QUESTION, Answer, Known, Question
-from clew.catalog.operations.discovery import FOREIGN_TOOL_SCHEMA, Discovery
+from clew.catalog.operations.discovery import FOREIGN_TOOL_SCHEMA, Discovery, Found
 from clew.catalog.operations.markdown import render_answer
-from clew.catalog.registry import Registry
+from clew.catalog.registry import EntryPoints, Registry
+from clew.catalog.route import Route, parse_route
 from clew.clock import Clock
 from clew.errors import InvalidInput, TooLarge
 from clew.llm.tokens import estimate_tokens
@@ -27,6 +31,9 @@ from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 MIN_BUDGET, MAX_BUDGET = 300, 100_000
+MAX_NAMED = 5
+"""Routes in one question that are looked up."""
+_ROUTES = re.compile(r"[a-z][a-z0-9-]*://(?:tools|resources)/[^\s\"'`<>()]+")
 REMEMBERED = 500
 CATALOG_SCHEMAS = (TOOL_SCHEMA, FOREIGN_TOOL_SCHEMA, RESOURCE_SCHEMA)
 
@@ -83,11 +90,26 @@ class Asking:
         domains = self._domains(question, by)
         entries = [self._registry.entry_points(domain, by) for domain in domains]
         found = await self._discovery.find(question.query, domains, question.per_domain, by=reader)
+        await self._add_named(question, found, entries, reader)
         is_relevant = any(each.relevance >= 1 for each in found.values())
         budget = question.budget - len(exposure.handle)
         sections, cut = lay_out(entries, found, budget, is_relevant=is_relevant)
         hint = "" if is_relevant else NOTHING_CLOSE if domains else NOTHING_AT_ALL
         return Answer(handle=exposure.handle, sections=sections, is_relevant=is_relevant, hint=hint, cut=cut)
+
+    async def _add_named(
+        self, question: Question, found: Mapping[str, Found], entries: Sequence[EntryPoints], reader: Principal
+    ) -> None:
+        """Put the routes that a question spells out first, so that it certainly shows them."""
+        known = {each.domain.name: each for each in entries}
+        for route in _routes_in(question.query):
+            if route.domain not in known:
+                continue
+            own = found[route.domain]
+            if str(route) in known[route.domain]:
+                own.put_tool_first(str(route))
+            elif route.kind == "resources" and (record := await find_resource(self._trail, str(route), by=reader)):
+                own.put_resource_first(record, question.per_domain)
 
     def _domains(self, question: Question, by: Principal) -> Sequence[Domain]:
         if question.domain is not None:
@@ -117,6 +139,15 @@ class Asking:
             ]
             shown += [Exposed(item=route, via="ask", why=why, since=now) for route in section.folded]
         return shown
+
+
+def _routes_in(query: str) -> list[Route]:
+    """The first few routes that a question spells out."""
+    found = []
+    for text in _ROUTES.findall(query)[:MAX_NAMED]:
+        with contextlib.suppress(InvalidInput):
+            found.append(parse_route(text.rstrip(".,;:?!")))
+    return found
 
 
 def with_hint(answer: Answer, hint: str) -> Answer:

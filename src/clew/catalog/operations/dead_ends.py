@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from clew.access import Principal
 from clew.catalog.registry import Registry
 from clew.catalog.route import Route, parse_route
 from clew.errors import InvalidInput
@@ -46,6 +47,24 @@ def find_dead_ends(registry: Registry) -> list[DeadEnd]:
             close = difflib.get_close_matches(str(route), _routes_of(registry, route), 1)
             found.append(DeadEnd(tool=routed.text, route=str(route), nearest=close[0] if close else ""))
     return found
+
+
+def find_leading(registry: Registry, route: Route, by: Principal) -> list[str]:
+    """The entry points of its domain that lead to a hidden tool: those whose code names it, else all of them. Only
+    entry points that the caller may use."""
+    domain = registry.find_domain(route.domain)
+    if domain is None:
+        return []
+    entries = registry.entry_points(domain, by)
+    naming = [text for text, routed in entries.items() if str(route) in _route_texts(routed.tool.call)]
+    return naming or list(entries)
+
+
+def _route_texts(call: Callable[..., Any]) -> set[str]:
+    """The texts in the code behind a call that may be routes."""
+    functions = _functions(call)
+    known = {text for function in functions for value in _values(function) for text in _texts(value)}
+    return known.union(*(_constants(function.__code__) for function in functions))
 
 
 def _named_routes(call: Callable[..., Any], registry: Registry) -> Iterator[Route]:

@@ -8,15 +8,16 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from clew.access import Principal
-from clew.catalog.domain import Domain, Segment
+from clew.catalog.domain import FIELDS, Domain, Field, SearchConfig, Segment
 from clew.catalog.indexing.document_nodes import SCHEMA as RESOURCE_SCHEMA
 from clew.catalog.indexing.tool_index import TOOL_SCHEMA
 from clew.catalog.route import parse_route
 from clew.errors import InvalidInput
 from clew.trail.model.breadcrumb import Breadcrumb
-from clew.trail.model.query import Hit, SearchRequest
+from clew.trail.model.query import MAX_LIMIT, Hit, SearchRequest
 from clew.trail.model.selector import ContextMatch, Selector
-from clew.trail.search.closeness import closeness
+from clew.trail.search.closeness import EXACT, closeness
+from clew.trail.search.text import STOP, split_text, term_id
 from clew.trail.store import Trail
 
 FOREIGN_TOOL_SCHEMA = "mcp.tool.v1"
@@ -24,6 +25,7 @@ TOOL_HITS = 24
 OWN_SEARCHES = 12
 """So many domains get a search of their own; of more, the others share one."""
 SHARED_HITS = 200
+_TRAIL_FIELDS = {"name": "title"}
 
 
 class Found(msgspec.Struct, kw_only=True):
@@ -32,6 +34,15 @@ class Found(msgspec.Struct, kw_only=True):
     tools: dict[str, float] = {}
     resources: list[Hit] = []
     relevance: float = 0.0
+
+    def put_tool_first(self, route: str) -> None:
+        self.tools = {route: EXACT} | {each: close for each, close in self.tools.items() if each != route}
+        self.relevance = EXACT
+
+    def put_resource_first(self, record: Breadcrumb, most: int) -> None:
+        others = [hit for hit in self.resources if hit.breadcrumb.id != record.id]
+        self.resources = [Hit(breadcrumb=record, score=EXACT, exact=True), *others][:most]
+        self.relevance = EXACT
 
 
 class Discovery:
@@ -65,7 +76,7 @@ class Discovery:
         self, query: str, domains: Sequence[Domain], per_domain: int, by: Principal
     ) -> dict[str, list[Hit]]:
         filled = [domain for domain in domains if domain.extractors or domain.resources]
-        special = [each for each in filled if each.search.segments or each.search.weights]
+        special = [each for each in filled if each.search != SearchConfig()]
         alone = filled if len(filled) <= OWN_SEARCHES else special
         parts = await asyncio.gather(*(self._search_domain(query, each, per_domain, by) for each in alone))
         found = {domain.name: hits for domain, hits in zip(alone, parts, strict=True)}
@@ -81,7 +92,7 @@ class Discovery:
         """The resources of one domain: segment by segment, each within its limit, at most `per_domain` in all."""
         config = domain.search
         segments = sorted(config.segments, key=lambda each: each.priority) or [Segment(name="all", limit=per_domain)]
-        weights = _weights(domain)
+        weights = _weights(config)
         found: dict[str, Hit] = {}
         for segment in segments:
             limit = min(segment.limit, per_domain - len(found))
@@ -89,8 +100,22 @@ class Discovery:
                 break
             selector = select(domain.name, segment)
             request = SearchRequest(text=query, selector=selector, limit=limit, weights=weights, exclude=tuple(found))
-            found |= {hit.breadcrumb.id: hit for hit in await self._search(request, by)}
+            hits = await self._search_fields(request, config.query_by, by)
+            found |= {hit.breadcrumb.id: hit for hit in hits}
         return list(found.values())
+
+    async def _search_fields(self, request: SearchRequest, fields: Sequence[Field], by: Principal) -> Sequence[Hit]:
+        """The hits that share a word with one of these fields, as many as the request wants."""
+        if set(fields) == set(FIELDS):
+            return await self._search(request, by)
+        wanted, found, seen = _terms(request.text), list[Hit](), list(request.exclude)
+        while len(found) < request.limit and len(seen) + SHARED_HITS <= MAX_LIMIT:
+            page = await self._search(msgspec.structs.replace(request, limit=SHARED_HITS, exclude=seen), by)
+            found += [_without_name(hit, fields) for hit in page if wanted & _terms(_text_in(hit, fields))]
+            seen += [hit.breadcrumb.id for hit in page]
+            if not page:
+                break
+        return found[: request.limit]
 
     async def _search(self, request: SearchRequest, by: Principal) -> Sequence[Hit]:
         self.searches += 1
@@ -110,13 +135,29 @@ def select(domain: str, segment: Segment) -> Selector:
     )
 
 
-def _weights(domain: Domain) -> dict[str, float]:
-    """The trail's weights for a domain's fields; one that it does not name counts nothing."""
-    config = domain.search
-    if not config.weights:
-        return {}
-    named = dict(zip(config.query_by, config.weights, strict=True))
-    return {{"name": "title"}.get(field, field): named.get(field, 0.0) for field in ("name", "description", "content")}
+def _weights(config: SearchConfig) -> dict[str, float]:
+    """The trail's weights for the fields of a domain: 0 for one that it does not search, none where defaults hold."""
+    named = dict(zip(config.query_by, config.weights, strict=True)) if config.weights else {}
+    unsearched = dict.fromkeys((field for field in FIELDS if field not in config.query_by), 0.0)
+    return {_TRAIL_FIELDS.get(field, field): weight for field, weight in (named | unsearched).items()}
+
+
+def _terms(text: str) -> set[int]:
+    """The stems of a text's words, as the trail's search knows them; stop words count only where there is no other."""
+    words = split_text(text)
+    parts = [part for part in words.parts if part not in STOP] or words.parts
+    return {term_id(part, 0) for part in (*parts, *words.compounds)}
+
+
+def _text_in(hit: Hit, fields: Sequence[Field]) -> str:
+    record = hit.breadcrumb
+    texts = {"name": record.title, **{field: record.context.get(field, "") for field in ("description", "content")}}
+    return "\n".join(str(texts[field]) for field in fields)
+
+
+def _without_name(hit: Hit, fields: Sequence[Field]) -> Hit:
+    """A name that is not searched makes no hit exact."""
+    return hit if "name" in fields else msgspec.structs.replace(hit, exact=False)
 
 
 def is_sound(record: Breadcrumb) -> bool:

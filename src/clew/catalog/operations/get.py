@@ -11,7 +11,8 @@ import msgspec
 
 from clew.access import Principal
 from clew.catalog.indexing.document_nodes import MAX_CONTENT
-from clew.catalog.operations.answers import MAX_ITEMS, Item, Result, Results, Summary
+from clew.catalog.operations.answers import MAX_ITEMS, Item, MalformedItem, Result, Results, Summary
+from clew.catalog.operations.dead_ends import find_leading
 from clew.catalog.operations.lookup import Lookup
 from clew.catalog.operations.markdown import render_results
 from clew.catalog.operations.text import fence, inline
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 
 MAX_GUIDANCE = 50
 MAX_PARTS = 20
+MAX_LEADING = 4
 
 
 class Getting:
@@ -57,7 +59,7 @@ class Getting:
 
     async def get(
         self,
-        items: Sequence[Item],
+        items: Sequence[Item | MalformedItem],
         *,
         by: Principal,
         reader: Principal,
@@ -85,6 +87,8 @@ class Getting:
         return msgspec.structs.replace(answer, markdown=render_results(answer))
 
     async def _result(self, turn: _Turn) -> Result:
+        if isinstance(turn.item, MalformedItem):
+            return Result(route=turn.item.route, success=False, error=turn.item.failure)
         try:
             data = await self._run(turn)
         except Refused as refusal:
@@ -105,8 +109,8 @@ class Getting:
         self._require_scopes(route, routed.scopes, turn.by)
         if routed.tool.effects.destroys and not turn.by.may("delete"):
             raise Refused("ACCESS_DENIED", f"{route} destroys something, which needs the role curator")
-        self._require_revealed(route, turn.exposure)
-        data = await self._execute(routed, _checked(routed.tool, turn.item.params), turn)
+        self._require_revealed(route, turn)
+        data = await self._execute(routed, _checked(routed.tool, turn.params), turn)
         guidance = await self._allowed(data.guidance, routed.text, turn)
         return GuidedContent(content=data.content, guidance=guidance)
 
@@ -122,18 +126,27 @@ class Getting:
         if lacking := sorted(scopes - by.scopes):
             raise Refused("ACCESS_DENIED", f"{route} needs the scopes {', '.join(lacking)}, which you do not hold")
 
-    def _require_revealed(self, route: Route, exposure: Exposure) -> None:
-        if not self._strict or exposure.find(str(route)) is not None:
+    def _require_revealed(self, route: Route, turn: _Turn) -> None:
+        if not self._strict or turn.exposure.find(str(route)) is not None:
             return
-        brought = self._bringing(exposure)
+        brought = self._bringing(turn.exposure)
         if str(route) in brought.routes:
             return
         if waiting := brought.tell_waiting(str(route)):
             raise Refused("NOT_REVEALED", f"{route} {waiting}: until then it is closed")
-        about = route.path.rpartition("/")[2].replace("-", " ").replace("_", " ")
-        reveals = f'ask(query="{inline(about, 80)}", domain="{route.domain}")'
-        further = ", then follow the guidance of an entry point it shows" if route.is_hidden else ""
-        raise Refused("NOT_REVEALED", f"{route} was not shown to you yet. Call {reveals}{further}; pass the handle on")
+        raise Refused("NOT_REVEALED", f"{route} was not shown to you yet. {self._how_to_reveal(route, turn.by)}")
+
+    def _how_to_reveal(self, route: Route, by: Principal) -> str:
+        """The calls that show a route: `ask` shows what it names; guidance alone shows a hidden tool."""
+        if not route.is_hidden:
+            return f'Call ask(query="{route}", domain="{route.domain}"), and pass the handle on'
+        leading = find_leading(self._registry, route, by)
+        if not leading:
+            return "It is hidden, and no entry point of its domain is open to you: another domain may lead to it"
+        return (
+            f'It is hidden: call ask(query="{leading[0]}", domain="{route.domain}"), then get '
+            f"{' or '.join(leading[:MAX_LEADING])} and follow its guidance; pass the handle on"
+        )
 
     async def _read(self, route: Route, turn: _Turn) -> GuidedContent:
         if not await self._lookup.can_see(route, by=turn.reader):
@@ -142,9 +155,9 @@ class Getting:
             close = await self._lookup.suggest(route, by=turn.reader)
             further = f"Did you mean {' or '.join(close)}?" if close else "`ask` shows what exists"
             raise Refused("NOT_FOUND", f"there is no {route} for you. {further}")
-        self._require_revealed(route, turn.exposure)
-        if turn.item.params:
-            given = inline(", ".join(map(str, turn.item.params)), 200)
+        self._require_revealed(route, turn)
+        if turn.params:
+            given = inline(", ".join(map(str, turn.params)), 200)
             raise Refused("INVALID_PARAMS", f"a resource takes no parameters, but got {given}")
 
         async def read() -> GuidedContent:
@@ -219,11 +232,15 @@ def _checked(tool: Tool, params: dict[str, Any]) -> dict[str, Any]:
 class _Turn(msgspec.Struct, frozen=True, kw_only=True):
     """One entry, and on whose behalf it runs."""
 
-    item: Item
+    item: Item | MalformedItem
     exposure: Exposure
     by: Principal
     reader: Principal
     tell: Report | None
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return (self.item.params if isinstance(self.item, Item) else None) or {}
 
 
 class _Progress:
@@ -234,7 +251,7 @@ class _Progress:
         self._total = total
         self._done = 0
 
-    def part(self, item: Item) -> Report | None:
+    def part(self, item: Item | MalformedItem) -> Report | None:
         """What a tool tells its own progress with. It moves the whole by less than one entry, and never backwards."""
         report = self._report
         if report is None:

@@ -16,7 +16,7 @@ from clew.access import Principal
 from clew.catalog.catalog import Catalog, DomainInfo
 from clew.catalog.consent.consent import Consent, project_of
 from clew.catalog.consent.pending_consent import Waiting
-from clew.catalog.domain import Domain
+from clew.catalog.domain import Domain, without_duplicates
 from clew.catalog.indexing.lifecycle import Lifecycle
 from clew.catalog.indexing.pipeline import Progress, Report
 from clew.catalog.operations.dead_ends import find_dead_ends
@@ -198,14 +198,20 @@ class Workspace:
     async def _take_up(self, name: str, load: Callable[[], list[Domain]]) -> None:
         try:
             for domain in load():
-                await _add(self.catalog, domain)
+                await self.add(domain)
         except ConfigError as error:  # the others are still of use
             self.problems[name] = str(error)
+
+    async def add(self, domain: Domain) -> None:
+        """Add a domain without its duplicate routes, each of which becomes a problem. Raises ConfigError."""
+        kept, duplicates = without_duplicates(domain)
+        await _add(self.catalog, kept)
+        self.problems |= {f"{domain.name} {at}": text for at, text in enumerate(duplicates)}
 
     async def _take_up_source(self, name: str, source: SourceConfig) -> None:
         """A domain that has sources already gets one more."""
         is_there = self._tables.made(self.catalog.registry.find_domain(source.domain))
-        add = self.catalog.replace if is_there else partial(_add, self.catalog)
+        add = self.catalog.replace if is_there else self.add
         try:
             for domain in await self._tables.take({name: source}):
                 await add(domain)
@@ -283,7 +289,7 @@ async def open_workspace(
         domains.append(build_repository(project, trail, owner.owner_id))
     foreign = waiting.admit_servers(servers.servers.list())
     for domain in (*domains, *(build_domain(each, servers.entries(each.id), servers) for each in foreign)):
-        await _add(catalog, domain)
+        await workspace.add(domain)
     await workspace.offer_skills()
     await definitions.look_at_rules()
     workspace.tell_waiting()

@@ -42,7 +42,7 @@ PATIENCE_SECONDS = 30.0
 async def ask(
     *query: Annotated[str, Parameter(help="What you want to do or know, in your own words.")],
     domain: Annotated[str | None, Parameter(help="Only this domain.")] = None,
-    per_domain: Annotated[int, Parameter(help="At most this many resources of each domain.")] = 5,
+    per_domain: Annotated[int, Parameter(help="At most this many resources of each domain.")] = 10,
     budget: Annotated[int, Parameter(help="At most this many tokens.")] = 2_000,
     handle: Handle = None,
     cached: Annotated[bool, Parameter(help="Do not look at local files again before answering.")] = False,

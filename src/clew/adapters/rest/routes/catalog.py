@@ -11,7 +11,7 @@ from clew.catalog.catalog import NAMED_KINDS, DomainInfo
 from clew.catalog.indexing.lifecycle import SourceState
 from clew.catalog.indexing.pipeline import Report
 from clew.catalog.operations.answers import Answer as Found
-from clew.catalog.operations.answers import Item, Question, Results
+from clew.catalog.operations.answers import AskBody, GivenItem, Results, read_items
 from clew.catalog.operations.why import Why
 from clew.errors import AccessDenied, HandleRefused, InvalidInput, NotFound, TooLarge
 
@@ -19,7 +19,7 @@ from clew.errors import AccessDenied, HandleRefused, InvalidInput, NotFound, Too
 class Items(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Routes to run side by side, and the handle of an earlier answer."""
 
-    routes: list[Item]
+    routes: list[GivenItem]
     handle: str | None = None
 
 
@@ -59,12 +59,12 @@ class Reports(msgspec.Struct, frozen=True, kw_only=True):
 
 async def ask(call: Call) -> Answer:
     workspace = await call.services.workspace()
-    return reply(await workspace.catalog.ask(call.body, by=call.by))
+    return reply(await workspace.catalog.ask(call.body.to_question(), by=call.by))
 
 
 async def get(call: Call) -> Answer:
     workspace = await call.services.workspace()
-    return reply(await workspace.catalog.get(call.body.routes, by=call.by, handle=call.body.handle))
+    return reply(await workspace.catalog.get(read_items(call.body.routes), by=call.by, handle=call.body.handle))
 
 
 async def why(call: Call) -> Answer:
@@ -114,7 +114,7 @@ OPERATIONS = (
         group="catalog",
         verb="read",
         writes=True,
-        body=Question,
+        body=AskBody,
         answer=Found,
         raises=(HandleRefused, InvalidInput, NotFound, TooLarge),
     ),
