@@ -15,6 +15,7 @@ from clew.catalog.skills.showing import show_tools
 from clew.catalog.text import inline
 from clew.catalog.workspace import Workspace
 from clew.skills.exposure import Exposure
+from clew.skills.rules.interception import MAX_INTENT
 from clew.skills.sessions.agent_session import AgentSession
 from clew.skills.sessions.loads import TRIGGERED, loadable_skills
 from clew.skills.sessions.session import SKILL, brought_by, is_skill
@@ -72,7 +73,11 @@ class RunSkills:
         here = state.discovered_skills if state is not None else ()
         free = [name for name in loadable_skills(found.terms) if name not in here and self._is_free(found, name)]
         names = {path_part(name): name for name in free}
-        close = [names[path] for path in await search.find_skills(message, names, HINTED, self._by)] if names else []
+        close = (
+            [names[path] for path in await search.find_skills(message[:MAX_INTENT], names, HINTED, self._by)]
+            if names
+            else []
+        )
         if not close:
             return ""
         shown = ", ".join(inline(each, 100) for each in close)
