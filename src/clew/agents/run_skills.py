@@ -11,7 +11,7 @@ from clew.agents.prompt_hooks import Called
 from clew.catalog.route import path_part
 from clew.catalog.skills.loaded import first_skills
 from clew.catalog.skills.routes import FIND
-from clew.catalog.skills.showing import show_tools
+from clew.catalog.skills.showing import show_files, show_tools
 from clew.catalog.text import inline
 from clew.catalog.workspace import Workspace
 from clew.skills.exposure import Exposure
@@ -106,6 +106,7 @@ class RunSkills:
         toolsets = dict.fromkeys(each for skill in skills for each in skill.toolsets if each in manifest.toolsets)
         tools = dict.fromkeys(tool for each in toolsets for tool in manifest.toolsets[each].tools)
         parts = [f"The skill {name}, for this work:", found.skill_content(name)]
+        parts += filter(None, map(show_files, skills))
         parts += show_tools(tools, workspace.catalog.registry, self._by)
         return Called(skill=name, why=why, text="\n\n".join(parts))
 
