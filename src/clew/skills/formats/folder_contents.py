@@ -13,7 +13,7 @@ import msgspec
 
 from clew.skills.files.document import Document
 from clew.skills.files.links import extract_links
-from clew.skills.files.walking import show
+from clew.skills.files.tree_walk import show
 from clew.skills.manifest import Reference
 
 MAX_LISTED = 1_000
