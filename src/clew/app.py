@@ -198,6 +198,7 @@ class App:
         sandbox = open_sandbox(production=self.config.production, deny=[str(own.absolute())])
         policy = self._policy(root)
         folder = WorkingFolder(root)
+        rules = PlaceRules(Rules(root, self.trail, by=self.me), TrailExposures(self.trail, self.clock), self.clock)
         return await build_runtime(
             self.trail,
             self.clock,
@@ -211,13 +212,12 @@ class App:
                 sandbox=sandbox,
                 policy=policy,
                 open_catalog=self._open_catalog,
-                hook=PlaceRules(
-                    Rules(root, self.trail, by=self.me), TrailExposures(self.trail, self.clock), self.clock
-                ),
+                hook=rules,
             ),
             policy=policy,
             place=folder.locate,
             skills=RunSkills(self.workspace, self.me),
+            hooks=(rules.prompt_hook(self.trail, self.me),),
             is_isolated=sandbox.status().isolated,
         )
 

@@ -258,7 +258,9 @@ def _from_file(path: Path) -> Given:
     except FileNotFoundError:
         return
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from None
+        is_repeated = "Cannot declare" in str(error) or "Cannot overwrite" in str(error)
+        hint = "Two tables have one name: put all their settings below the first" if is_repeated else ""
+        raise _error(f"{path} is not TOML: {error}", hint) from None
     for name, value in found.items():
         if isinstance(value, dict):
             yield from ((str(path), f"{name}.{inner}", each) for inner, each in value.items())

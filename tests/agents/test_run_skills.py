@@ -188,3 +188,10 @@ async def test_an_agent_that_can_get_is_told_which_skills_may_help(
         shown = await ship.say("give a passenger the money back after a cancelled crossing")
         assert "Skills that may help with this: refunding" in shown
         assert "Look the payment up first." not in shown
+
+
+async def test_a_very_long_message_brings_skills_too(
+    trail: Trail, clock: ManualClock, me: Principal, folder: Path
+) -> None:
+    async with sailing(trail, clock, me, folder, tools=[get]) as ship:
+        assert TEXT in await ship.say("we enter the harbour " + "at night " * 3_000)

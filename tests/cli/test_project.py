@@ -12,7 +12,7 @@ import pytest
 
 from clew.cli.project import ABOUT, prepare_folder, render_settings, trail_file
 from clew.config import Config, read_config
-from clew.errors import ReadOnly
+from clew.errors import ConfigError, ReadOnly
 from tests.cli.conftest import Clew
 
 
@@ -29,6 +29,23 @@ def test_the_settings_show_every_default_and_change_nothing(tmp_path: Path) -> N
     assert written.from_file == set(ABOUT)
     flat = {f"{name}.{inner}" for name, value in settings.items() if isinstance(value, dict) for inner in value}
     assert flat | {name for name, value in settings.items() if not isinstance(value, dict)} == set(ABOUT)
+
+
+@pytest.mark.parametrize("guide", ["chat.md", "agents.md"])
+def test_the_models_of_the_guides_can_be_pasted_into_the_settings(tmp_path: Path, guide: str) -> None:
+    text = (Path(__file__).parents[2] / "docs/guides" / guide).read_text()
+    block = text[text.index("[models]") :].partition("```")[0]
+    prepare_folder(tmp_path / ".clew")
+    written = (tmp_path / ".clew/config.toml").read_text()
+    for pasted in (f"{written}\n{block}", written.replace("# models.default", f"{block}\n# models.default")):
+        (tmp_path / ".clew/config.toml").write_text(pasted)
+        assert read_config(tmp_path / ".clew").models.default == "ollama:qwen3"
+
+
+def test_a_table_that_is_there_twice_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[models]\nfast = "a:b"\n[models]\ndefault = "a:b"\n')
+    with pytest.raises(ConfigError, match="Two tables have one name: put all their settings below the first"):
+        read_config(tmp_path)
 
 
 def test_what_is_there_already_stays(tmp_path: Path) -> None:

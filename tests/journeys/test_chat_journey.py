@@ -69,15 +69,17 @@ class Place:
 
 
 @asynccontextmanager
-async def serving(folder: Path, *, script: str | None = SCRIPT) -> AsyncIterator[Place]:
-    """A served folder whose agents run in this process, with a scripted model or none."""
+async def serving(
+    folder: Path, *, script: str | None = SCRIPT, model: ScriptedModel | None = None
+) -> AsyncIterator[Place]:
+    """A served folder whose agents run in this process, with a model, a scripted one or none."""
     (folder.parent / "notes.txt").write_text("a blue kettle\n")
     give_key(folder)
     config = read_config(folder, {"CLEW_EMBEDDER": "hash"})
     async with open_app(config) as app:
         models = open_models(config, {})
-        if script is not None:
-            models = models.with_model("*", ScriptedModel(read_script(script)))
+        if model is not None or script is not None:
+            models = models.with_model("*", model or ScriptedModel(read_script(script or "")))
         runtime = await app.runtime(models)
         keys, stop = open_keys(folder, app.clock), asyncio.Event()
         door = build_app(

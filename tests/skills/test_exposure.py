@@ -15,6 +15,7 @@ from clew.skills.exposure import LIFE, MAX_ITEMS, Exposed, Exposure, Exposures, 
 from clew.skills.exposure_store import SCHEMA, SCOPE, TrailExposures, _id_of
 from clew.trail import open_trail
 from clew.trail.model.breadcrumb import Breadcrumb, Draft, Ttl
+from clew.trail.model.event import Consumer
 from clew.trail.model.query import SearchRequest
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
@@ -289,3 +290,17 @@ async def test_a_set_that_is_known_and_unchanged_is_not_read_again(
     assert again is not held, "something was written meanwhile"
     assert again == held
     assert await sets.open(held.handle, by=me) is again
+
+
+@pytest.mark.req("RCR-12")
+async def test_a_session_that_comes_back_after_its_set_expired_removes_no_idle_agent(
+    trail: Trail, clock: ManualClock
+) -> None:
+    by = Principal(owner_id="acme", agent_id="ann", session="long")
+    await trail.deliveries.register(Consumer(name="yearly", agent_id="auditor"), by=by)
+    sets = TrailExposures(trail, clock)
+    await sets.reveal(await sets.open(None, by=by), shown(clock, "a"), by=by)
+    clock.advance(days=8)
+    again = await sets.reveal(await sets.open(None, by=by), shown(clock, "b"), by=by)
+    assert list(again.items) == ["b"]
+    assert [each.consumer.name for each in await trail.deliveries.consumers(by=by)] == ["yearly"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from clew.errors import BuildError, InvalidInput, ParseError, ValidationError
+from clew.errors import BuildError, ParseError, ValidationError
 from clew.skills.library import Skills
 from clew.skills.manifest import Agent, Manifest, Triggers
 from clew.skills.prompt import INITIAL, Sections, names_in
@@ -186,9 +189,61 @@ async def test_a_turn_brings_skills_and_the_next_takes_them_away() -> None:
 
 @pytest.mark.req("CAR-31")
 def test_options_that_mean_nothing_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="tools: must be always or never or auto, not 'nevr'"):
+    with pytest.raises(ValidationError, match="tools must be always or never or auto, not 'nevr'"):
         Sections(tools="nevr")  # type: ignore[arg-type]  # what is refused
-    with pytest.raises(InvalidInput, match="when_full: must be refuse or evict, not 'boom'"):
+    with pytest.raises(ValidationError, match="when_full must be refuse or evict, not 'boom'"):
         Skills(Manifest(), when_full="boom")  # type: ignore[arg-type]  # as above
-    with pytest.raises(InvalidInput, match="max_skills: must be 0 or more, not -1"):
+    with pytest.raises(ValidationError, match="max_skills must be a whole number from 0 on, not -1"):
         Skills(Manifest(), max_skills=-1)
+
+
+NO_TEXTS = (None, 5, ["a"], {"a": 1}, b"x")
+CALLS: dict[str, Callable[[Skills, Any], Any]] = {
+    "session": lambda skills, bad: skills.session(bad),
+    "session, conversation": lambda skills, bad: skills.session("researcher", bad),
+    "get_session_state": lambda skills, bad: skills.get_session_state(bad),
+    "get_tools": lambda skills, bad: skills.get_tools(bad),
+    "load_skill": lambda skills, bad: skills.load_skill("researcher", bad),
+    "unload_skill": lambda skills, bad: skills.unload_skill("researcher", bad),
+    "follow": lambda skills, bad: skills.follow("researcher", bad),
+    "suggest_skills": lambda skills, bad: skills.suggest_skills(bad),
+    "get_prompt": lambda skills, bad: skills.get_prompt(bad),
+    "get_prompt, include": lambda skills, bad: skills.get_prompt("researcher", include=bad),
+    "get_prompt, query": lambda skills, bad: skills.get_prompt("researcher", query=bad),
+    "reinject": lambda skills, bad: skills.reinject(bad),
+    "render": lambda skills, bad: skills.render(bad),
+    "use": lambda skills, bad: skills.use(bad),
+    "owner": lambda skills, bad: Skills(skills.manifest, owner=bad),
+    "withhold": lambda skills, bad: Skills(skills.manifest, withhold=bad),
+    "manifest": lambda skills, bad: Skills(bad),
+    "from_folder": lambda skills, bad: Skills.from_folder(bad),
+    "from_manifest": lambda skills, bad: Skills.from_manifest(bad),
+    "load_toolset": lambda skills, bad: skills.session("researcher").load_toolset(bad),
+    "unload_toolset": lambda skills, bad: skills.session("researcher").unload_toolset(bad),
+    "why": lambda skills, bad: skills.session("researcher").why(bad),
+}
+
+
+async def _settle(call: Callable[[], Any]) -> None:
+    result = call()
+    if inspect.isawaitable(result):
+        await result
+
+
+@pytest.mark.req("CAR-31")
+@pytest.mark.parametrize("call", CALLS)
+async def test_an_argument_of_another_type_is_refused_by_its_name(skills: Skills, call: str) -> None:
+    for bad in NO_TEXTS:
+        with pytest.raises(ValidationError, match=f"must be .*, not {type(bad).__name__}"):
+            await _settle(partial(CALLS[call], skills, bad))
+
+
+async def test_names_in_one_text_are_refused(skills: Skills) -> None:
+    with pytest.raises(ValidationError, match="auto_load_skills must be a list of texts, not str"):
+        await skills.get_tools(
+            "researcher", auto_load_skills="webSearch"
+        )  # a type checker takes it: a text is a sequence
+    with pytest.raises(ValidationError, match="max_skills must be a whole number from 0 on, not '5'"):
+        Skills(skills.manifest, max_skills="5")  # type: ignore[arg-type]
+    with pytest.raises(ValidationError, match="variables must be a mapping"):
+        await skills.get_prompt("researcher", variables=["USER"])  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ IGNORE = "\n".join((f"{_IGNORE_HEAD}: the trail, what is derived from the files,
 _MAX_IGNORE = 100_000
 
 _HEAD = """\
-# Settings of Clew. Each line shows the default; remove the # to change it.
+# Settings of Clew. Each line shows the default; remove the # to change it. A table such as [models] goes to the end.
 # Environment variables win over this file (CLEW_SERVER_PORT is server.port), flags win over both.
 # This file may be checked in; .gitignore keeps the trail and the keys out.
 """
@@ -121,13 +121,15 @@ def trail_file(config: Config) -> Path | None:
 
 
 def render_settings() -> str:
-    """All settings with their defaults, as comments."""
+    """All settings with their defaults, as comments.
+
+    Names are dotted and no table is open, so that a table of the documentation can be pasted anywhere.
+    """
     plain, sections = [], []
     for field in msgspec.structs.fields(Config):
         if isinstance(field.default, msgspec.Struct):
             inner = (each for each in msgspec.structs.fields(field.default) if not is_table(each))
-            lines = [_setting(each, f"{field.name}.") for each in inner]
-            sections.append("\n".join((f"\n[{field.name}]", *lines)))
+            sections.append("\n".join(("", *(_setting(each, f"{field.name}.") for each in inner))))
         elif field.name not in NOT_SETTINGS and not is_table(field):
             plain.append(_setting(field, ""))
     return "\n".join((_HEAD, *plain, *sections, _SOURCES, _PROVIDERS)) + "\n"
@@ -135,4 +137,5 @@ def render_settings() -> str:
 
 def _setting(field: msgspec.structs.FieldInfo, prefix: str) -> str:
     value = list(field.default) if isinstance(field.default, tuple) else field.default
-    return f"# {field.name} = {msgspec.json.encode(value).decode()}  # {ABOUT[prefix + field.name]}"
+    name = prefix + field.name
+    return f"# {name} = {msgspec.json.encode(value).decode()}  # {ABOUT[name]}"

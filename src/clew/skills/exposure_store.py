@@ -104,7 +104,8 @@ class TrailExposures:
                 await asyncio.sleep(random.uniform(0, min(_LONGEST_WAIT, 0.002 * attempt)))  # others are at it
                 exposure = await self.reload(exposure.handle, by=by)
                 if isinstance(error, AlreadyExists) and not exposure.version:
-                    await self._trail.upkeep.purge()  # the session's earlier set has ended, and is still in the way
+                    # the session's expired set still has the id; idle agents are the sweeper's business
+                    await self._trail.upkeep.purge(idle_after=None)
         raise Conflict(exposure.handle, expected=exposure.version, actual=exposure.version + 1)
 
     async def _write(self, exposure: Exposure, by: Principal) -> Exposure:

@@ -8,7 +8,7 @@ prompt = await skills.get_prompt("researcher", variables={"USER": "Ada"})
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self, TypedDict, Unpack, get_args
 
@@ -17,7 +17,7 @@ import msgspec
 from clew.access import ROLES, Principal
 from clew.clock import Clock, SystemClock
 from clew.config import FOLDER
-from clew.errors import InvalidInput
+from clew.skills.arguments import check_choice, check_count, check_has, check_path, check_text, check_type
 from clew.skills.definitions.manifest_builder import build_or_raise
 from clew.skills.definitions.manifest_loader import load_manifest
 from clew.skills.exposure import Exposures
@@ -30,12 +30,11 @@ from clew.skills.prompt import (
     Prompt,
     Sections,
     build_prompt,
-    check_choice,
     is_initial,
     loaded_section,
     toolsets_alone,
 )
-from clew.skills.registry import Provider, ToolRegistry
+from clew.skills.registry import Provider, ToolRegistry, check_tools
 from clew.skills.sessions.agent_session import AgentSession, Changed, get_agent
 from clew.skills.sessions.loads import MAX_SKILLS, Terms, WhenFull, loadable_skills
 from clew.skills.sessions.session import SessionState, Withhold, withhold_nothing
@@ -94,7 +93,7 @@ class Skills:
 
     Sessions are kept in memory unless `exposures` keeps them on a trail. An agent in a conversation has one session,
     which begins when it is first used. A skill that is withheld is neither loaded nor told of in a prompt. Raises
-    InvalidInput for options that mean nothing.
+    ValidationError for options that mean nothing.
     """
 
     def __init__(
@@ -111,9 +110,15 @@ class Skills:
         withhold: Withhold = withhold_nothing,
         toolset_notes: bool = False,
     ) -> None:
+        check_type("manifest", manifest, Manifest, "a Manifest: see Skills.from_folder")
+        check_has("exposures", exposures, "open", "MemoryExposures or TrailExposures")
+        check_has("clock", clock, "now", "a clock")
+        check_text("owner", owner)
+        check_type("variables", variables or Variables(), Variables, "Variables")
+        check_has("finder", finder, "suggest", "a finder of skills")
+        check_count("max_skills", max_skills)
         check_choice("when_full", when_full, get_args(WhenFull))
-        if max_skills < 0:
-            raise InvalidInput("max_skills", f"must be 0 or more, not {max_skills}")
+        check_type("withhold", withhold, Callable, "a function")  # type: ignore[arg-type]  # an abstract class
         self.manifest = manifest
         self.registry = ToolRegistry()
         self._clock = clock or SystemClock()
@@ -135,14 +140,16 @@ class Skills:
     @classmethod
     def from_manifest(cls, path: str | Path, tools: Iterable[Tool] = (), **options: Unpack[Options]) -> Self:
         """Load a manifest that was built before. Raises ConfigError, ParseError, ValidationError and BuildError."""
-        return cls(load_manifest(Path(path)), **options)._with_tools(tools)
+        check_path("path", path)
+        return cls(load_manifest(Path(path)), **options)._with_tools(check_tools(tools, "tools").values())
 
     @classmethod
     def from_folder(cls, root: str | Path, tools: Iterable[Tool] = (), **options: Unpack[Options]) -> Self:
         """Build the manifest of a folder. One with `agents/`, `skills/`, `toolsets/` or `tools/` and without `.clew` is
         read alone; any other is a project, of which the files of other programs are read as well. Raises the first
         problem. Nobody is asked for consent: `withhold` is for what may not be loaded."""
-        tools, place = list(tools), Path(root)
+        check_path("root", root)
+        tools, place = list(check_tools(tools, "tools").values()), Path(root)
         found = collect(place) if _is_project(place) else None
         return cls(build_or_raise(place, tools, found), **options)._with_tools(tools)
 
@@ -159,7 +166,8 @@ class Skills:
             await shelf.close()
 
     def use(self, manifest: Manifest) -> None:
-        """Go on with another manifest. Sessions keep what they loaded, as far as the manifest still has it."""
+        """Use another manifest from now on. Sessions keep the skills and toolsets that it still has."""
+        check_type("manifest", manifest, Manifest, "a Manifest")
         self.manifest = manifest
         self._sessions.clear()
         self._prompts.clear()
@@ -178,11 +186,14 @@ class Skills:
         self.registry.register_tool_provider(toolset, provider)
 
     def session(self, agent: str, conversation: str = MAIN) -> AgentSession:
-        """The session of an agent. Raises ValidationError for an agent that there is not."""
+        """Return the session of an agent. Raises ValidationError for an unknown agent."""
+        check_text("agent", agent)
+        check_text("conversation", conversation)
         return self._sessions.find_or_make((agent, conversation), lambda: self._open(agent, conversation))
 
     async def get_session_state(self, agent: str, conversation: str = MAIN) -> SessionState | None:
         """What an agent has: a copy. None for an agent that there is not, and for a session that has not begun."""
+        check_text("agent", agent)
         return await self.session(agent, conversation).find_state() if agent in self.manifest.agents else None
 
     async def get_tools(
@@ -212,6 +223,8 @@ class Skills:
     async def suggest_skills(self, query: str, agent: str = "", *, limit: int = SUGGESTED) -> list[Suggestion]:
         """Skills for a need, the best first, of those that an agent may load; none where nothing is close, and none
         that is withheld. Raises ValidationError for an agent that there is not."""
+        check_text("query", query)
+        check_count("limit", limit)
         names = self._loadable(get_agent(self.manifest, agent) if agent else Agent(name=""))
         finder = self._finder or await self._open_shelf()
         return await finder.suggest(query, among=names, limit=limit)
@@ -228,6 +241,8 @@ class Skills:
         """The system prompt as of now. With a query, it names skills that may help, which the variables
         SUGGESTED_SKILLS and SKILL_HINTS hold as well. Raises ValidationError for an agent that there is not and for
         variables that are no text, BuildError where a provider of tools fails."""
+        check_type("include", include, Sections, "Sections")
+        check_text("query", query)
         definition, session = get_agent(self.manifest, agent), self.session(agent, conversation)
         standing = await session.standing()
         names, hints = await self._hints(query, agent, standing.state)
@@ -261,7 +276,8 @@ class Skills:
         return self.render(loaded_section(later, self.manifest, whole, alone=alone))
 
     def render(self, text: str) -> str:
-        """A text of a skill or toolset with its variables put in."""
+        """Return a text of a skill or toolset with its variables put in."""
+        check_text("text", text)
         if "{{" not in text:
             return text
         values = self._variables.resolve()

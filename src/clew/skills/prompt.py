@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from clew.errors import InvalidInput
+from clew.skills.arguments import check_choice, check_count
 from clew.skills.catalogue import BUDGET, build_catalogue, head, one_line
 from clew.skills.manifest import ONLY_BY_NAME, Agent, Manifest, Skill, Toolset
 from clew.skills.sessions.session import SessionState
@@ -38,18 +38,12 @@ _LISTED = re.compile(r"^- \*\*(.+?)\*\*:", re.MULTILINE)
 SECTIONS = ("agent", "initial_skills", "catalogue", "instructions", "loaded_skills", "tools", "hints")
 
 
-def check_choice(name: str, given: object, choices: tuple[str, ...]) -> None:
-    """Raises InvalidInput for what is none of the choices."""
-    if given not in choices:
-        raise InvalidInput(name, f"must be {' or '.join(choices)}, not {given!r}"[:200])
-
-
 class Sections(msgspec.Struct, frozen=True, kw_only=True):
     """Which sections a prompt has. `skill_content` puts the whole texts of all loaded skills into it, as is needed
     where the messages that brought them are gone; those of skills that came by themselves, or that the program loaded,
     are there anyway.
 
-    Raises InvalidInput for a section that is neither always, never nor auto.
+    Raises ValidationError for a section that is neither always, never nor auto.
     """
 
     agent: Include = "auto"
@@ -66,6 +60,7 @@ class Sections(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name in SECTIONS:
             check_choice(name, getattr(self, name), get_args(Include))
+        check_count("catalogue_tokens", self.catalogue_tokens)
 
 
 DEFAULT = Sections()

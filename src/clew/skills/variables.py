@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from clew.errors import ConfigError, ValidationError
+from clew.skills.arguments import check_texts
 
 Value = str | int | float | bool | Sequence[str]
 
@@ -40,7 +41,9 @@ class Variables:
         environ: Mapping[str, str] | None = None,
         order: Sequence[Source] = ORDER,
     ) -> None:
+        check_texts("order", order)
         env_prefixes = (env_prefixes,) if isinstance(env_prefixes, str) else env_prefixes  # never its letters
+        check_texts("env_prefixes", env_prefixes)
         if not all(prefix.strip() for prefix in env_prefixes):
             raise ConfigError("an empty prefix would show the whole environment to a model", choices=ENV_PREFIXES)
         if sorted(order) != sorted(ORDER):
@@ -100,6 +103,8 @@ def _placeholders(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _as_texts(values: Mapping[str, Value] | None) -> Iterator[tuple[str, str]]:
+    if not isinstance(values, Mapping | type(None)):
+        raise ValidationError(f"variables must be a mapping from names to values, not {type(values).__name__}")
     for name, value in (values or {}).items():
         if not isinstance(name, str):
             raise ValidationError(f"the name {name!r} of a variable is no text", variable=str(name))

@@ -312,8 +312,11 @@ class TrailStats(msgspec.Struct, frozen=True, kw_only=True):
 class Upkeep(Protocol):
     """What keeps a trail healthy. For the process that runs it, not for tenants."""
 
-    async def purge(self, *, idle_after: timedelta = timedelta(days=7)) -> Purged:
-        """Remove expired breadcrumbs (logging each), agents not seen for `idle_after`, and their subscriptions."""
+    async def purge(self, *, idle_after: timedelta | None = timedelta(days=7)) -> Purged:
+        """Remove expired breadcrumbs (logging each), agents not seen for `idle_after`, and their subscriptions.
+
+        With None only expired breadcrumbs are removed.
+        """
         ...
 
     async def stats(self, *, by: Principal) -> TrailStats: ...

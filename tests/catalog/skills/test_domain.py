@@ -334,6 +334,37 @@ async def test_a_skill_of_the_third_tier_is_found_by_its_name_and_by_no_words(
         assert "Push it." in await caller.text(LOAD, skill="ship-it")
 
 
+@pytest.mark.parametrize("home", [".clew/skills", ".claude/skills"])
+async def test_files_that_a_skill_names_without_a_link_are_listed_and_can_be_read(
+    trail: Trail, clock: ManualClock, tmp_path: Path, home: str
+) -> None:
+    text = markdown(
+        "Read FORMS.md first. Run `python ooxml/unpack.py in.docx` and fill one of templates/.\nThen ./check.sh.",
+        name="papers",
+        description="Fill in papers",
+    )
+    more = {
+        "SKILL.md": text,
+        "FORMS.md": "Form 7.",
+        "ooxml/unpack.py": "print('unpacked')",
+        "templates/bill.txt": "Dear Sir",
+        "check.sh": "echo checked",
+        "references/codes.json": "{}",
+        "notes.md": "Nobody names this.",
+    }
+    files = {**FILES, **{f"{home}/papers/{path}": content for path, content in more.items()}}
+    async with open_project(trail, clock, write_project(tmp_path / "project", files)) as workspace:
+        caller = Caller(workspace)
+        loaded = await caller.get(LOAD, skill="papers")
+        assert loaded.data is not None
+        steps = [each.params["path"] for each in loaded.data.guidance if each.route == REFERENCE]
+        named = {"FORMS.md", "ooxml/unpack.py", "templates/bill.txt", "check.sh", "references/codes.json"}
+        assert set(steps) == named
+        for path in named:
+            assert more[path] in await caller.text(REFERENCE, skill="papers", path=path)
+        assert await caller.code(REFERENCE, skill="papers", path="notes.md") != ""
+
+
 async def test_scripts_and_assets_are_listed_by_load_with_the_way_to_each(
     trail: Trail, clock: ManualClock, tmp_path: Path
 ) -> None:

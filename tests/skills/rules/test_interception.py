@@ -19,10 +19,9 @@ from clew.skills.exposure import Exposures
 from clew.skills.exposure_store import TrailExposures
 from clew.skills.library import Skills
 from clew.skills.manifest import Agent, Manifest
-from clew.skills.rules.interception import FileHook, RuleInterceptor
+from clew.skills.rules.interception import RuleInterceptor
 from clew.skills.rules.texts import RuleText, render
 from clew.skills.rules.tree import Rules, open_rules
-from clew.tools import ToolContext, tool
 from clew.trail.store import Trail
 from clew.trust import Trust
 from tests.skills.formats.planting import plant
@@ -134,13 +133,11 @@ async def test_after_a_compaction_all_is_given_again_and_the_rest_of_the_set_sta
     hook = intercept()
     await hook.begin()
     await hook.before("read", "src/auth/x.py")
-    assert paths(await hook.compacted()) == ["AGENTS.md"]
+    assert paths(await hook.start()) == ["AGENTS.md"]
     assert len(await hook.before("read", "src/auth/x.py")) == 2
-    assert paths(await intercept(by=Principal(owner_id="acme", agent_id="ann", session="new")).compacted()) == [
-        "AGENTS.md"
-    ]
+    assert paths(await intercept(by=Principal(owner_id="acme", agent_id="ann", session="new")).start()) == ["AGENTS.md"]
     assert await skills.session("ann", "s1").state() is not None
-    assert {each.reason for each in (await sets.open(None, by=ANN)).ended} == {"the context was compacted"}
+    assert {each.reason for each in (await sets.open(None, by=ANN)).ended} == {"a new context"}
 
 
 async def test_of_several_tasks_one_gets_a_text(intercept: Intercept) -> None:
@@ -223,23 +220,6 @@ def test_nothing_in_a_text_ends_its_fence_or_hides() -> None:
         "Rules for what is below `a'b`, from `a'b/AGENTS.md` (read\\nx):\n\n``````markdown\n````\nout\n`````\n``````"
     )
     assert clean("a\u200bb\u202ec\x1b\U000e0041d\n\te") == "abcd\n\te"
-
-
-@pytest.mark.req("PLA-18")
-async def test_a_file_tool_with_the_hook_brings_the_rules_along(intercept: Intercept, root: Path) -> None:
-    hook: FileHook = intercept()
-
-    @tool
-    async def read_file(path: str) -> str:
-        """Read a file."""
-        return f"{render(await hook.before('read', path))}\n\n{(root / path).read_text()}".strip()
-
-    context = ToolContext(by=ANN)
-    first = await read_file.call({"path": "src/auth/x.py"}, context)
-    assert "Never log tokens." in str(first.content)
-    assert str(first.content).endswith("x = 1")
-    second = await read_file.call({"path": "src/auth/x.py"}, context)
-    assert second.content == "x = 1"
 
 
 @pytest.mark.req("PLA-18")

@@ -1,30 +1,71 @@
-"""The rules of a place, given to an agent with the first file that it uses there, once a conversation."""
+"""Rules of the folder for agents that run: with the first prompt of a run, and with the first file used in a folder."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from clew.access import Principal
+from clew.agents.hooks.chain import Hook, PromptData
+from clew.agents.hooks.prompt_hooks import find_message
 from clew.clock import Clock
+from clew.llm.messages import Message
 from clew.skills.exposure import Exposures
 from clew.skills.rules.interception import Operation, RuleInterceptor
 from clew.skills.rules.texts import render
 from clew.skills.rules.tree import Rules
+from clew.trail.store import Trail
 from clew.trust import Trust
+
+PRIORITY = 60
+"""After history and skills, which come before the messages: rules are the first of all, and the same in each run."""
 
 
 class PlaceRules:
-    """What file tools put before their answers. Rules that the user has not agreed to are named, without their text."""
+    """The rules of one folder. A rule without the user's consent is named, and its text left out."""
 
     def __init__(self, rules: Rules, exposures: Exposures, clock: Clock) -> None:
         self._rules = rules
         self._exposures = exposures
         self._clock = clock
+        self._indexed: tuple[object, ...] | None = None
+
+    def prompt_hook(self, trail: Trail, by: Principal) -> Hook:
+        """A hook that puts the rules of the root, and the documents that fit the message, before a run's first prompt.
+
+        `by` owns the agents, and reads their messages on the trail.
+        """
+
+        async def add(data: PromptData) -> PromptData:
+            if not data.is_first or not data.session:
+                return data
+            intent = await find_message(trail, by, data) or ""
+            agent = Principal(owner_id=by.owner_id, agent_id=data.agent_id, session=data.session)
+            text = await self._start(intent, agent)
+            rules = (Message(role="user", content=text),) if text else ()
+            return msgspec.structs.replace(data, messages=(*rules, *data.messages))
+
+        return Hook(name="rule_loading", point="pre_prompt", function=add, priority=PRIORITY)
 
     async def before(self, operation: Operation, path: str, *, by: Principal) -> Sequence[str]:
-        """Nothing where there is no conversation to remember it for."""
+        """Return the rules of a path that the conversation has not got; none outside of a conversation."""
         if by.session is None:
             return ()
-        giving = RuleInterceptor(self._rules, self._exposures, self._clock, by=by, trust=Trust.open())
+        giving = self._giving(by)
         texts = [*await giving.begin(), *await giving.before(operation, path)]
         return [render(texts)] if texts else ()
+
+    async def _start(self, intent: str, by: Principal) -> str:
+        await self._index_documents()
+        return render(await self._giving(by).start(intent))
+
+    async def _index_documents(self) -> None:
+        """Read the rules of the tree for the search, once, and again when those of the root have changed."""
+        found = tuple((each.path, each.digest, each.documents) for each in await self._rules.get_root_rules())
+        if found != self._indexed:
+            await self._rules.refresh()
+            self._indexed = found
+
+    def _giving(self, by: Principal) -> RuleInterceptor:
+        return RuleInterceptor(self._rules, self._exposures, self._clock, by=by, trust=Trust.open())

@@ -92,10 +92,10 @@ def skill_loading(trail: Trail, by: Principal, skills: Skills | None, judges: Ho
     async def load(data: PromptData) -> PromptData:
         if skills is None or not data.is_first or not data.session:
             return data
-        trigger = await _trigger(trail, by, await _opening(trail, by, data))
-        if trigger is None:
+        said = await find_message(trail, by, data)
+        if said is None:
             return data
-        said, place = _text_of(trigger), {"agent": data.agent_id, "session": data.session}
+        place = {"agent": data.agent_id, "session": data.session}
         called = await skills.called(said, **place)
         kept = [(each.skill, text) for each in called if (text := await _judge(judges, each, data)) is not None]
         names = [name for name, _ in kept]
@@ -236,6 +236,12 @@ async def _check_budget(budgets: Budgets, name: str, by: Principal) -> None:
 
 def _with_opening(data: PromptData, message: Message) -> PromptData:
     return msgspec.structs.replace(data, messages=(message, *data.messages))
+
+
+async def find_message(trail: Trail, by: Principal, data: PromptData) -> str | None:
+    """Return the text of the message that started a run, or None where no record did."""
+    trigger = await _trigger(trail, by, await _opening(trail, by, data))
+    return None if trigger is None else _text_of(trigger)
 
 
 async def _opening(trail: Trail, by: Principal, data: PromptData) -> Breadcrumb | None:

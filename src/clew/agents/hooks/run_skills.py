@@ -12,9 +12,10 @@ from clew.catalog.operations.text import inline
 from clew.catalog.route import path_part
 from clew.catalog.skills.loaded_skills import first_skills
 from clew.catalog.skills.routes import FIND
-from clew.catalog.skills.skill_text import show_tools
+from clew.catalog.skills.skill_text import show_files, show_tools
 from clew.catalog.workspace.workspace import Workspace
 from clew.skills.exposure import Exposure
+from clew.skills.rules.interception import MAX_INTENT
 from clew.skills.sessions.agent_session import AgentSession
 from clew.skills.sessions.loads import TRIGGERED, loadable_skills
 from clew.skills.sessions.session import SKILL, brought_by, is_skill
@@ -72,7 +73,11 @@ class RunSkills:
         here = state.discovered_skills if state is not None else ()
         free = [name for name in loadable_skills(found.terms) if name not in here and self._is_free(found, name)]
         names = {path_part(name): name for name in free}
-        close = [names[path] for path in await search.find_skills(message, names, HINTED, self._by)] if names else []
+        close = (
+            [names[path] for path in await search.find_skills(message[:MAX_INTENT], names, HINTED, self._by)]
+            if names
+            else []
+        )
         if not close:
             return ""
         shown = ", ".join(inline(each, 100) for each in close)
@@ -101,6 +106,7 @@ class RunSkills:
         toolsets = dict.fromkeys(each for skill in skills for each in skill.toolsets if each in manifest.toolsets)
         tools = dict.fromkeys(tool for each in toolsets for tool in manifest.toolsets[each].tools)
         parts = [f"The skill {name}, for this work:", found.skill_content(name)]
+        parts += filter(None, map(show_files, skills))
         parts += show_tools(tools, workspace.catalog.registry, self._by)
         return Called(skill=name, why=why, text="\n\n".join(parts))
 

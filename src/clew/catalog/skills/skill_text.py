@@ -58,11 +58,12 @@ def show_change(what: str, done: Changed, outcome: str) -> str:
 
 
 def show_files(skill: Skill) -> str:
-    """The scripts and assets of a skill and the folder that they are in; empty where it has none."""
+    """List the scripts and assets of a skill, and say where they are; empty for a skill without any."""
     files = (*skill.scripts, *skill.assets)
-    return (
-        f"Files of {inline(skill.name, 100)}, in the folder {inline(skill.folder)}: {_names(files)}." if files else ""
-    )
+    if not files:
+        return ""
+    place = f"in the folder {inline(skill.folder)}" if skill.folder else "in the project's root"
+    return f"Files of {inline(skill.name, 100)}, {place}: {_names(files)}."
 
 
 def show_first(name: str, content: str) -> str:

@@ -30,11 +30,11 @@ from clew.skills.definitions.fields import (
 )
 from clew.skills.definitions.template import find_placeholder
 from clew.skills.files.document import MAX_BYTES, Document, read_document
-from clew.skills.files.links import extract_links
 from clew.skills.files.tree_walk import SKILL_FILES, Folder, Walk, show, walk
 from clew.skills.formats.digests import Bundle, bundle_of, digest_bundle
+from clew.skills.formats.folder_contents import list_contents
 from clew.skills.formats.safe_open import Root, Stamp
-from clew.skills.manifest import Agent, Reference, Skill, ToolEntry, Toolset
+from clew.skills.manifest import Agent, Skill, ToolEntry, Toolset
 
 FOLDERS: dict[str, Sort] = {"agents": "agent", "skills": "skill", "toolsets": "toolset", "tools": "tool"}
 REFERRING: dict[str, tuple[str, ...]] = {
@@ -47,7 +47,6 @@ Record = Agent | Skill | Toolset | ToolEntry
 
 _NOTES = ("license", "compatibility")
 _PARAMETER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_MAX_LISTED = 1_000
 _TICK = 50_000_000
 """File systems tell times by ticks: what changed within one of them may change again, and keep its time."""
 
@@ -288,27 +287,9 @@ def _record(file: _File, fields: Fields, bundle: Bundle | None) -> Record:
         notes = {key: values.pop(key) for key in _NOTES if key in values}
         values["metadata"] = {**notes, **values.get("metadata", {})}
         files = [name for name, _ in bundle.files] if bundle is not None else []
-        values |= {
-            "references": _references(document, files, posixpath.basename(file.path)),
-            "scripts": tuple(show(each) for each in files if each.startswith("scripts/"))[:_MAX_LISTED],
-            "assets": tuple(show(each) for each in files if each.startswith("assets/"))[:_MAX_LISTED],
-            "folder": show(file.folder),
-        }
+        contents = list_contents(document, files, posixpath.basename(file.path))
+        values |= {**msgspec.structs.asdict(contents), "folder": show(file.folder)}
     return RECORDS[file.sort](**values, path=document.path)  # type: ignore[return-value]  # one of the four
-
-
-def _references(document: Document, files: list[str], itself: str) -> tuple[Reference, ...]:
-    """The markdown files to which the text links, and the other files of `references/`, each once."""
-    found: dict[str, Reference] = {}
-    for link in extract_links(document.body, extensions=(".md",), first_line=document.body_line):
-        path = posixpath.normpath(link.path)
-        if path != itself and path not in found:
-            found[path] = Reference(text=link.text or path, path=path, line=link.line)
-    for path in map(show, files):
-        if path.startswith("references/"):
-            words = posixpath.splitext(path.removeprefix("references/"))[0]
-            found.setdefault(path, Reference(text=words.replace("-", " ").replace("_", " "), path=path))
-    return tuple(found.values())[:_MAX_LISTED]
 
 
 def _with_digest(

@@ -9,24 +9,18 @@ import posixpath
 import unicodedata
 from collections.abc import Sequence
 
-from clew.skills.files.document import Document
-from clew.skills.files.links import Link, extract_links
 from clew.skills.formats.commands import parameters_of
+from clew.skills.formats.folder_contents import list_contents
 from clew.skills.formats.source import MAX_NAME, Source, describe, metadata_of, to_name
-from clew.skills.manifest import Reference, Skill, Triggers
+from clew.skills.manifest import Skill, Triggers
 
 SPECIFIED = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 MAX_COMPATIBILITY = 500
-MAX_LISTED = 1_000
-"""More files of a kind than these are not listed."""
 _NAMES = "lower-case letters, digits and single hyphens, at most 64 characters"
 
 
 def read_skill(source: Source, folder: str, files: Sequence[str]) -> Skill | None:
-    """The skill of a SKILL.md in `folder`, whose files are `files` (relative to it); None where it says nothing.
-
-    References are those to which its text links, and the other files of `references/`.
-    """
+    """Return the skill of a SKILL.md in `folder`, or None for an empty file. `files` are relative to the folder."""
     if not source.document.meta and not source.document.body.strip():
         if not source.document.problems:  # one fault is told once
             source.refuse("is empty", hint="Begin with --- and the lines `name:` and `description:`")
@@ -36,6 +30,7 @@ def read_skill(source: Source, folder: str, files: Sequence[str]) -> Skill | Non
     name = _name_of(source)
     description = describe(source, is_required=source.document.has_meta)
     _check_compatibility(source)
+    contents = list_contents(source.document, files, posixpath.basename(source.path))
     return Skill(
         name=name,
         description=description,
@@ -43,9 +38,9 @@ def read_skill(source: Source, folder: str, files: Sequence[str]) -> Skill | Non
         tier=3 if source.flag("disable-model-invocation") else 2,
         triggers=Triggers(paths=source.words("paths")),
         parameters=parameters_of(source),
-        references=_references(source, files),
-        scripts=_listed(files, "scripts/"),
-        assets=_listed(files, "assets/"),
+        references=contents.references,
+        scripts=contents.scripts,
+        assets=contents.assets,
         allowed_tools=source.words("allowed-tools", "allowed_tools"),
         metadata=metadata_of(source, SPECIFIED),
         path=source.path,
@@ -77,31 +72,3 @@ def _check_compatibility(source: Source) -> None:
         allowed = (f"1 to {MAX_COMPATIBILITY}",)
         source.warn(f"`compatibility` has {len(given):,} characters", "compatibility", allowed=allowed)
     source.used.discard("compatibility")  # it is kept among the others
-
-
-def _listed(files: Sequence[str], below: str) -> tuple[str, ...]:
-    return tuple(each for each in files if each.startswith(below))[:MAX_LISTED]
-
-
-def _references(source: Source, files: Sequence[str]) -> tuple[Reference, ...]:
-    document = source.document
-    found: dict[str, Reference] = {}
-    for link in _links(document):
-        path = posixpath.normpath(link.path)
-        if path != "SKILL.md" and path not in found:
-            found[path] = Reference(text=link.text or path, path=path, line=link.line)
-    for path in _listed(files, "references/"):
-        found.setdefault(path, Reference(text=_title(path), path=path))
-    return tuple(found.values())[:MAX_LISTED]
-
-
-def _links(document: Document) -> list[Link]:
-    if ".md" not in document.body.lower():
-        return []
-    return extract_links(document.body, extensions=(".md",), first_line=document.body_line)
-
-
-def _title(path: str) -> str:
-    """What a file is about, by its name."""
-    stem = posixpath.splitext(path.removeprefix("references/"))[0]
-    return stem.replace("-", " ").replace("_", " ")

@@ -1,13 +1,13 @@
-"""Rules that come by themselves: a hook before file operations brings the rules of the place, once a conversation.
+"""Rules for a conversation: at its start, by intent, and before file operations, each text once.
 
-It is no tool, and no model calls it. What was given is noted in the exposure set of the conversation.
+This is a hook, not a tool: no model calls it. The exposure set of the conversation records the texts that were given.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Literal, Protocol
+from collections.abc import Collection, Iterable, Sequence
+from typing import Literal
 
 from clew.access import Principal
 from clew.clock import Clock
@@ -25,25 +25,21 @@ from clew.trust import Trust, printable
 Operation = Literal["read", "write", "edit", "list"]
 
 BUDGET = 4_000
-"""So many tokens of rules one operation may bring."""
+"""The most tokens of rules that one call returns."""
 LEAST_BUDGET = 100
+MAX_DOCUMENTS = 3
+"""The most documents that one intent brings."""
+MAX_INTENT = 4_000
+"""The characters at the start of a message that are searched for."""
 _BY = "rules"
-
-
-class FileHook(Protocol):
-    """What is asked before a file operation is done."""
-
-    async def before(self, operation: Operation, path: str) -> Sequence[RuleText]:
-        """What a model is to know before it does this, the outermost first; nothing that it was given already."""
-        ...
 
 
 class RuleInterceptor:
     """The rules for one conversation: that of `by.session`, or that of a handle.
 
-    A text is given once, again when it has changed, and again after `compacted`. Rules that the user has not agreed to
-    are named once, without their text. Safe to use from several tasks and processes. Raises HandleRefused where the
-    handle has ended.
+    Each text is returned once, again when it has changed, and again after `start`. A rule without the user's consent is
+    named once, and its text left out. Safe to use from several tasks and processes. Methods raise HandleRefused when
+    the handle has expired.
     """
 
     def __init__(
@@ -69,18 +65,37 @@ class RuleInterceptor:
         self._trust = trust
         self._budget = budget
 
+    async def start(self, intent: str = "") -> Sequence[RuleText]:
+        """Return the rules of the root, then the documents that fit the intent, whatever the conversation got before.
+
+        For a context that holds no rules: that of a new run, or one that was compacted. The rules of other folders come
+        again with the next file operation there.
+        """
+        searched = intent.strip()[:MAX_INTENT]
+        documents = await self._find_documents(searched, MAX_DOCUMENTS) if searched else []
+        return await self._give([*await self._root_texts(), *documents], is_fresh=True)
+
     async def begin(self) -> Sequence[RuleText]:
-        """The rules of the root, which hold for all that is done."""
-        return await self._give(self._texts(await self._rules.get_root_rules(), "initial", "always"))
+        """Return the rules of the root."""
+        return await self._give(await self._root_texts())
 
     async def before(self, operation: Operation, path: str) -> Sequence[RuleText]:
-        """The rules of the folders on the way to a path, which hold beside those of the root; see FileHook."""
+        """Return the rules of the folders on the way to a path, without those of the root."""
         found = await self._rules.get_rules_for_path(path)
         return await self._give(self._texts(found, "path", f"{operation} {printable(path, 200)}"))
 
-    async def for_intent(self, intent: str, limit: int = 3) -> Sequence[RuleText]:
-        """The documents that rules link to and that fit what is intended, the best first. Those of a rule that the user
-        has not agreed to, and documents that changed since, stay away. Raises InvalidInput for an empty intent."""
+    async def for_intent(self, intent: str, limit: int = MAX_DOCUMENTS) -> Sequence[RuleText]:
+        """Return the documents that rules link to and that fit the intent, the best first.
+
+        Documents of a rule without consent, and documents that changed after consent, are left out. Raises InvalidInput
+        for an empty intent.
+        """
+        return await self._give(await self._find_documents(intent, limit))
+
+    async def _root_texts(self) -> list[RuleText]:
+        return self._texts(await self._rules.get_root_rules(), "initial", "always")
+
+    async def _find_documents(self, intent: str, limit: int) -> list[RuleText]:
         texts = []
         for match in await self._rules.search_references(intent, limit):
             rule = await self._rules.find_rule(match.reference.source)
@@ -88,35 +103,31 @@ class RuleInterceptor:
                 text = await self._rules.get_reference_content(match.reference)
                 if text and text.strip() and digest_text(text) == self._covered(rule, match.reference):
                     texts.append(self._document(match.reference, text))
-        return await self._give(texts)
+        return texts
 
-    async def compacted(self) -> Sequence[RuleText]:
-        """What a context needs from which everything was taken: the rules of the root now, the others when they are
-        next met."""
+    async def _give(self, wanted: Sequence[RuleText], *, is_fresh: bool = False) -> Sequence[RuleText]:
+        """Return the texts that the conversation has not got, or all for a fresh context, and note them as given."""
         exposure = await self._sets.open(self._handle, by=self._by)
-        if any(item.startswith(ITEM) for item in exposure.items):
-            reason = "the context was compacted"
-            await self._sets.change(exposure, _without_rules, by=self._by, ended_by=_BY, reason=reason)
-        return await self.begin()
-
-    async def _give(self, wanted: Sequence[RuleText]) -> Sequence[RuleText]:
-        """What of this was not given yet, noted as given."""
-        exposure = await self._sets.open(self._handle, by=self._by)
-        if all(each.item in exposure.items for each in wanted):
+        if is_fresh and not wanted and not any(item.startswith(ITEM) for item in exposure.items):
+            return ()
+        if not is_fresh and all(each.item in exposure.items for each in wanted):
             return ()
         given: list[RuleText] = []
 
         def note(items: Items) -> Items:
             nonlocal given  # of the last attempt: the one that counts
-            given = fit([each for each in wanted if each.item not in items], self._budget)
+            given = fit([each for each in wanted if is_fresh or each.item not in items], self._budget)
             new = [each for each in given if each.text or each.left_out == WAITING]
-            old = [item for item in items if any(item.startswith(each.place) for each in new)]
-            return {**{name: each for name, each in items.items() if name not in old}, **self._exposed(new)}
+            kept = _without_rules(items, {each.item for each in new}) if is_fresh else items
+            old = {item for item in kept for each in new if item.startswith(each.place) and item != each.item}
+            kept = {name: each for name, each in kept.items() if name not in old}
+            return kept | self._exposed(each for each in new if each.item not in kept)
 
-        await self._sets.change(exposure, note, by=self._by, ended_by=_BY, reason="its text changed")
+        reason = "a new context" if is_fresh else "its text changed"
+        await self._sets.change(exposure, note, by=self._by, ended_by=_BY, reason=reason)
         return tuple(given)
 
-    def _exposed(self, given: Sequence[RuleText]) -> dict[str, Exposed]:
+    def _exposed(self, given: Iterable[RuleText]) -> dict[str, Exposed]:
         now = self._clock.now()
         return {
             each.item: Exposed(item=each.item, via=each.via, why=each.why, since=now, tokens=each.tokens, by=_BY)
@@ -140,12 +151,12 @@ class RuleInterceptor:
         )
 
     def _covered(self, rule: Rule, reference: RuleReference) -> str | None:
-        """The digest of a document that consent to a rule covers."""
+        """Return the digest that a document had when the user agreed to its rule."""
         path = self._rules.files.root.relative(os.path.realpath(reference.absolute_path))
         return dict(rule.documents).get(path) if path is not None else None
 
     def _is_trusted(self, rule: Rule) -> bool:
-        """A file of grants that cannot be read is no consent."""
+        """Whether the user agreed to a rule as it is now. A grants file that cannot be read counts as no consent."""
         try:
             self._trust = self._trust or Trust.open()
             return self._trust.holds(rule.wish(self._rules.files.root.path))
@@ -153,5 +164,6 @@ class RuleInterceptor:
             return False
 
 
-def _without_rules(items: Items) -> Items:
-    return {name: each for name, each in items.items() if not name.startswith(ITEM)}
+def _without_rules(items: Items, kept: Collection[str]) -> Items:
+    """The items without rules, other than those in `kept`."""
+    return {name: each for name, each in items.items() if not name.startswith(ITEM) or name in kept}

@@ -13,6 +13,7 @@ from clew.access import Principal
 from clew.clock import Clock
 from clew.decode_errors import suggest
 from clew.errors import HandleRefused, ValidationError
+from clew.skills.arguments import check_text, check_texts, check_time, check_type
 from clew.skills.exposure import Edit, Exposure, Exposures, Items, Via, check_handle, mint_handle, nothing
 from clew.skills.manifest import Agent, Manifest
 from clew.skills.registry import ToolRegistry, check_tools
@@ -24,6 +25,7 @@ from clew.skills.sessions.loads import (
     Terms,
     WhenFull,
     begin,
+    check_toolset,
     follow,
     load_skills,
     load_toolset,
@@ -134,7 +136,9 @@ class AgentSession:
     async def load_skills(
         self, names: Sequence[str], *, by: str = "", via: Via = "load", why: str = "", until: datetime | None = None
     ) -> Changed:
-        """Load all of these skills, or none."""
+        """Load all of these skills, or none. Raises as `loads.load_skills`."""
+        check_texts("names", names)
+        check_time("until", until)
         stamp = Stamp(since=self._clock.now(), via=via, why=why, by=by, until=until)
         full = f"over the cap of {self.terms.max_skills} skills"
         done, _ = await self._change(lambda items: load_skills(items, names, self.terms, stamp), by=by, reason=full)
@@ -144,22 +148,27 @@ class AgentSession:
         self, name: str, *, by: str = "", via: Via = "load", why: str = "", until: datetime | None = None
     ) -> Changed:
         """Load a toolset by itself. Raises as `loads.load_toolset`."""
+        check_text("name", name)
+        check_time("until", until)
         stamp = Stamp(since=self._clock.now(), via=via, why=why, by=by, until=until)
         done, _ = await self._change(lambda items: load_toolset(items, name, self.terms, stamp), by=by)
         return done
 
     async def unload_skill(self, name: str, *, by: str = "", reason: str = UNLOADED) -> Changed:
         """Unload a skill. What other loaded skills bring stays. Raises ValidationError for one that there is not."""
+        check_text("name", name)
         done, items = await self._change(lambda items: unload_skill(items, name, self.terms), by=by, reason=reason)
         return msgspec.structs.replace(done, kept_by=skills_bringing(items, self.terms, skill=name))
 
     async def unload_toolset(self, name: str, *, by: str = "", reason: str = UNLOADED) -> Changed:
         """Unload a toolset that was loaded by itself. Raises ValidationError for one that there is not."""
+        check_text("name", name)
         done, items = await self._change(lambda items: unload_toolset(items, name, self.terms), by=by, reason=reason)
         return msgspec.structs.replace(done, kept_by=skills_bringing(items, self.terms, toolset=name))
 
     def triggered(self, turn: Turn) -> list[Matched]:
         """The skills that a turn of the conversation calls for, the most important first."""
+        check_type("turn", turn, Turn, "a Turn")
         manifest = self.terms.manifest
         return match([manifest.skills[name] for name in loadable_skills(self.terms)], turn)
 
@@ -198,6 +207,7 @@ class AgentSession:
         Raises ValidationError for what is no tool, for a reserved name, and as `load_skills`.
         """
         provided = check_tools(tools, "tools") if tools is not None else {}
+        check_texts("auto_load_skills", auto_load_skills)
         if auto_load_skills:
             await self.load_skills(auto_load_skills, by=AUTO_LOAD, why="loaded before the first call")
         state = await self.state()
@@ -212,6 +222,7 @@ class AgentSession:
 
     async def why(self, name: str, *, provided: Collection[str] = ()) -> WhyHere:
         """Why a tool, skill or toolset is, or is not, here: every cause. Begins the session."""
+        check_text("name", name)
         return explain(name, await self._begun(), self.terms, self._registry, provided)
 
     async def audit(self) -> list[SkillLoadEvent]:
@@ -229,6 +240,7 @@ class AgentSession:
 
     def skill_content(self, name: str) -> str:
         """The text of a skill and of those that it brings, and of their toolsets where that is wanted."""
+        check_text("name", name)
         manifest = self.terms.manifest
         skills = [manifest.skills[each] for each in brought_by(manifest, name, self.terms.withhold)]
         texts = [skill.content for skill in skills]
@@ -238,7 +250,9 @@ class AgentSession:
         return self._render("\n\n".join(text.strip() for text in texts if text.strip()))
 
     def toolset_content(self, name: str) -> str:
-        """The notes of a toolset."""
+        """Return the notes of a toolset. Raises ValidationError for one that the agent may not load."""
+        check_text("name", name)
+        check_toolset(self.terms, name)
         return self._render(self.terms.manifest.toolsets[name].content)
 
     @property
@@ -295,7 +309,8 @@ class AgentSession:
 
 
 def get_agent(manifest: Manifest, name: str) -> Agent:
-    """Raises ValidationError for an agent that there is not."""
+    """Return an agent by name. Raises ValidationError for an unknown one."""
+    check_text("agent", name)
     found = manifest.agents.get(name)
     if found is None:
         names = tuple(manifest.agents)

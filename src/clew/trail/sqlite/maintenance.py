@@ -34,11 +34,13 @@ class SqliteUpkeep:
 
     # -- expiry -------------------------------------------------------------------------------------------
 
-    async def purge(self, *, idle_after: timedelta = timedelta(days=7)) -> Purged:
+    async def purge(self, *, idle_after: timedelta | None = timedelta(days=7)) -> Purged:
         """Expired breadcrumbs go in batches, so that other writers are not kept waiting."""
         breadcrumbs = 0
         while batch := await self._engine.write(self._purge_some):
             breadcrumbs += batch
+        if idle_after is None:
+            return Purged(breadcrumbs=breadcrumbs, agents=0, subscriptions=0)
         agents, subscriptions = await self._engine.write(lambda writing: self._purge_idle(writing, idle_after))
         return Purged(breadcrumbs=breadcrumbs, agents=agents, subscriptions=subscriptions)
 
