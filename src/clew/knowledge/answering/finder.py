@@ -12,7 +12,7 @@ import msgspec
 from clew.access import Principal
 from clew.catalog.text import code_span
 from clew.clock import Clock
-from clew.errors import ClewError, InvalidInput, NotFound
+from clew.errors import ClewError
 from clew.knowledge.answering.history import History, Told
 from clew.knowledge.answering.notes import ABOUT, Notes
 from clew.knowledge.answering.project import ProjectFacts
@@ -39,7 +39,6 @@ COMMIT_COVER = 0.6
 """Commits that cover this share of a question answer it, whatever its kind."""
 NOTHING = "Nothing in this folder answers that."
 UNREAD = "The commits are not read yet: `clew index` does that."
-_MEANT = "Did you mean"
 _WHO = re.compile(r"\b(?:who|whom|whose|author|when)\b", re.IGNORECASE)
 _WHICH_VERSION = re.compile(r"\b(?:version|release|since)\b", re.IGNORECASE)
 
@@ -157,14 +156,8 @@ class Finder:
     async def _unknown_name(self, name: str) -> Findings:
         """That no code has a name, with names close to it."""
         shown = code_span(mask_keys(name), MAX_NAME)
-        try:
-            await self._code.symbol(name)
-        except NotFound as error:
-            hint = f" {error.hint}" if (error.hint or "").startswith(_MEANT) else ""
-            return Findings([], [f"Nothing in this folder is named {shown}.{hint}"])
-        except InvalidInput:  # several have it
-            pass
-        return Findings([], [NOTHING])
+        hint = await self._code.suggest(name)
+        return Findings([], [f"Nothing in this folder is named {shown}.{hint and f' {hint}'}"])
 
     async def _definitions(self, question: Question) -> list[ScoredNode]:
         """The definitions of the names of a question, or its files, where it has few other words."""

@@ -5,14 +5,19 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, time
+from heapq import nlargest
 from typing import NamedTuple
+
+from packaging.version import Version
 
 from clew.catalog.text import code_span
 from clew.knowledge.answering.question import VERSION, Kind, Question
 from clew.knowledge.code.graph import CodeGraph
+from clew.knowledge.code.models import FileInfo
 from clew.knowledge.code.words import parts_of, terms_of
 from clew.knowledge.git.commits import Commits, commit_node
 from clew.knowledge.git.store import CommitFilter
@@ -71,9 +76,35 @@ class Told(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-class _Note(NamedTuple):
-    node: Node
-    terms: set[int]
+class _NoteIndex:
+    """The notes of all changelogs by their terms and versions."""
+
+    def __init__(self, notes: Sequence[ChangeNote]) -> None:
+        self.notes = notes
+        self._by_term: dict[int, list[int]] = defaultdict(list)
+        self._by_version: dict[Version | None, list[ChangeNote]] = defaultdict(list)
+        for number, note in enumerate(notes):
+            self._by_version[version_key(note.version)].append(note)
+            for term in _terms(f"{note.text} {note.version}"):
+                self._by_term[term].append(number)
+
+    def of_version(self, version: str) -> list[ChangeNote]:
+        """The notes of a version, else those of the releases that its number begins."""
+        key = version_key(version)
+        same = self._by_version.get(key, []) if key is not None else []
+        return same or [note for note in self.notes if note.version.startswith(f"{version}.")]
+
+    def search(self, weights: Mapping[str, float], limit: int) -> list[tuple[ChangeNote, float]]:
+        """The notes with the largest shares of some words by weight."""
+        total = sum(weights.values()) or 1.0
+        shares: dict[int, float] = defaultdict(float)
+        for word, weight in weights.items():
+            parts = parts_of(word)
+            for part in parts:
+                for number in self._by_term.get(part, ()):
+                    shares[number] += weight / (total * len(parts))
+        best = nlargest(limit, shares.items(), key=lambda each: (each[1], -each[0]))
+        return [(self.notes[number], share) for number, share in best]
 
 
 ReadChanges = Callable[[], Awaitable[Sequence[ChangeNote]]]
@@ -84,7 +115,8 @@ class History:
 
     def __init__(self, commits: Commits, changes: ReadChanges, code: CodeGraph) -> None:
         self._commits, self._changes, self._code = commits, changes, code
-        self._notes: tuple[Sequence[ChangeNote], list[_Note]] | None = None
+        self._notes = _NoteIndex(())
+        self._stems: tuple[Sequence[FileInfo], dict[str, list[str]]] = ((), {})
 
     @property
     def is_unread(self) -> bool:
@@ -112,14 +144,10 @@ class History:
         """Notes of changelogs and commits that have the words of a question, best first, scored by the share of the
         words that they have. Of equal ones notes come first: they say which version it was."""
         wanted = {word: weight for word, weight in weights.items() if word.lower() not in _ASKING} or dict(weights)
-        terms = _terms(" ".join(wanted))
         commits = [each.node for each in await self._commits.search(" ".join(wanted), limit=CANDIDATES)]
         scored = [ScoredNode(node=node, similarity=cover_of(node, wanted)) for node in commits]
-        scored += [
-            ScoredNode(node=each.node, similarity=_cover(each.terms, each.terms, wanted))
-            for each in await self._indexed(now)
-            if not terms.isdisjoint(each.terms)
-        ]
+        notes = (await self._note_index()).search(wanted, CANDIDATES)
+        scored += [ScoredNode(node=note_node(note, now), similarity=share) for note, share in notes]
         if _WHO_OR_WHEN.search(question.text) and max((each.similarity for each in scored), default=0.0) < SURE:
             scored += await self._introducing(question)
         best = sorted(scored, key=lambda each: -each.similarity)
@@ -135,20 +163,16 @@ class History:
                 return [ScoredNode(node=commit_node(commit), similarity=SURE) for commit in reversed(wanted)]
         return []
 
-    async def _indexed(self, now: datetime) -> list[_Note]:
-        """The notes of all changelogs with their terms, indexed again when a changelog changes."""
+    async def _note_index(self) -> _NoteIndex:
+        """The notes of all changelogs, indexed again when a changelog changes."""
         notes = await self._changes()
-        if self._notes is None or self._notes[0] is not notes:
-            nodes = [note_node(note, now) for note in notes]
-            self._notes = notes, [_Note(node, _terms(f"{node.content} {node.metadata['version']}")) for node in nodes]
-        return self._notes[1]
+        if self._notes.notes is not notes:
+            self._notes = await asyncio.to_thread(_NoteIndex, notes)
+        return self._notes
 
     async def _of_version(self, question: Question, now: datetime) -> Told | None:
         """The notes of a version, those with the words of the question first; else the commits of its tag."""
-        notes = await self._changes()
-        wanted = version_key(question.version)
-        same = [note for note in notes if wanted is not None and version_key(note.version) == wanted]
-        found = same or [note for note in notes if note.version.startswith(f"{question.version}.")]
+        found = (await self._note_index()).of_version(question.version)
         if found:
             words = [word.lower() for word in question.words if word.lower() not in _ASKING]
             ranked = sorted(found, key=lambda note: -_shared(words, f"{note.kind} {note.text}"))
@@ -281,20 +305,29 @@ class History:
 
     async def _paths_of_words(self, question: Question) -> list[str]:
         words = {word.lower(): word for word in question.words if word.lower() not in _ASKING}
-        files = await self._code.files()
-        if found := [file.path for file in files if words.keys() & _stems(file.path)]:
+        by_stem = await self._paths_by_stem()
+        if found := sorted({path for word in words for path in by_stem.get(word, ())}):
             return found
         nodes = [node for word in words.values() for node in await self._code.named(word) if node.name.endswith(word)]
         return list(dict.fromkeys(node.path for node in nodes if node.path))
 
 
+    async def _paths_by_stem(self) -> dict[str, list[str]]:
+        """The files by their names without endings and by their folders."""
+        files = await self._code.files()
+        if self._stems[0] is not files:
+            found = defaultdict[str, list[str]](list)
+            for file in files:
+                for stem in _stems(file.path):
+                    found[stem].append(file.path)
+            self._stems = files, found
+        return self._stems[1]
+
+
 def cover_of(node: Node, weights: Mapping[str, float]) -> float:
     """The share of the words that a commit or note has, by weight; words of its title count more."""
     title = _terms(node.name)
-    return _cover(title, title | _terms(node.content), weights)
-
-
-def _cover(title: set[int], whole: set[int], weights: Mapping[str, float]) -> float:
+    whole = title | _terms(node.content)
     total = sum(weights.values()) or 1.0
     held = 0.0
     for word, weight in weights.items():

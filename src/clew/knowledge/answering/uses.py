@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from clew.errors import ClewError, InvalidInput, NotFound
@@ -19,7 +19,7 @@ from clew.trail.kinds import NodeType
 from clew.trail.nodes import Node
 
 MAX_DEFINITIONS = 5
-MAX_FILES, MAX_LINES = 50, 100_000
+MAX_FILES = 50
 MAX_TEST_DEPTH = 3
 MAX_LINE = 500
 
@@ -156,20 +156,19 @@ async def _by_text(code: CodeGraph, relation: Relation, *, has_links: bool) -> l
         calls = await _named_calls(code, relation)
         if calls or has_links or relation.edge == "tests":
             return calls
-        called = [use async for use in _grep(code, relation.name, find_call_lines, "calls", is_guess=True)]
+        called = await _grep(code, relation.name, ((find_call_lines, "calls"),), is_guess=True)
         return called or await _mentions(code, relation)
     if relation.edge == "imports":
-        heirs = [use async for use in _grep(code, relation.name, find_heir_lines, "includes")]
-        return [*[use async for use in _grep(code, relation.name, find_import_lines, "imports")], *heirs]
+        return await _grep(code, relation.name, ((find_import_lines, "imports"), (find_heir_lines, "includes")))
     if relation.edge == "extends":
-        return [use async for use in _grep(code, relation.name, find_heir_lines, "inherits from")]
+        return await _grep(code, relation.name, ((find_heir_lines, "inherits from"),))
     return []
 
 
 async def _mentions(code: CodeGraph, relation: Relation) -> list[Use]:
     """Lines that have the name of something that no edge leads to, such as a field, without its definitions."""
     own = {(node.path, line) for node in relation.definitions for line in (node.line_start, node.line_end)}
-    found = [use async for use in _grep(code, relation.name, find_name_lines, "mentions", is_guess=True)]
+    found = await _grep(code, relation.name, ((find_name_lines, "mentions"),), is_guess=True)
     return [use for use in found if (use.path, use.line) not in own]
 
 
@@ -184,22 +183,23 @@ async def _named_calls(code: CodeGraph, relation: Relation) -> list[Use]:
 async def _grep(
     code: CodeGraph,
     name: str,
-    find: Callable[[Iterable[str], str], Iterable[Line]],
-    does: str,
+    wanted: Sequence[tuple[Callable[[Iterable[str], str], Iterable[Line]], str]],
     *,
     is_guess: bool = False,
-) -> AsyncIterator[Use]:
+) -> list[Use]:
+    """The lines that one of some functions finds, each with the verb for its use."""
     short = re.split(r"[./:#]", name)[-1] if "/" not in name and "-" not in name else name
-    for each in await code.locate(name, limit=MAX_FILES):
-        if kind_of(each.path) & TEXT:
-            continue
-        lines = await code.lines(each.path, 1, MAX_LINES)
-        for line, _ in await asyncio.to_thread(_listed, find, lines, short):
-            yield Use(each.path, line, each.blob, each.path, does, name, is_guess=is_guess)
+    files = [file for file in await code.files_with(short, limit=MAX_FILES) if not kind_of(file.path) & TEXT]
 
+    def find() -> list[Use]:
+        return [
+            Use(file.path, line, file.blob, file.path, does, name, is_guess=is_guess)
+            for find_lines, does in wanted
+            for file in files
+            for line, _ in find_lines(file.lines, short)
+        ]
 
-def _listed(find: Callable[[Iterable[str], str], Iterable[Line]], lines: Sequence[str], name: str) -> list[Line]:
-    return list(find(lines, name))
+    return await asyncio.to_thread(find) if files else []
 
 
 def _find_stem(question: Question) -> tuple[Edge | None, re.Match[str] | None]:

@@ -329,22 +329,23 @@ def _search(sql: Sql, text: str, limit: int, since: int) -> list[tuple[tuple[Any
         " ORDER BY score DESC LIMIT ?",
         (_SUBJECT_WEIGHT, " OR ".join(queries), since, max(limit, _CANDIDATES)),
     ).fetchall()
-    shares = _shares(sql, queries)
+    shares = _shares(sql, queries, [row[0] for row in rows])
     best = max((row[-1] for row in rows), default=0.0) or 1.0
     fitting = [row for row in rows if shares[row[0]] >= LEAST_SHARE]
     fitting.sort(key=lambda row: -(shares[row[0]] + row[-1] / best))
     return [(row[:-1], round(min(1.0, shares[row[0]]), 4)) for row in fitting[:limit]]
 
 
-def _shares(sql: Sql, queries: Sequence[str]) -> dict[int, float]:
-    """By the number of a commit, the share of the queries that its message fits; rare ones count more."""
+def _shares(sql: Sql, queries: Sequence[str], numbers: Sequence[int]) -> dict[int, float]:
+    """For some commits, the share of the queries that their messages fit; rare ones count more."""
     [(total,)] = sql.execute("SELECT count(*) FROM git_commits").fetchall()
-    found, weights = defaultdict[int, float](float), 0.0
-    for query in queries:
-        rows = sql.execute("SELECT rowid FROM git_words WHERE git_words MATCH ?", (query,)).fetchall()
-        weight = math.log(1 + (total + 1) / (len(rows) + 0.5))
+    found, weights = dict.fromkeys(numbers, 0.0), 0.0
+    fits = "SELECT rowid FROM git_words WHERE git_words MATCH ? AND rowid IN (SELECT value FROM json_each(?))"
+    for query in queries if numbers else ():
+        [(matches,)] = sql.execute("SELECT count(*) FROM git_words WHERE git_words MATCH ?", (query,)).fetchall()
+        weight = math.log(1 + (total + 1) / (matches + 0.5))
         weights += weight
-        for (number,) in rows:
+        for (number,) in sql.execute(fits, (query, json.dumps(numbers))):
             found[number] += weight
     return {number: weight / weights for number, weight in found.items()}
 
