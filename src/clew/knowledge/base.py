@@ -234,7 +234,8 @@ class Knowledge:
         return Library(self._told, self.clock, by, self.search, packages, self.root, self._model)
 
     async def close(self) -> None:
-        """Let go of the index. Calling it twice is harmless."""
+        """Write pending traces, and close the index. A second call does nothing."""
+        await self.resolver.flush()
         await self.code.close()
 
     async def _symbol_at(self, path: str, line: int) -> str:

@@ -189,7 +189,7 @@ async def _grep(
 ) -> list[Use]:
     """The lines that one of some functions finds, each with the verb for its use."""
     short = re.split(r"[./:#]", name)[-1] if "/" not in name and "-" not in name else name
-    files = [file for file in await code.files_with(short, limit=MAX_FILES) if not kind_of(file.path) & TEXT]
+    files = [file for file in await code.files_with(short, name, limit=MAX_FILES) if not kind_of(file.path) & TEXT]
 
     def find() -> list[Use]:
         return [

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 from clew.clock import Clock
 from clew.errors import Busy, Corrupted, InvalidInput, NotFound
 from clew.knowledge.code import queries
-from clew.knowledge.code.file_content import Content, read_content, readable_lines
+from clew.knowledge.code.file_content import Content, decode_text, read_content, readable_lines
 from clew.knowledge.code.files import Tree
 from clew.knowledge.code.index import Indexed, Indexer, Until
 from clew.knowledge.code.index_pass import Progress
@@ -58,7 +58,7 @@ class Excerpt(NamedTuple):
 
 
 class TextFile(NamedTuple):
-    """A file with its lines without keys."""
+    """A file with its lines, which may hold keys: they are searched and not shown."""
 
     path: str
     blob: str
@@ -266,15 +266,15 @@ class CodeGraph:
 
         return await asyncio.to_thread(read)
 
-    async def files_with(self, text: str, *, limit: int) -> list[TextFile]:
-        """The files that a text is likely in, as far as they have it, best first."""
+    async def files_with(self, text: str, query: str, *, limit: int) -> list[TextFile]:
+        """Of the files that a query finds, those that have a text, best first."""
         wanted = text.encode()
 
         def read() -> list[TextFile]:
-            hits = self._text.search(text, limit=limit, symbols=False)
+            hits = self._text.search(query, limit=limit, symbols=False)
             contents = (read_content(self.tree.root, hit.path) for hit in hits)
             return [
-                TextFile(each.path, each.blob, readable_lines(each.body))
+                TextFile(each.path, each.blob, decode_text(each.body).split("\n"))
                 for each in contents
                 if each is not None and wanted in each.body
             ]

@@ -64,6 +64,7 @@ _SECTIONS = {
 }
 _PARTS = {alias: name for name, aliases in _SECTIONS.items() for alias in aliases}
 _DIGITS = re.compile(r"\d+")
+_IsWanted = Callable[[str], bool]
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -260,8 +261,9 @@ class DecisionSync:
     ) -> None:
         self._trail, self._root, self._owner = trail, root, owner
         self._code, self._on_change, self._consent = code, on_change, consent
-        self._known: tuple[str, dict[str, str]] = ("", {})
-        """A state of the files, and the blobs of the decision records and changelogs in it, by path."""
+        self._state = ""
+        self._blobs_of: dict[_IsWanted, dict[str, str]] = {is_adr: {}, is_changelog: {}}
+        """In that state of the files, the blobs of the decision records and of the changelogs by path."""
         self._synced: dict[str, str] | None = None
         """The blobs of the decision records on the trail, by path."""
         self._doubted: set[str] = set()
@@ -313,12 +315,14 @@ class DecisionSync:
             self._changes = blobs, [note for path in sorted(blobs) for note in self._notes[path][1]]
         return self._changes[1]
 
-    async def _blobs(self, is_wanted: Callable[[str], bool]) -> dict[str, str]:
-        state = await self._code.state(self._known[1])
-        if state != self._known[0]:
-            files = [file for file in await self._code.files() if is_adr(file.path) or is_changelog(file.path)]
-            self._known = state, {file.path: file.blob for file in files}
-        return {path: blob for path, blob in self._known[1].items() if is_wanted(path)}
+    async def _blobs(self, is_wanted: _IsWanted) -> dict[str, str]:
+        state = await self._code.state(self._blobs_of[is_wanted])
+        if state != self._state:
+            files = await self._code.files()
+            for each in self._blobs_of:
+                self._blobs_of[each] = {file.path: file.blob for file in files if each(file.path)}
+            self._state = state
+        return self._blobs_of[is_wanted]
 
     async def _sync(self, blobs: dict[str, str]) -> int:
         """Does nothing until all files are known: it would remove decisions whose files are still to be read."""
