@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, time
-from heapq import nlargest
 from typing import NamedTuple
 
 from packaging.version import Version
@@ -95,7 +94,7 @@ class _NoteIndex:
         return same or [note for note in self.notes if note.version.startswith(f"{version}.")]
 
     def search(self, weights: Mapping[str, float], limit: int) -> list[tuple[ChangeNote, float]]:
-        """The notes with the largest shares of some words by weight."""
+        """The notes that have more than LEAST_COVER of some words by weight, best first, each with its share."""
         total = sum(weights.values()) or 1.0
         shares: dict[int, float] = defaultdict(float)
         for word, weight in weights.items():
@@ -103,8 +102,8 @@ class _NoteIndex:
             for part in parts:
                 for number in self._by_term.get(part, ()):
                     shares[number] += weight / (total * len(parts))
-        best = nlargest(limit, shares.items(), key=lambda each: (each[1], -each[0]))
-        return [(self.notes[number], share) for number, share in best]
+        fitting = [(-share, number) for number, share in shares.items() if share > LEAST_COVER]
+        return [(self.notes[number], -share) for share, number in sorted(fitting)[:limit]]
 
 
 ReadChanges = Callable[[], Awaitable[Sequence[ChangeNote]]]
@@ -310,7 +309,6 @@ class History:
             return found
         nodes = [node for word in words.values() for node in await self._code.named(word) if node.name.endswith(word)]
         return list(dict.fromkeys(node.path for node in nodes if node.path))
-
 
     async def _paths_by_stem(self) -> dict[str, list[str]]:
         """The files by their names without endings and by their folders."""

@@ -55,7 +55,9 @@ class ProjectFacts:
         if not total:
             return []
         asked = _plain_words(question.text)
-        numbers = {number for key in (*asked, *(term for each in words for term in each)) for number in self._by_key[key]}
+        numbers = {
+            number for key in (*asked, *(term for each in words for term in each)) for number in self._by_key[key]
+        }
         scored = [(_score(self._facts[number], words, total, asked), self._facts[number]) for number in sorted(numbers)]
         best = sorted((one for one in scored if one[0] >= STATED), key=lambda one: (-round(one[0], 1), _depth(one[1])))
         distinct = {(each.fact.kind, each.fact.name, each.fact.value): (score, each) for score, each in reversed(best)}

@@ -243,7 +243,9 @@ def suggest(sql: Sql, ref: str) -> str:
         return ""
     names: list[str] = []
     for start in dict.fromkeys((wanted[:1], wanted[1:2], f"_{wanted[:1]}")):  # a first letter may be wrong or missing
-        names += [name for (name,) in sql.execute(_NAMES_FROM, (start, f"{start}\U0010ffff", len(wanted), MAX_COMPARED))]
+        names += [
+            name for (name,) in sql.execute(_NAMES_FROM, (start, f"{start}\U0010ffff", len(wanted), MAX_COMPARED))
+        ]
     close = difflib.get_close_matches(wanted, names, SUGGESTED, _CLOSE)
     found = [row for name in close for row in find_named(sql, name, 1)]
     return f"Did you mean {' or '.join(short_ref(row.path, row.qualname) for row in found)}?" if found else ""

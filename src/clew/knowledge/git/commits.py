@@ -106,6 +106,7 @@ class Commits:
 
     async def changing_text(self, text: str, limit: int = 10, *, path: str = "") -> list[Commit]:
         """The newest commits that added or removed an exact text, as many as git finds within two seconds."""
+
         def read() -> list[Commit]:
             return read_text_commits(self._root, text, path=path, limit=limit)
 
